@@ -3958,30 +3958,6 @@ end $function$;
 comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
- RETURNS SETOF cue.cue_view
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET lock_timeout TO '20ms'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
-begin
-  return query
-  select c.* from unnest(v_ids, p_account_ids) with ordinality as u (cue_id, account_id, place)
-    left join lateral (
-      (select * from cue.cue_view v where v.id = u.cue_id limit 1)
-      union all
-      select r.* from jsonb_populate_record(null::cue.cue_view, cue.refused_cue(u.account_id, u.cue_id, p_cues -> (u.place - 1)::int ->> 'key')) r
-       where not cue.is_created(u.cue_id)) c on true
-   order by u.place;
-end $function$;
-comment on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Creates cues and returns them in order; id is null for cues that were not created.';
-grant execute on function cue.create_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -4006,6 +3982,30 @@ begin
 end $function$;
 comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in use.';
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
+ RETURNS TABLE(id text, created_at timestamp with time zone, is_locked boolean, taken_by text, message text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET lock_timeout TO '20ms'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
+begin
+  return query
+  select case when cue.is_created(u.id) then u.id end, p_now, u.id is null, h.cue_id,
+         case when u.id = '' then cue.cue_limit_message(u.account_id)
+              when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end
+    from unnest(v_ids, p_account_ids) with ordinality as u (id, account_id, place)
+   cross join lateral (
+     select case u.id when '=' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
+   order by u.place;
+end $function$;
+comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
+grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
@@ -8349,19 +8349,6 @@ begin
 end $function$;
 comment on function cue.refuse_superseded(cue.executions) is 'Raises QU016 for a worker whose execution was ended for the next one.';
 grant execute on function cue.refuse_superseded(cue.executions) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.refused_cue(p_account_id uuid, p_refusal text, p_key text)
- RETURNS jsonb
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select jsonb_build_object('account_id', p_account_id, 'name', h.id, 'description',
-           case when p_refusal = '' then cue.cue_limit_message(p_account_id) when h.id is not null then cue.key_taken_message(p_key, h.id) end)
-    from (select case p_refusal when '=' then cue.cue_id_by_key(p_account_id, p_key) end as id) h
-$function$;
-comment on function cue.refused_cue(uuid,text,text) is 'Returns what create_cues says about a cue that add_cues refused.';
-grant execute on function cue.refused_cue(uuid,text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.regenerate_alert_webhook_secret(p_account_id uuid, p_overlap_seconds integer DEFAULT 0, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS text

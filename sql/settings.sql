@@ -24,7 +24,7 @@ begin
       abort_operation, act_on_target, add_cues, admit, admit_with_runs, apply_cues, attach_evidence, backfill_slot,
       begin_attempts, begin_claims, begin_waiting, busiest_accounts, calendar_cues, cancel_execution, cancel_waiting, catch_up_cues,
       check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, complete_cues, count_executions, count_hits, count_results,
-      create_cues, create_operation, cue_detail_by_key, cue_id_by_key, cues_of_targets, delete_due_accounts, delete_old_executions,
+      create_each_cue, create_operation, cue_detail_by_key, cue_id_by_key, cues_of_targets, delete_due_accounts, delete_old_executions,
       delete_worker, dismiss_execution, drop_account_jobs, end_flights, ended_pauses, erase_account, execution_state, expire_outcomes,
       find_claimable, finish_attempts, fire_cue, fire_tracked_cues, fold_usage, gone_attempts, group_dead_letters,
       heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts, lock_attempts, lock_cues,
@@ -67,7 +67,7 @@ begin
 
     -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
     -- separately.
-    (6, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_cues}'),
+    (6, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_each_cue}'),
     (7, 'lock_timeout = ''50ms''', '{finish_attempts, run_operation, settle_attempts}'),
 
     -- All readers and writers of the table queue behind its lock, so it gives up well before PostgreSQL checks them for a deadlock (1 s).
@@ -78,7 +78,7 @@ begin
     (9, 'plan_cache_mode = force_generic_plan', '{
       act_on_target, add_cues, admit, admit_with_runs, attach_evidence, backfill_slot, begin_attempts, begin_claims,
       begin_waiting, calendar_cues, cancel_execution, catch_up_cues, claim_executions, claim_next, claimable_page, claimable_tasks,
-      count_executions, count_hits, create_cues, create_operation, cue_detail_by_key, cues_of_targets, dismiss_execution, ended_pauses,
+      count_executions, count_hits, create_each_cue, create_operation, cue_detail_by_key, cues_of_targets, dismiss_execution, ended_pauses,
       execution_state, expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues, gone_attempts,
       group_dead_letters, heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts,
       lock_free_cues, lock_next, look_ahead_by_schedule, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,

@@ -106,26 +106,6 @@ begin
 end $$;
 comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with its latest executions and missed slots.';
 
--- A row without an id says why its cue was not created, see refused_cue. With none: the account is locked; call create_cue for it, with a longer
--- lock_timeout.
-create or replace function cue.create_cues(
-  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
-) returns setof cue.cue_view
-language plpgsql security definer as $$
-declare
-  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
-begin
-  return query
-  select c.* from unnest(v_ids, p_account_ids) with ordinality as u (cue_id, account_id, place)
-    left join lateral (
-      (select * from cue.cue_view v where v.id = u.cue_id limit 1)
-      union all
-      select r.* from jsonb_populate_record(null::cue.cue_view, cue.refused_cue(u.account_id, u.cue_id, p_cues -> (u.place - 1)::int ->> 'key')) r
-       where not cue.is_created(u.cue_id)) c on true
-   order by u.place;
-end $$;
-comment on function cue.create_cues is 'Creates cues and returns them in order; id is null for cues that were not created.';
-
 create or replace function cue.source_of(c cue.cues) returns cue.execution_sources
 language sql immutable as $$
   select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds)::cue.execution_sources

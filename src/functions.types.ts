@@ -34,8 +34,8 @@ export const functions = {
   confirm_email: ['value', 'account_id now'],
   count_accounts: ['value', ''],
   create_cue: ['value', 'account_id cue next_run now next_slot'],
-  create_cues: ['rows', 'account_ids cues next_runs now next_slots'],
   create_device_code: ['value', 'code_hash address ip now'],
+  create_each_cue: ['rows', 'account_ids cues next_runs now next_slots'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
   create_operation: ['row', 'account_id type targets missing name rate_per_minute settings actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
@@ -433,42 +433,12 @@ export type ClaimablePageRow = {
   has_more: boolean
 }
 
-export type CreateCuesRow = {
+export type CreateEachCueRow = {
   id: string | null
-  account_id: string | null
-  name: string | null
-  description: string | null
-  key: string | null
-  tags: string[]
-  managed_by: string
-  status: CueStatus
-  paused_at: Date
-  paused_by: PauseCause
-  pause_reason: string
-  paused_until: Date
-  completed_reason: Completion
-  transport: Transport
-  schedule: unknown
-  callback: unknown
-  payload: string
-  retry: unknown
-  on_failure: unknown
-  delivery: unknown
-  alerts: unknown
-  catch_up: CatchUp
-  overlap: Overlap
-  verification: unknown
-  next_run: Date
-  next_slot: Date
-  last_run: Date
-  run_count: number
-  fired_count: number
   created_at: Date
-  updated_at: Date
-  version: number
-  revision: number
-  last_slot: Date
-  await_outcome_set: boolean
+  is_locked: boolean
+  taken_by: string | null
+  message: string | null
 }
 
 export type CueDetailByKeyRow = {
@@ -1062,8 +1032,8 @@ export type Functions = {
   confirmEmail: (args: { account_id: string }) => Promise<void>
   countAccounts: (args: object) => Promise<number>
   createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null }) => Promise<string>
-  createCues: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<CreateCuesRow[]>
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
+  createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<CreateEachCueRow[]>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
   createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>

@@ -17,7 +17,7 @@ t.test(`${spelled(2500)} cues follow a change of their calendar, and others fire
     for (let left = count; left > 0; left -= 500) {
       const n = Math.min(left, 500)
       const cue = { name: 'n', transport: 'webhook', callback_url: hooks.url, schedule_type: 'recurring', timezone: 'UTC', ...columns }
-      await fn.createCues({
+      await fn.createEachCue({
         account_ids: Array(n).fill(account.id),
         cues: JSON.stringify(Array(n).fill(cue)),
         next_runs: Array(n).fill(next_run)

@@ -50,30 +50,26 @@ t.test('a key taken by one cue of a batch fails only that one', async t => {
   const other = await account()
   const holder = await cue({ key: 'a' })
   const cues = [{ key: 'a' }, {}, { key: 'b' }, { key: 'b' }, { key: 'a' }].map(columns => ({ ...cueDefaults, ...columns }))
-  const made = await fn.createCues({
+  const made = await fn.createEachCue({
     account_ids: [account_id, account_id, account_id, account_id, other],
     cues: JSON.stringify(cues),
     next_runs: cues.map(() => null)
   })
   t.same(
-    made.map(({ id, name, key, description }) => [
-      id !== null,
-      id === null ? name : key,
-      id === null && /^Key \w belongs to cue/.test(description!)
-    ]),
+    made.map(({ id, taken_by, message }) => [id !== null, taken_by, message?.slice(0, 20)]),
     [
-      [false, holder, true],
-      [true, null, false],
-      [true, 'b', false],
-      [false, made[2]!.id, true],
-      [true, 'a', false]
+      [false, holder, 'Key a belongs to cue'],
+      [true, null, undefined],
+      [true, null, undefined],
+      [false, made[2]!.id, 'Key b belongs to cue'],
+      [true, null, undefined]
     ]
   )
   t.equal((await rows('select from cue.cue_runs')).length, 4)
 
   await rows("update cue.plans set cues = 4 where plan = 'scale'")
   t.teardown(() => rows("update cue.plans set cues = 1000 where plan = 'scale'"))
-  const last = await fn.createCues({
+  const last = await fn.createEachCue({
     account_ids: [account_id, account_id],
     cues: JSON.stringify([cues[0], { ...cueDefaults, key: 'c' }]),
     next_runs: [null, null]
@@ -103,12 +99,12 @@ t.test('a key held by an open transaction of one account delays only that accoun
     next_runs: [null, null]
   }
   const before = performance.now()
-  const made = await fn.createCues(asked)
+  const made = await fn.createEachCue(asked)
   t.same(
-    made.map(({ id, name }) => [id !== null, name]),
+    made.map(({ id, taken_by }) => [id !== null, taken_by]),
     [
       [false, holder],
-      [true, cueDefaults.name]
+      [true, null]
     ],
     'not yet deleted'
   )
@@ -116,7 +112,7 @@ t.test('a key held by an open transaction of one account delays only that accoun
   await client.query('commit')
   exactly(
     t,
-    (await fn.createCues({ ...asked, account_ids: [account_id, account_id] })).map(({ id }) => id !== null),
+    (await fn.createEachCue({ ...asked, account_ids: [account_id, account_id] })).map(({ id }) => id !== null),
     [true, false]
   )
   t.equal((await rows("select from cue.cues where key = 'a' and deleted_at is null")).length, 2)

@@ -280,7 +280,7 @@ t.test('cached room for cues never exceeds the limit, nor refuses a cue within i
     const what = random(10)
     if (what < 6) {
       const n = 1 + random(4)
-      const made = await fn.createCues({
+      const made = await fn.createEachCue({
         account_ids: Array(n).fill(account_id),
         cues: JSON.stringify(Array(n).fill(cueDefaults)),
         next_runs: Array(n).fill(null)

@@ -26,19 +26,22 @@ for (const [table, column] of [
     await cue()
     const account_ids = [account_id, other]
     await hold(`select from cue.${table} where ${column} = $1`, [account_id])
-    const made = await fn.createCues({ account_ids, ...two })
+    const made = await fn.createEachCue({ account_ids, ...two })
     t.same(
-      made.map(cue => [typeof cue.id, cue.account_id]),
+      made.map(({ id, is_locked }) => [id !== null, is_locked]),
       [
-        ['object', null],
-        ['string', other]
+        [false, true],
+        [true, false]
       ]
     )
     if (table === 'accounts') await t.rejects(fn.createCue({ account_id, cue: cueDefaults, next_run: null }), { code: '55P03' })
     await letGo()
     t.same(
-      (await fn.createCues({ account_ids, ...two })).map(cue => cue.account_id),
-      account_ids
+      (await fn.createEachCue({ account_ids, ...two })).map(({ id, is_locked }) => [id !== null, is_locked]),
+      [
+        [true, false],
+        [true, false]
+      ]
     )
   })
 }
@@ -48,12 +51,12 @@ t.test('says why a cue was refused, beside cues that were created', async t => {
   await rows("update cue.accounts set plan = 'free' where id = $1", [other])
   await rows("update cue.plans set cues = 0 where plan = 'free'")
   t.teardown(() => rows("update cue.plans set cues = 10 where plan = 'free'"))
-  const made = await fn.createCues({ account_ids: [other, account_id], ...two })
+  const made = await fn.createEachCue({ account_ids: [other, account_id], ...two })
   t.same(
-    made.map(cue => [cue.id === null, cue.account_id, cue.description]),
+    made.map(({ id, message }) => [id !== null, message]),
     [
-      [true, other, 'Cue limit reached: the plan allows 0 cues. Delete one or upgrade.'],
-      [false, account_id, null]
+      [false, 'Cue limit reached: the plan allows 0 cues. Delete one or upgrade.'],
+      [true, null]
     ]
   )
 })

@@ -40,7 +40,7 @@ t.test('refuses a creation above the limit in the statement that creates cues fo
     message: 'Cue limit reached: the plan allows 2 cues. Delete one or upgrade.',
     status: 403
   })
-  t.ok(statements.filter(name => name === 'create_cues').length < answers.length, 'some of them together')
+  t.ok(statements.filter(name => name === 'create_each_cue').length < answers.length, 'some of them together')
   t.same(
     statements.filter(name => name === 'create_cue'),
     []

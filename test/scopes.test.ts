@@ -112,7 +112,7 @@ t.test('refuses one of several cues created together and creates the others', as
   const other = await register()
   await pool.query("update cue.accounts set webhook_authorization = 'api_key' where id = $1", [account.id])
   const cue = { ...cueDefaults, callback_allowed: false }
-  const made = await fn.createCues({
+  const made = await fn.createEachCue({
     account_ids: [account.id, other.id, account.id],
     cues: JSON.stringify([cue, cue, { ...cue, callback_allowed: true }]),
     next_runs: [null, null, null]

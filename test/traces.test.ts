@@ -77,7 +77,11 @@ t.test('a trace leads from a request to its SQL functions, and from its executio
     resource: { 'service.name': 'pgcue', 'service.version': '1.0.0', 'telemetry.sdk.language': 'nodejs' },
     calls: [
       { trace, name: 'cue.admit', kind: 'client', failed: false },
-      { trace, name: 'cue.create_cues', attributes: { 'db.system.name': 'postgresql', 'db.stored_procedure.name': 'cue.create_cues' } }
+      {
+        trace,
+        name: 'cue.create_each_cue',
+        attributes: { 'db.system.name': 'postgresql', 'db.stored_procedure.name': 'cue.create_each_cue' }
+      }
     ]
   })
   const lines = log.filter(({ route }) => route === '/v1/cues')

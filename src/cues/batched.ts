@@ -4,55 +4,57 @@ import type { Functions } from '../database/functions.ts'
 import { createReader } from '../database/reader.ts'
 import { ApiError } from '../errors.ts'
 import type { LargeJson } from '../json/large-json.ts'
-import type { Columns } from './next-runs.ts'
+import { createdCue } from './created.ts'
+import type { Change, Columns } from './next-runs.ts'
 import { unknownCue } from './read.ts'
 import { type StoredCue, shown } from './stored.ts'
 
-/** The columns from `newCue`, as JSON. `isAlone`: it may be refused in a way that would affect others. */
-type NewCue = Omit<Parameters<Functions['createCue']>[0], 'cue'> & { cue: string; isAlone?: boolean }
+/** The change from `newCue`, and its columns as JSON. `isAlone`: it may be refused in a way that would affect others. */
+type NewCue = Change & { account_id: string; cue: string; isAlone?: boolean }
 
 /** Characters of JSON above which a cue is created alone: a statement with many of these would delay everyone. */
 const LARGE = 64 * 1024
-type Created = Awaited<ReturnType<Functions['createCues']>>[number]
+type Created = Awaited<ReturnType<Functions['createEachCue']>>[number]
 
-type Options = Pick<Functions, 'readCues' | 'readTaggedCues' | 'createCue' | 'createCues'>
+type Options = Pick<Functions, 'readCues' | 'readTaggedCues' | 'createCue' | 'createEachCue'>
 
 export const createCueBatches = (fn: Options, pacer?: Pacer) => {
   const read = createReader((account_ids, cue_ids) => fn.readCues({ account_ids, cue_ids }), pacer)
   const readTagged = createReader((account_ids, cue_ids) => fn.readTaggedCues({ account_ids, cue_ids }), pacer)
 
   const createMany = async (asked: NewCue[]) => {
-    const created = await fn.createCues({
+    const created = await fn.createEachCue({
       account_ids: asked.map(({ account_id }) => account_id),
       cues: `[${asked.map(({ cue }) => cue)}]`,
       next_runs: asked.map(({ next_run }) => next_run),
-      ...(asked.some(({ next_slot }) => next_slot) && { next_slots: asked.map(({ next_slot }) => next_slot ?? null) })
+      ...(asked.some(({ next_slot }) => next_slot) && { next_slots: asked.map(({ next_slot }) => next_slot) })
     })
-    return created.map(cue => (cue.account_id === null ? null : cue))
+    return created.map(cue => (cue.is_locked ? null : cue))
   }
   const options = { many: createMany, ownerOf: ({ account_id }: NewCue) => account_id, pacer, isDurable: true }
   const create = createBatches<NewCue, Created>(options)
   const createLarge = createBatches<NewCue, Created>({ ...options, size: 1 })
 
+  /** @throws ApiError cue_not_found, also for another account's cue */
+  const find = async (account_id: string, id: string): Promise<StoredCue> => {
+    const row = await read({ account_id, id })
+    if (!row) throw unknownCue()
+    return shown(row)
+  }
+
   return {
     /** Reads a cue with its tag. */
     readTagged,
 
-    /** @throws ApiError cue_not_found, also for another account's cue */
-    find: async (account_id: string, id: string): Promise<StoredCue> => {
-      const row = await read({ account_id, id })
-      if (!row) throw unknownCue()
-      return shown(row)
-    },
+    find,
 
     /** @throws ApiError cue_limit_exceeded, key_taken, or DatabaseError if the caller's key may not set a callback */
     create: async (cue: NewCue): Promise<StoredCue> => {
-      const created = await (cue.isAlone || cue.cue.length > LARGE ? createLarge : create)(cue)
-      if (created.id !== null) return shown(created)
-      if (created.name !== null) throw new ApiError('key_taken', created.description!, { about: { cue_id: created.name } })
-      if (created.description !== null) throw new ApiError('cue_limit_exceeded', created.description)
-      const cue_id = await fn.createCue(cue) // throws the reason
-      return shown((await fn.readCues({ account_ids: [cue.account_id], cue_ids: [cue_id] }))[0]!)
+      const { id, created_at, taken_by, message } = await (cue.isAlone || cue.cue.length > LARGE ? createLarge : create)(cue)
+      if (id !== null) return createdCue(cue, { id, created_at })
+      if (taken_by !== null) throw new ApiError('key_taken', message!, { about: { cue_id: taken_by } })
+      if (message !== null) throw new ApiError('cue_limit_exceeded', message)
+      return find(cue.account_id, await fn.createCue(cue)) // throws the reason
     }
   }
 }

@@ -31,7 +31,7 @@ const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_ur
 const routes: FastifyPluginAsyncTypebox = async app => {
   const { find, create, readTagged } = createCueBatches(app.shared, app.pacer)
   const complete = createKnownCues(app.traces.call('readTaggedCues', readTagged))
-  app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createCues', create) })
+  app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createEachCue', create) })
 
   app.post(
     '/v1/cues',

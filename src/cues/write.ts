@@ -49,8 +49,8 @@ export const createCue = async (
   const names = namesOf(given.schedule ?? {})
   const cue = await untilUnmoved(async () => {
     const calendars = await readCalendars(app.fn, caller.account_id, names)
-    const { columns, ...next } = newCue(given, app.now(), minIntervalOf(app, asking), calendars)
-    return cues.create({ cue: await changesText(app, asking, columns), ...next, isAlone: names.length > 0, ...caller })
+    const change = newCue(given, app.now(), minIntervalOf(app, asking), calendars)
+    return cues.create({ cue: await changesText(app, asking, change.columns), ...change, isAlone: names.length > 0, ...caller })
   })
   const isUnattended = cue.transport === 'worker' && !(await shared.hasLiveWorker(caller))
   const warnings = [ignoredWarning(ignoredMembers(given)), isUnattended ? unattended : null]
