@@ -88,6 +88,23 @@ t.test('statements take half of the requests that wait, unless these are few, an
   )
 })
 
+t.test('a rest that would be small goes with the others', async t => {
+  for (const [count, sizes] of [
+    [5, [5]],
+    [6, [4, 2]]
+  ] as const) {
+    const { asked, ask, answer } = setup({ size: 12 })
+    const answers = Array.from({ length: count }, (_, n) => ask(n))
+    await turn()
+    for (const _ of sizes) await answer()
+    await Promise.all(answers)
+    t.strictSame(
+      asked.map(batch => [batch].flat().length),
+      sizes
+    )
+  }
+})
+
 t.test('of requests that wait for the disk, a statement takes as many as fit', async t => {
   const { asked, ask, answer } = setup({ size: 12, isDurable: true })
   const answers = Array.from({ length: 20 }, (_, n) => ask(n))

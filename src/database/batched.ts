@@ -157,8 +157,11 @@ export const createBatches = <Q, A>({
     if (left.length > 0) ended()
   }
 
-  /** How many of the queue are next. Those that wait for the disk are: it takes as long for one. */
-  const share = () => (isDurable ? size : Math.min(Math.max(queue.length / 2, size / 3), size))
+  /** How many of the queue are next. Those that wait for the disk are, since it takes as long for one; of others, a part, with a small rest. */
+  const share = () => {
+    const part = Math.ceil(Math.max(queue.length / 2, size / 3))
+    return isDurable || queue.length < part * 1.5 ? size : Math.min(part, size)
+  }
 
   const next = () => {
     while (queue.length > 0 && asking < atOnce && !pacer.isBusy(next) && !own.isBusy(next)) {
