@@ -10,17 +10,18 @@ import { start } from './processes.ts'
 import type { Stage } from './stage.ts'
 
 const warmUpSeconds = 2
-/** As many as connections. With fewer, the CPUs would idle while creations wait for the disk. */
-const accountCount = 100
+/** Connections of the two series, and accounts. With fewer accounts, creations would wait for each other. */
+const fewer = 100
+const more = 200
 
 const measure = async (stage: Stage, { runs, n }: Options) => {
   // Rate limits are on but never reached. The API gets all connections, like the bare server.
   const replica = await stage.startReplica('api', { ROLES: 'api' })
   const bare = start('scripts/bench/bare.ts', 'tested', { DATABASE_URL: replica.databaseUrl })
   const bareUrl = `http://127.0.0.1:${await bare.ask<number>('listen')}`
-  const accounts = await addAccounts(replica.pool, accountCount)
+  const accounts = await addAccounts(replica.pool, more)
   // Created in the order of the accounts: the first account owns the second cue, and so on.
-  const cueIds = await addCues(replica.pool, { accounts, count: accountCount, callbackUrl: stage.receiver.url })
+  const cueIds = await addCues(replica.pool, { accounts, count: more, callbackUrl: stage.receiver.url })
   await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs')
   const { rows } = await replica.pool.query('select id, account_id from cue.cues where id = any ($1)', [cueIds])
   const cueOf = new Map(rows.map(row => [row.account_id as string, row.id as string]))
@@ -44,10 +45,11 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
     post_cue: { url: replica.url, requests: authorized.map(({ headers }) => ({ method: 'POST', path: '/v1/cues', headers, body })) }
   }
   const generator = start('scripts/bench/load.ts', 'around')
-  const run = async (name: string, seconds: number) => {
+  const run = async (name: string, seconds: number, connections = fewer) => {
     const process = name === 'bare_select' ? bare : replica.process
     const before = { ...(await process.usage()), database: stage.databaseCpu() ?? Number.NaN }
-    const result = await generator.ask<LoadResult>('run', { ...loads[name]!, connections: accountCount, seconds })
+    const { url, requests } = loads[name]!
+    const result = await generator.ask<LoadResult>('run', { url, requests: requests.slice(0, connections), connections, seconds })
     if (result.failed > 0) throw new Error(`${result.failed} requests of ${name} failed`)
     const { cpu_s } = await process.usage()
     const database = (stage.databaseCpu() ?? Number.NaN) - before.database
@@ -61,6 +63,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   const rates: Record<string, number | null>[] = []
   for (let round = 0; round < runs; round++) {
     const [bareRun, get, post] = [await run('bare_select', n), await run('get_cue', n), await run('post_cue', n)]
+    const [bareMore, getMore, postMore] = [await run('bare_select', n, more), await run('get_cue', n, more), await run('post_cue', n, more)]
     rates.push({
       bare_select_per_s: bareRun.per_s,
       get_cue_per_s: get.per_s,
@@ -74,7 +77,12 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
       get_database_us: get.database_us,
       post_database_us: post.database_us,
       get_p99_ms: get.p99_ms,
-      post_p99_ms: post.p99_ms
+      post_p99_ms: post.p99_ms,
+      [`bare_select_${more}_per_s`]: bareMore.per_s,
+      [`get_cue_${more}_per_s`]: getMore.per_s,
+      [`post_cue_${more}_per_s`]: postMore.per_s,
+      [`get_to_bare_${more}_ratio`]: getMore.per_s / bareMore.per_s,
+      [`post_to_bare_${more}_ratio`]: postMore.per_s / bareMore.per_s
     })
   }
   for (const process of [generator, bare, replica]) await process.stop()
@@ -82,7 +90,7 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
 }
 
 export default {
-  title: n => `the API for ${n} s a run, over ${accountCount} accounts with a connection each`,
+  title: n => `the API for ${n} s a run, over ${fewer} and ${more} connections, with as many accounts`,
   runs: 3,
   n: 5,
   unit: 'seconds',
