@@ -1,4 +1,4 @@
-/** A new cue as the API shows it, made of its columns: to read it again would take a fifth of what creating it costs the database. */
+/** A new cue as the API shows it, made of its columns: reading it again took a quarter of what creating it cost the database. */
 import { constants } from '../catalog.ts'
 import { Json } from '../json/canonical-json.ts'
 import { type StoredSchedule, scheduleOf } from '../schedule/schedule.ts'
