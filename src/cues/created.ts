@@ -4,7 +4,7 @@ import { Json } from '../json/canonical-json.ts'
 import { type StoredSchedule, scheduleOf } from '../schedule/schedule.ts'
 import { defaults } from './columns.ts'
 import type { Change, Columns } from './next-runs.ts'
-import { groups } from './schemas.ts'
+import { groups, plain } from './schemas.ts'
 import type { StoredCue } from './stored.ts'
 
 /** What the database adds to the columns. */
@@ -14,6 +14,8 @@ type Group = keyof typeof groups
 
 /** Members that a cue has only if they are set. */
 const rare = new Set(['on_worker_failure', 'pause_after'])
+
+const plainNames = Object.keys(plain)
 
 /** The members of each object, with their columns. */
 const membersOf = Object.fromEntries(
@@ -40,9 +42,7 @@ export const createdCue = ({ columns, next_run, next_slot }: Change, { id, creat
   return {
     id,
     name: columnOf('name'),
-    description: columnOf('description'),
-    key: columnOf('key'),
-    tags: columnOf('tags'),
+    ...Object.fromEntries(plainNames.map(name => [name, columnOf(name)])),
     managed_by: columnOf('managed_by'),
     status: columnOf('status'),
     paused_at: null,
@@ -59,7 +59,6 @@ export const createdCue = ({ columns, next_run, next_slot }: Change, { id, creat
     delivery: delivery.timeout_seconds === null ? null : { ...delivery, await_outcome: delivery.await_outcome ?? false },
     alerts: columnOf('alert_consecutive_failures') === null ? null : group('alerts'),
     catch_up: columnOf('catch_up'),
-    overlap: columnOf('overlap'),
     verification: columnOf('verification_mode') === null ? null : group('verification'),
     next_run,
     next_slot: next_slot ?? next_run,
