@@ -172,7 +172,7 @@ t.test('the last key cannot be revoked, even by two simultaneous calls', async t
     // Who comes second is refused, as an ended key or for the last one.
     t.equal([a, b].filter(({ status }) => status === 200).length, 1)
     const { status, body } = [a, b].find(({ status }) => status !== 200)!
-    t.match(`${status} ${body.error.code}`, /^(401 invalid_api_key|409 last_key_protected)$/)
+    t.ok(['401 invalid_api_key', '409 last_key_protected'].includes(`${status} ${body.error.code}`))
     if (a.status === 200) return
   }
 })
