@@ -18,6 +18,7 @@ import { type Clock, createClock } from './database/clock.ts'
 import { followDatabase } from './database/follow-clock.ts'
 import { createFunctions, type Functions, type ServiceHealthRow } from './database/functions.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
+import { createPipeline } from './database/pipeline.ts'
 import { createTransactions } from './database/transaction.ts'
 import { createTurns } from './database/turns.ts'
 import type { DB } from './db.types.ts'
@@ -56,6 +57,8 @@ declare module 'fastify' {
     fn: Functions
     /** The same without that limit, for statements that serve many accounts. */
     shared: Functions
+    /** The same over a pipeline of its own. Null if the database is behind a pooler. */
+    pipelined: (() => Functions) | null
     /** Begins a transaction of an account with its first call, after calling `first`. */
     transaction: ReturnType<typeof createTransactions>
     /** The views of schema `cue`, for all reads. */
@@ -119,6 +122,7 @@ export const build = async (options: Options) => {
   app.decorate('fn', traces.functions(createFunctions(pool, fixed, limits)))
   app.decorate('transaction', createTransactions(pool, limits, { clock: fixed, trace: traces.functions }))
   app.decorate('shared', createFunctions(pool, fixed))
+  app.decorate('pipelined', config.pooled ? null : () => createFunctions(createPipeline(pool), fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log: traces.queries }).withSchema('cue'))
   app.decorate('pacer', createPacer())
   app.decorate('clock', clock)

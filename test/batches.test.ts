@@ -6,20 +6,28 @@ import { exactly } from './exactly.ts'
 
 /** Batches of numbers whose results, twice the number, arrive when the test says so. */
 const forEver = 1_000_000
-const setup = (options: { size?: number; pacer?: Pacer; isDurable?: boolean } = {}) => {
+const setup = ({ isPipelined = false, ...options }: { size?: number; pacer?: Pacer; isDurable?: boolean; isPipelined?: boolean } = {}) => {
   const asked: (number | number[])[] = []
+  /** Batches sent over the pipeline. */
+  const piped: number[][] = []
   const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
   const until = <A>(answer: A) =>
     new Promise<A>((resolve, reject) => void pending.push({ answer: () => resolve(answer), refuse: error => reject(error) }))
+  const many = (questions: number[]) => {
+    asked.push(questions)
+    return until(questions.map(question => question * 2))
+  }
+  const pipelined = (questions: number[]) => {
+    piped.push(questions)
+    return many(questions)
+  }
   const ask = createBatches<number, number>({
     one: question => {
       asked.push(question)
       return until(question * 2)
     },
-    many: questions => {
-      asked.push(questions)
-      return until(questions.map(question => question * 2))
-    },
+    many,
+    ...(isPipelined && { pipelined }),
     pacer: createPacer(forEver),
     ...options
   })
@@ -28,7 +36,7 @@ const setup = (options: { size?: number; pacer?: Pacer; isDurable?: boolean } = 
     pending.shift()!.answer()
     await turn()
   }
-  return { asked, ask, answer, pending }
+  return { asked, piped, ask, answer, pending }
 }
 
 t.test('sends a single request immediately, and those arriving meanwhile together', async t => {
@@ -212,6 +220,89 @@ t.test('writes take turns without delaying reads', async t => {
   ])
   await writes.answer()
   t.strictSame(await Promise.all(answers), [2, 2, 4, 4, 6, 8])
+})
+
+const sizes = (asked: (number | number[])[]) => asked.map(batch => [batch].flat().length)
+/** Asks so many questions in one turn. */
+const askAll = async (ask: (question: number) => Promise<number>, count: number) => {
+  const answers = Array.from({ length: count }, (_, n) => ask(n))
+  await turn()
+  return answers
+}
+
+for (const { isDurable, least } of [
+  { isDurable: false, least: 10 },
+  { isDurable: true, least: 20 }
+]) {
+  t.test(`sends one ${isDurable ? 'write' : 'read'} behind the one under way once many queries wait`, async t => {
+    const { asked, piped, ask, answer } = setup({ isPipelined: true, isDurable, size: 60 })
+    const answers = [await askAll(ask, 2), await askAll(ask, least - 1)]
+    t.strictSame(sizes(asked), [2])
+    answers.push(await askAll(ask, 1))
+    t.strictSame(sizes(asked), [2, least])
+    answers.push(await askAll(ask, least))
+    t.strictSame(sizes(asked), [2, least])
+    await answer()
+    t.strictSame(sizes(asked), [2, least, least])
+    t.strictSame(piped, asked)
+    await answer()
+    await answer()
+    t.strictSame(
+      await Promise.all(answers.flat()),
+      [2, least - 1, 1, least].flatMap(count => Array.from({ length: count }, (_, n) => n * 2))
+    )
+  })
+}
+
+t.test('nothing is sent behind a statement that hangs', async t => {
+  const { asked, piped, ask, answer } = setup({ isPipelined: true, pacer: createPacer(30), size: 60 })
+  const answers = await askAll(ask, 2)
+  await delay(40)
+  answers.push(...(await askAll(ask, 25)))
+  t.strictSame([sizes(asked), sizes(piped)], [[2, 25], [2]])
+  await answer()
+  await answer()
+  await Promise.all(answers)
+})
+
+t.test('nothing is sent behind a statement while another batcher waits', async t => {
+  const pacer = createPacer(forEver)
+  const [a, b] = [setup({ pacer, isPipelined: true, size: 60 }), setup({ pacer })]
+  const answers = [...(await askAll(a.ask, 2)), ...(await askAll(b.ask, 1)), ...(await askAll(a.ask, 25))]
+  t.strictSame([sizes(a.asked), sizes(b.asked)], [[2], []])
+  await a.answer()
+  t.strictSame([sizes(a.asked), sizes(b.asked)], [[2], [1]])
+  await b.answer()
+  t.strictSame(sizes(a.piped), [2, 25])
+  await a.answer()
+  await Promise.all(answers)
+})
+
+t.test('only whole batches go over the pipeline', async t => {
+  const { asked, piped, ask, answer, pending } = setup({ isPipelined: true, size: 60 })
+  const answers = await askAll(ask, 2)
+  pending.shift()!.refuse(Object.assign(new pg.DatabaseError('no', 2, 'error'), { code: '23505' }))
+  await turn()
+  await answer()
+  await answer()
+  answers.push(...(await askAll(ask, 1)), ...(await askAll(ask, 25)))
+  t.strictSame(asked, [[0, 1], 0, 1, 0])
+  await answer()
+  await answer()
+  t.strictSame(sizes(asked), [2, 1, 1, 1, 25])
+  t.strictSame(sizes(piped), [2, 25])
+  await Promise.all(answers)
+})
+
+t.test('a query whose row is locked is not sent over the pipeline again', async t => {
+  const asked: string[] = []
+  const answers = (over: string, answer: number | null) => async (questions: number[]) => {
+    asked.push(`${over} ${questions}`)
+    return questions.map(question => (question === 1 ? answer : question))
+  }
+  const ask = createBatches<number, number>({ many: answers('many', 1), pipelined: answers('pipelined', null) })
+  t.strictSame(await Promise.all([ask(0), ask(1)]), [0, 1])
+  t.strictSame(asked, ['pipelined 0,1', 'many 1'])
 })
 
 t.test('repeats each request of a failed batch separately, and only the faulty one fails', async t => {

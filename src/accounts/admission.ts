@@ -75,8 +75,11 @@ export const refusals = {
 } as const satisfies Partial<Record<ErrorCode, string>>
 export type Refusal = keyof typeof refusals
 
+type Admit = Pick<Functions, 'admit' | 'admitWithRuns'>
+
 type Options = {
-  fn: Pick<Functions, 'admit' | 'admitWithRuns'>
+  fn: Admit
+  pipelined?: Admit
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
   /** The clock for the expiry of session JWTs, and for refusals. */
@@ -119,7 +122,7 @@ type Asked = {
 }
 
 /** Creates the check that runs before every request. It rejects only if the database is unavailable. */
-export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer, closing }: Options) => {
+export const createAdmission = ({ fn, pipelined, config, log, now = () => new Date(), pacer, closing }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
   const hashOf = createKeyHash()
@@ -136,7 +139,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer
     }
   }
 
-  const ask = async (questions: Question[], limited: boolean): Promise<Admission[]> => {
+  const ask = async (fn: Admit, questions: Question[], limited: boolean): Promise<Admission[]> => {
     const cue_ids = questions.map(({ cue_id }) => cue_id)
     const asked = { ...columns(questions), limited }
     if (cue_ids.every(id => id === null)) return (await fn.admit(asked)) as Admission[]
@@ -148,12 +151,14 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), pacer
       return { ...admission, cue: row.tag === null ? null : row } as Admission
     })
   }
-  const uncounted = async (question: Question) => (await ask([question], false))[0] as Answer
+  const uncounted = async (question: Question) => (await ask(fn, [question], false))[0] as Answer
+  const many = (fn: Admit) => async (questions: Question[]) => {
+    const answers = await withLimits(limited => ask(fn, questions, limited))
+    return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
+  }
   const batched = createBatches<Question, Answer>({
-    many: async questions => {
-      const answers = await withLimits(limited => ask(questions, limited))
-      return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
-    },
+    many: many(fn),
+    pipelined: pipelined && many(pipelined),
     ownerOf: credentialOf,
     pacer
   })

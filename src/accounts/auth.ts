@@ -46,7 +46,7 @@ const passHeader = 'x-pgcue-counted'
 export default fp(
   async (app: FastifyInstance) => {
     const { config, log, now, pacer, closing, traces } = app
-    const admit = traces.call('admit', createAdmission({ fn: app.shared, config, log, now, pacer, closing }))
+    const admit = traces.call('admit', createAdmission({ fn: app.shared, pipelined: app.pipelined?.(), config, log, now, pacer, closing }))
     const counted = new Set<string>()
     app.decorate('countedAlready', () => {
       const pass = randomUUID()

@@ -18,11 +18,11 @@ type Created = Awaited<ReturnType<Functions['createEachCue']>>[number]
 
 type Options = Pick<Functions, 'readCues' | 'readTaggedCues' | 'createCue' | 'createEachCue'>
 
-export const createCueBatches = (fn: Options, pacer?: Pacer) => {
+export const createCueBatches = (fn: Options, pacer?: Pacer, pipelined?: Options) => {
   const read = createReader((account_ids, cue_ids) => fn.readCues({ account_ids, cue_ids }), pacer)
   const readTagged = createReader((account_ids, cue_ids) => fn.readTaggedCues({ account_ids, cue_ids }), pacer)
 
-  const createMany = async (asked: NewCue[]) => {
+  const createMany = (fn: Options) => async (asked: NewCue[]) => {
     const created = await fn.createEachCue({
       account_ids: asked.map(({ account_id }) => account_id),
       cues: `[${asked.map(({ cue }) => cue)}]`,
@@ -31,8 +31,8 @@ export const createCueBatches = (fn: Options, pacer?: Pacer) => {
     })
     return created.map(cue => (cue.is_locked ? null : cue))
   }
-  const options = { many: createMany, ownerOf: ({ account_id }: NewCue) => account_id, pacer, isDurable: true }
-  const create = createBatches<NewCue, Created>(options)
+  const options = { many: createMany(fn), ownerOf: ({ account_id }: NewCue) => account_id, pacer, isDurable: true }
+  const create = createBatches<NewCue, Created>({ ...options, pipelined: pipelined && createMany(pipelined) })
   const createLarge = createBatches<NewCue, Created>({ ...options, size: 1 })
 
   /** @throws ApiError cue_not_found, also for another account's cue */

@@ -29,7 +29,7 @@ const params = schemas.CueParams
 const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const { find, create, readTagged } = createCueBatches(app.shared, app.pacer)
+  const { find, create, readTagged } = createCueBatches(app.shared, app.pacer, app.pipelined?.())
   const complete = createKnownCues(app.traces.call('readTaggedCues', readTagged))
   app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createEachCue', create) })
 

@@ -13,6 +13,8 @@ import { createHeldRetry, type Waiting } from './retry-held.ts'
 type Options<Q, A> = {
   /** Answers queries, in order. Null: another session has locked a row that the query needs. */
   many: (questions: Q[]) => Promise<(A | null)[]>
+  /** The same over a pipeline that only this batcher uses (createPipeline). */
+  pipelined?: (questions: Q[]) => Promise<(A | null)[]>
   /** Answers a query that is alone in its batch; `many` by default. */
   one?: (question: Q) => Promise<A | null>
   /** Whose rows a query needs. While an owner's rows are locked, its queries are retried separately from all others. */
@@ -91,7 +93,10 @@ export const createPacer = (patienceMs = 5) => {
       waiting.add(next)
       wakeAfter(ms)
       return true
-    }
+    },
+
+    /** Whether a batcher other than that of `next` waits. */
+    isWanted: (next: () => void): boolean => waiting.size > (waiting.has(next) ? 1 : 0)
   }
 }
 
@@ -99,9 +104,11 @@ export const createPacer = (patienceMs = 5) => {
  * Makes a batcher: a function that answers a query, or rejects with its error. Queries that arrive in the same turn of the event loop are sent
  * together; none waits longer for others to arrive. While a statement is under way, queries gather for the next one, since a statement costs ten
  * times as much as a query in it. Of many that have gathered, half are next: while the database answers some, this process takes care of others.
+ * Over a pipeline, a statement for many is sent before the previous one has ended.
  */
 export const createBatches = <Q, A>({
   many,
+  pipelined,
   one = async question => (await many([question]))[0]!,
   ownerOf = () => '',
   size = batchSize,
@@ -112,6 +119,17 @@ export const createBatches = <Q, A>({
   let asking = 0
   let isAboutToSend = false
   const own = isDurable ? createPacer(Math.max(pacer.patienceMs, durablePatienceMs)) : pacer
+
+  /** Statements under way in the pipeline, and when the last was sent. */
+  let inPipeline = 0
+  let sentAt = 0
+  const overPipeline = pipelined
+    ? async (questions: Q[]) => {
+        inPipeline++
+        sentAt = performance.now()
+        return pipelined(questions).finally(() => inPipeline--)
+      }
+    : many
 
   const apart = createHeldRetry({ many, ownerOf, size })
 
@@ -124,10 +142,10 @@ export const createBatches = <Q, A>({
       )
 
   /** Runs a batch as one statement. Returns the queries to be sent one by one, if the server refused it; only then, `ended` is not called. */
-  const together = async (batch: Waiting<Q, A>[], ended: () => void): Promise<Waiting<Q, A>[]> => {
+  const together = async (batch: Waiting<Q, A>[], over: typeof many, ended: () => void): Promise<Waiting<Q, A>[]> => {
     let answers: (A | null)[]
     try {
-      answers = await many(batch.map(({ question }) => question))
+      answers = await over(batch.map(({ question }) => question))
     } catch (error) {
       // One query may be at fault, and only it should fail. A statement is known to have changed nothing only if the server refused it.
       if (error instanceof pg.DatabaseError && !isAway(error)) return batch
@@ -150,9 +168,9 @@ export const createBatches = <Q, A>({
   }
 
   /** Queries sent one by one take the place of their batch, so that one tenant's faults take no further connections. */
-  const ask = async (batch: Waiting<Q, A>[], ended: () => void) => {
+  const ask = async (batch: Waiting<Q, A>[], over: typeof many, ended: () => void) => {
     if (batch.length === 1) return alone(batch[0]!, ended)
-    const left = await together(batch, ended)
+    const left = await together(batch, over, ended)
     for (const waiting of left) await alone(waiting)
     if (left.length > 0) ended()
   }
@@ -163,12 +181,24 @@ export const createBatches = <Q, A>({
     return isDurable || queue.length < part * 1.5 ? size : Math.min(part, size)
   }
 
+  /**
+   * Whether a statement may be sent behind the one under way, for the database to begin without waiting for this process. Few queries rather wait
+   * for more, nothing is sent behind a statement that hangs, and other batchers have their turn.
+   */
+  const mayFollow = () =>
+    inPipeline === 1 &&
+    queue.length >= (isDurable ? size / 3 : size / 6) &&
+    performance.now() - sentAt < own.patienceMs &&
+    (isDurable || !pacer.isWanted(next))
+
   const next = () => {
-    while (queue.length > 0 && asking < atOnce && !pacer.isBusy(next) && !own.isBusy(next)) {
+    while (queue.length > 0 && asking < atOnce) {
+      const isFollowing = mayFollow()
+      if (!isFollowing && (own.isBusy(next) || pacer.isBusy(next))) return
       const batch = queue.splice(0, share())
       asking++
       const end = own.begin()
-      void ask(batch, () => {
+      void ask(batch, isFollowing || inPipeline === 0 ? overPipeline : many, () => {
         asking--
         end()
         next()

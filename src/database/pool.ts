@@ -101,29 +101,36 @@ class UnnamedClient extends CellClient {
 }
 
 /**
+ * Runs a statement, and calls `ended` when its connection can be given back: after an error, when the server has ended the transaction, so whoever
+ * sees the error finds the locks released.
+ */
+export const run = <R>(client: pg.PoolClient, query: unknown[], ended: (isUsable: boolean) => void): Promise<R> =>
+  new Promise((resolve, reject) => {
+    const done = (error: Error | undefined, result: R) => {
+      if (!error) {
+        ended(true)
+        return resolve(result)
+      }
+      const give = () => {
+        client.off('drain', give).off('end', give)
+        ended(client.getTransactionStatus() === 'I' && isUsableAfter(error))
+        reject(error)
+      }
+      if (error instanceof pg.DatabaseError) client.once('drain', give).once('end', give)
+      else give()
+    }
+    ;(client.query as (...args: unknown[]) => void)(...query, done)
+  })
+
+/**
  * pg's own pool closes the connection of every statement that fails, and reports the error while the server still ends the transaction. Most errors
- * are refusals, and a new connection costs many times what they do: here it stays. Whoever sees the error finds the statement's locks released.
+ * are refusals, and a new connection costs many times what they do: here it stays.
  */
 class CellPool extends pg.Pool {
   // biome-ignore lint/suspicious/noExplicitAny: pg's many forms of a query
   override async query(...query: any[]): Promise<any> {
     const client = await this.connect()
-    return new Promise((resolve, reject) => {
-      const ended = (error: Error | undefined, result: unknown) => {
-        if (!error) {
-          client.release()
-          return resolve(result)
-        }
-        const give = () => {
-          client.off('drain', give).off('end', give)
-          client.release(client.getTransactionStatus() !== 'I' || !isUsableAfter(error))
-          reject(error)
-        }
-        if (error instanceof pg.DatabaseError) client.once('drain', give).once('end', give)
-        else give()
-      }
-      ;(client.query as (...args: unknown[]) => void)(...query, ended)
-    })
+    return run(client, query, isUsable => client.release(!isUsable))
   }
 }
 
@@ -144,6 +151,7 @@ export const createPool = (
   const { max = config.pgPoolMax, name = 'pgcue', onError = () => {}, answerMs } = options
   const pool = new CellPool({
     ...connection(config.databaseUrl, name),
+    pipeline: !config.pooled, // for createPipeline; others wait for each result
     Client: (config.pooled ? UnnamedClient : CellClient) as unknown as new () => CellClient,
     ...(answerMs && { connectionTimeoutMillis: answerMs, query_timeout: answerMs }),
     max,
