@@ -57,7 +57,7 @@ declare module 'fastify' {
     fn: Functions
     /** The same without that limit, for statements that serve many accounts. */
     shared: Functions
-    /** The same over a pipeline of its own. Null if the database is behind a pooler. */
+    /** Makes the same for one batcher, whose statements don't wait for each other's results: see createPipeline. Null behind a pooler. */
     pipelined: (() => Functions) | null
     /** Begins a transaction of an account with its first call, after calling `first`. */
     transaction: ReturnType<typeof createTransactions>

@@ -39,6 +39,9 @@ const setup = ({ isPipelined = false, ...options }: { size?: number; pacer?: Pac
   return { asked, piped, ask, answer, pending }
 }
 
+/** How many requests each statement has. */
+const sizes = (asked: (number | number[])[]) => asked.map(batch => [batch].flat().length)
+
 t.test('sends a single request immediately, and those arriving meanwhile together', async t => {
   const { asked, ask, answer } = setup()
   const answers = [ask(1)]
@@ -86,10 +89,7 @@ t.test('statements take half of the requests that wait, unless these are few, an
   const answers = Array.from({ length: 50 }, (_, n) => ask(n))
   await turn()
   for (let n = 0; n < 6; n++) await answer()
-  t.strictSame(
-    asked.map(batch => [batch].flat().length),
-    [12, 12, 12, 7, 4, 3]
-  )
+  t.strictSame(sizes(asked), [12, 12, 12, 7, 4, 3])
   t.strictSame(
     await Promise.all(answers),
     answers.map((_, n) => 2 * n)
@@ -97,19 +97,16 @@ t.test('statements take half of the requests that wait, unless these are few, an
 })
 
 t.test('a rest that would be small goes with the others', async t => {
-  for (const [count, sizes] of [
+  for (const [count, expected] of [
     [5, [5]],
     [6, [4, 2]]
   ] as const) {
     const { asked, ask, answer } = setup({ size: 12 })
     const answers = Array.from({ length: count }, (_, n) => ask(n))
     await turn()
-    for (const _ of sizes) await answer()
+    for (const _ of expected) await answer()
     await Promise.all(answers)
-    t.strictSame(
-      asked.map(batch => [batch].flat().length),
-      sizes
-    )
+    t.strictSame(sizes(asked), expected)
   }
 })
 
@@ -119,10 +116,7 @@ t.test('of requests that wait for the disk, a statement takes as many as fit', a
   await turn()
   for (let n = 0; n < 2; n++) await answer()
   await Promise.all(answers)
-  t.strictSame(
-    asked.map(batch => [batch].flat().length),
-    [12, 8]
-  )
+  t.strictSame(sizes(asked), [12, 8])
 })
 
 /** Waits until as many statements as expected have started, and a little longer. */
@@ -222,7 +216,6 @@ t.test('writes take turns without delaying reads', async t => {
   t.strictSame(await Promise.all(answers), [2, 2, 4, 4, 6, 8])
 })
 
-const sizes = (asked: (number | number[])[]) => asked.map(batch => [batch].flat().length)
 /** Asks so many questions in one turn. */
 const askAll = async (ask: (question: number) => Promise<number>, count: number) => {
   const answers = Array.from({ length: count }, (_, n) => ask(n))

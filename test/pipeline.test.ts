@@ -73,7 +73,7 @@ t.test('a lost connection fails what is under way, and is replaced', async t => 
   t.not((await ask(pid)).pid, before.pid)
 })
 
-t.test('a connection that cannot be opened fails only what waits for it', async t => {
+t.test('a connection that cannot be opened fails only the statements that wait for it', async t => {
   const { pool, ask } = await setup(t, 2)
   const connect = pool.connect
   pool.connect = async () => {

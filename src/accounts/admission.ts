@@ -79,6 +79,7 @@ type Admit = Pick<Functions, 'admit' | 'admitWithRuns'>
 
 type Options = {
   fn: Admit
+  /** The same over a pipeline of its own, for requests that share a statement. */
   pipelined?: Admit
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>

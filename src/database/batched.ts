@@ -175,7 +175,7 @@ export const createBatches = <Q, A>({
     if (left.length > 0) ended()
   }
 
-  /** How many of the queue are next. Those that wait for the disk are, since it takes as long for one; of others, a part, with a small rest. */
+  /** How many of the queue are next: all that fit if they wait for the disk, which takes as long for one; otherwise a part, and a small rest with it. */
   const share = () => {
     const part = Math.ceil(Math.max(queue.length / 2, size / 3))
     return isDurable || queue.length < part * 1.5 ? size : Math.min(part, size)
