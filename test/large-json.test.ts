@@ -21,6 +21,16 @@ t.test('uses the last of duplicate free members', t => {
   t.end()
 })
 
+t.test('keeps only members with exactly these names', t => {
+  const { kept, rest } = split('{"payload": 1, "payloads": 2, "pay": 3, "\\u0070ayload\\n": 4}', { names: ['payload'] })
+  t.same(
+    kept.map(({ text }) => text),
+    ['1']
+  )
+  t.same(JSON.parse(rest), { pay: 3, payload: '\u00000', 'payload\n': 4, payloads: 2 })
+  t.end()
+})
+
 t.test('finds free members down to the given depth, but not inside each other', t => {
   const text = '[{"metadata": {"metadata": 1}, "a": {"metadata": 2, "b": {"metadata": 3}}}]'
   const { kept } = split(text, { names: ['metadata'], depth: 3, asWritten: true })

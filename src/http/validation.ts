@@ -65,7 +65,8 @@ const prepare = (schema: Schema, value: unknown, textual: boolean, unknown: stri
       delete value[name]
     }
   }
-  for (const [name, member] of Object.entries(schema.properties)) {
+  for (const name of Object.keys(schema.properties)) {
+    const member = schema.properties[name]!
     if (value[name] === undefined) {
       if (member.default !== undefined) value[name] = structuredClone(member.default)
     } else if (textual) value[name] = read(member, value[name])
