@@ -9,7 +9,7 @@ import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { type Change, type Columns, hasWindow, nextOf, reschedule, revisions } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
-import { type CreateCue, groups, type PauseCue, plain, type UpdateCue } from './schemas.ts'
+import { type CreateCue, type Group, groupNames, membersOf, type PauseCue, type Plain, plainNames, type UpdateCue } from './schemas.ts'
 import type { StoredCue } from './stored.ts'
 
 const noCalendars: StoredCalendars = new Map()
@@ -151,7 +151,7 @@ const scheduleColumns = (schedule: Schedule) => ({
   schedule_rules: rulesOf(schedule)
 })
 
-type Settings = Pick<CreateCue, keyof typeof groups | keyof typeof plain | 'catch_up'>
+type Settings = Pick<CreateCue, Group | Plain | 'catch_up'>
 
 /** The columns set by a request, merged with the stored cue, if any. Headers in `headerNames` may be given as masks. */
 const settingColumns = (
@@ -161,9 +161,9 @@ const settingColumns = (
   headerNames: string[] = Object.keys(stored?.callback.headers ?? {})
 ): Columns => {
   const columns: Columns = {}
-  for (const name of names(plain)) if (given[name] !== undefined) columns[name] = given[name] ?? defaultOf(name)
+  for (const name of plainNames) if (given[name] !== undefined) columns[name] = given[name] ?? defaultOf(name)
   if (given.catch_up !== undefined) columns.catch_up = catchUp(given.catch_up)
-  for (const name of names(groups)) {
+  for (const name of groupNames) {
     const object = given[name]
     if (stored ? says(object) : object != null) Object.assign(columns, groupColumns(name, object ?? null, stored?.[name]))
   }
@@ -173,20 +173,21 @@ const settingColumns = (
 }
 
 /** The columns of an object: given, otherwise stored, otherwise default values. Null restores the defaults. */
-const groupColumns = (name: keyof typeof groups, given: Columns | null, stored?: Columns | null): Columns => {
-  const { prefix, members } = groups[name]
+const groupColumns = (name: Group, given: Columns | null, stored?: Columns | null): Columns => {
   const columns: Columns = {}
-  for (const member of Object.keys(members)) {
-    const column = prefix + member
-    // A member may also be given by its column's name.
-    const said = [given, stored].flatMap(object => [object?.[member], object?.[column]]).find(value => value !== undefined)
-    columns[column] = (given && (said ?? (implied as Columns)[column])) ?? defaultOf(column)
+  for (const [member, column] of membersOf[name]) {
+    const said = saidIn(given, member, column)
+    const value = said === undefined ? saidIn(stored, member, column) : said
+    columns[column] = (given && (value ?? (implied as Columns)[column])) ?? defaultOf(column)
   }
   return columns
 }
 
+/** The value of a member, which may also be given by its column's name. */
+const saidIn = (object: Columns | null | undefined, member: string, column: string): unknown =>
+  object?.[member] === undefined ? object?.[column] : object[member]
+
 const defaultOf = (column: string) => (defaults as Columns)[column] ?? null
-const names = <T extends object>(object: T) => Object.keys(object) as (keyof T)[]
 
 const catchUp = (given: CreateCue['catch_up']) => (given === 'replay_all' ? 'replay_all_missed' : (given ?? defaults.catch_up))
 

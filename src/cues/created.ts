@@ -4,26 +4,14 @@ import { Json } from '../json/canonical-json.ts'
 import { type StoredSchedule, scheduleOf } from '../schedule/schedule.ts'
 import { defaults } from './columns.ts'
 import type { Change, Columns } from './next-runs.ts'
-import { groups, plain } from './schemas.ts'
+import { type Group, membersOf, plainNames } from './schemas.ts'
 import type { StoredCue } from './stored.ts'
 
 /** What the database adds to the columns. */
 type Added = Pick<StoredCue, 'id' | 'created_at'>
 
-type Group = keyof typeof groups
-
 /** Members that a cue has only if they are set. */
 const rare = new Set(['on_worker_failure', 'pause_after'])
-
-const plainNames = Object.keys(plain)
-
-/** The members of each object, with their columns. */
-const membersOf = Object.fromEntries(
-  Object.entries(groups).map(([name, { prefix, members }]) => [
-    name,
-    Object.keys(members).map(member => [member, prefix + member] as const)
-  ])
-) as Record<Group, (readonly [string, string])[]>
 
 /** The cue as in `cue.cue_view`. */
 export const createdCue = ({ columns, next_run, next_slot }: Change, { id, created_at }: Added): StoredCue => {

@@ -29,6 +29,8 @@ export const plain = {
   tags: Type.Array(Tag, { ...bounds.tags, uniqueItems: true, description: 'Labels to filter by.' }),
   overlap: Overlap('What becomes of a slot while an execution of the cue has not ended.')
 }
+export type Plain = keyof typeof plain
+export const plainNames = Object.keys(plain) as Plain[]
 
 const retry = {
   max_attempts: Whole('retry_max_attempts', 'Total attempts, including the first.'),
@@ -87,6 +89,15 @@ export const groups = {
   alerts: { prefix: 'alert_', members: alerts },
   verification: { prefix: 'verification_', members: verification }
 }
+export type Group = keyof typeof groups
+export const groupNames = Object.keys(groups) as Group[]
+/** The members of each object, with their columns. */
+export const membersOf = Object.fromEntries(
+  Object.entries(groups).map(([name, { prefix, members }]) => [
+    name,
+    Object.keys(members).map(member => [member, prefix + member] as const)
+  ])
+) as Record<Group, (readonly [member: string, column: string])[]>
 
 const optional = <P extends Record<string, TSchema>>(members: P) => Type.Partial(Type.Object(members)).properties
 const optionalOrNull = <P extends Record<string, TSchema>>(members: P) => {
