@@ -9,7 +9,8 @@ import type { Measure, Options } from './measure.ts'
 import { start } from './processes.ts'
 import type { Stage } from './stage.ts'
 
-const warmUpSeconds = 2
+/** V8 compiles for that long: in its first seconds, a replica needs half as much CPU again for each creation. */
+const warmUpSeconds = 15
 /** Connections of the two series, and accounts. With fewer accounts, creations would wait for each other. */
 const fewer = 100
 const more = 200
