@@ -269,13 +269,15 @@ t.test(`${spelled(20_000)} healthy cues do not increase what the sweeps read`, {
   const reads = async () => {
     const found: Record<string, number> = {}
     for (const name of sweeps) {
+      found[name] = Infinity
+      // The least, since planning reads, too, and a statistic that has changed elsewhere makes the server plan again.
       for (let n = 0; n < 7; n++) {
         const { rows } = await pool.query(`explain (analyze, buffers, timing off, format json) select * from cue.${name}(p_now => $1)`, [
           clock.now()
         ])
         const { Plan } = rows[0]['QUERY PLAN'][0]
         if (Plan['Actual Rows'] > 1) throw new Error(`${name} found something`)
-        found[name] = Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
+        found[name] = Math.min(found[name], Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks'])
       }
     }
     return found
