@@ -63,7 +63,7 @@ const laxIn = (source: string): string[] => {
   return lax.map(index => source.slice(source.lastIndexOf('\n', index) + 1, `${source}\n`.indexOf('\n', index)).trim())
 }
 
-t.test('allows t.match only with regular expressions, and no partial match of a status', t => {
+t.test('allows lax assertions only of regular expressions, and no partial one of a status', t => {
   for (const file of files) t.same(laxIn(readFileSync(`${import.meta.dirname}/${file}`, 'utf8')), [], file)
   t.end()
 })
