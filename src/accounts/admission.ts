@@ -79,7 +79,7 @@ type Admit = Pick<Functions, 'admit' | 'admitWithRuns'>
 
 type Options = {
   fn: Admit
-  /** The same over a pipeline of its own, for requests that share a statement. */
+  /** The same over a pipeline that only admission uses (createPipeline). */
   pipelined?: Admit
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
