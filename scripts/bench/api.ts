@@ -6,7 +6,7 @@ import { addAccounts, addCues, payload } from './cues.ts'
 import { figuresOf } from './figures.ts'
 import type { Load, LoadResult } from './load.ts'
 import type { Measure, Options } from './measure.ts'
-import { start } from './processes.ts'
+import { busySeconds, start } from './processes.ts'
 import type { Stage } from './stage.ts'
 
 /** V8 compiles for that long: in its first seconds, a replica needs half as much CPU again for each creation. */
@@ -15,6 +15,7 @@ const warmUpSeconds = 15
 const fewer = 100
 const more = 200
 
+/** `busy`: for which share of the time the CPU that the database shares with the load generator works. */
 const measure = async (stage: Stage, { runs, n }: Options) => {
   // Rate limits are on but never reached. The API gets all connections, like the bare server.
   const replica = await stage.startReplica('api', { ROLES: 'api' })
@@ -48,16 +49,27 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
   const generator = start('scripts/bench/load.ts', 'around')
   const run = async (name: string, seconds: number, connections = fewer) => {
     const process = name === 'bare_select' ? bare : replica.process
-    const before = { ...(await process.usage()), database: stage.databaseCpu() ?? Number.NaN }
+    const before = {
+      ...(await process.usage()),
+      database: stage.databaseCpu() ?? Number.NaN,
+      busy: busySeconds('around'),
+      at: performance.now()
+    }
     const { url, requests } = loads[name]!
     const result = await generator.ask<LoadResult>('run', { url, requests: requests.slice(0, connections), connections, seconds })
     if (result.failed > 0) throw new Error(`${result.failed} requests of ${name} failed`)
+    const busy = (busySeconds('around') - before.busy) / ((performance.now() - before.at) / 1000)
     const { cpu_s } = await process.usage()
     const database = (stage.databaseCpu() ?? Number.NaN) - before.database
     await replica.pool.query("delete from cue.cues where name = 'posted'")
     await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs') // otherwise autovacuum would run during the next measurement
     const perRequest = (seconds: number) => (seconds / result.count) * 1e6
-    return { ...result, cpu_us: perRequest(cpu_s - before.cpu_s), database_us: Number.isNaN(database) ? null : perRequest(database) }
+    return {
+      ...result,
+      cpu_us: perRequest(cpu_s - before.cpu_s),
+      database_us: Number.isNaN(database) ? null : perRequest(database),
+      busy: Number.isNaN(busy) ? null : busy
+    }
   }
 
   for (const name of Object.keys(loads)) await run(name, warmUpSeconds)
@@ -79,9 +91,13 @@ const measure = async (stage: Stage, { runs, n }: Options) => {
       post_database_us: post.database_us,
       get_p99_ms: get.p99_ms,
       post_p99_ms: post.p99_ms,
+      bare_busy: bareRun.busy,
+      get_busy: get.busy,
+      post_busy: post.busy,
       [`bare_select_${more}_per_s`]: bareMore.per_s,
       [`get_cue_${more}_per_s`]: getMore.per_s,
       [`post_cue_${more}_per_s`]: postMore.per_s,
+      [`post_${more}_busy`]: postMore.busy,
       [`get_to_bare_${more}_ratio`]: getMore.per_s / bareMore.per_s,
       [`post_to_bare_${more}_ratio`]: postMore.per_s / bareMore.per_s
     })

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, cpus as statistics } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import manifest from '../../package.json' with { type: 'json' }
 import type { Usage } from './probe.ts'
@@ -21,6 +21,13 @@ const cpus = (() => {
 
 export const isPinned = process.env.PIN !== '0' && availableParallelism() > 1 && cpus.length > 1
 const cpuOf = (place: Place) => String(place === 'tested' ? cpus[0] : cpus[1])
+
+/** Seconds that the CPU of a place has worked since the machine started. NaN if processes are not pinned. */
+export const busySeconds = (place: Place): number => {
+  if (!isPinned) return Number.NaN
+  const { user, nice, sys, irq } = statistics()[Number(cpuOf(place))]!.times
+  return (user + nice + sys + irq) / 1000
+}
 
 export type Child = {
   pid: number
