@@ -1,6 +1,8 @@
 // SQL functions that serve several accounts, while another transaction holds rows of one.
 import t, { type Test } from 'tap'
 import type { Functions } from '../src/database/functions.ts'
+import { createPool } from '../src/database/pool.ts'
+import { testConfig } from './database.ts'
 import { awaiting, cueDefaults, once, type Row, refused, stage } from './stage.ts'
 
 /** The stage with a second account, and a transaction that locks the rows of a query. */
@@ -224,4 +226,51 @@ t.test('drops the slots of one-time cues after an outage except for a locked one
   t.equal(await fn.catchUpCues({ cues }), 1)
   await letGo()
   t.equal(await fn.catchUpCues({ cues }), 1)
+})
+
+t.test('plans made while tables are small lock rows of large ones without reading the others one by one', async t => {
+  const others = 5000
+  const { begun, url, account_id, hold, rows } = await holding(t)
+  const { cue_id, execution_id } = await begun()
+  const pool = createPool(testConfig(url), { max: 1 })
+  t.teardown(() => pool.end())
+  const pages = async (call: string, values: unknown[]): Promise<number> => {
+    const explained = await pool.query({ name: call, text: `explain (analyze, buffers, format json) select ${call}`, values })
+    const { Plan } = explained.rows[0]['QUERY PLAN'][0]
+    return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
+  }
+  const calls: Record<string, unknown[]> = {
+    'cue.lock_accounts($1)': [[account_id]],
+    'cue.lock_free_cues($1)': [[cue_id]],
+    'cue.held_attempts($1, $2)': [[execution_id], [cue_id]]
+  }
+  const measure = async () => {
+    const least: Record<string, number> = {}
+    // A plan invalidated meanwhile, for example by an analyze, is made again, which reads the catalogs.
+    for (let round = 0; round < 7; round++)
+      for (const [call, values] of Object.entries(calls))
+        least[call] = Math.min(least[call] ?? Number.POSITIVE_INFINITY, await pages(call, values))
+    return least
+  }
+  await rows('vacuum analyze cue.cues, cue.cue_runs, cue.cue_rooms, cue.executions')
+  await hold('select from cue.executions where id = $1', [execution_id]) // held_attempts looks whether it still exists
+  const small = await measure()
+  await rows(
+    `with a as (
+       insert into cue.accounts (id, email, plan, webhook_secret)
+       select id, id || '@example.com', 'scale', 'whsec_' || repeat('a', 64) from (select gen_random_uuid() as id from generate_series(1, $2::int)) n
+       returning id),
+     k as (insert into cue.cue_rooms select id, 1, 1 from a),
+     c as (
+       insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)
+       select 'cue_' || left(md5(id::text), 12), id, 'c', 'worker', 'recurring', '* * * * *', '{}' from a returning id, account_id),
+     r as (insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, 'worker' from c)
+     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, claimable_at, created_at, updated_at)
+     select cue.uuid_v7($1), account_id, id, 'worker', 'pending', 'schedule', $1, '{}', $1, $1, $1 from c`,
+    ['2030-01-15T09:00:00Z', others]
+  )
+  const large = await measure()
+  // Such a plan may read another index instead, of which a page has many rows.
+  for (const call of Object.keys(calls))
+    t.ok(large[call]! <= small[call]! + others / 40, `${call}: ${small[call]} pages, then ${large[call]}`)
 })

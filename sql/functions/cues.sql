@@ -15,11 +15,11 @@ begin
       null;
     end;
   end if;
-  -- add_cues writes these rows next.
+  -- add_cues writes these rows next. Not `not exists`: a plan made while the table is small would read all of it.
   return array(
     select u.id from unnest(v_free) as u (id)
-     where not exists (select from cue.cue_rooms k where k.account_id = u.id)
-        or (select true from cue.cue_rooms k where k.account_id = u.id for update skip locked));
+     where coalesce((select true from cue.cue_rooms k where k.account_id = u.id for update skip locked),
+                    (select false from cue.cue_rooms k where k.account_id = u.id limit 1), true));
 end $$;
 comment on function cue.lock_accounts is 'Locks accounts for adding cues and returns those it could lock.';
 

@@ -38,11 +38,11 @@ language plpgsql security definer as $$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
 begin
-  -- A new statement sees the rows as they are now that the cues are locked.
+  -- A new statement sees the rows as they are now that the cues are locked. Not `exists`: a plan made while a table is small would read all of it.
   return array(
     select u.id from unnest(v_ids) as u (id)
-     where (not exists (select from cue.cue_runs r where r.cue_id = u.id)
-            or (select true from cue.cue_runs r where r.cue_id = u.id for update skip locked))
+     where coalesce((select true from cue.cue_runs r where r.cue_id = u.id for update skip locked),
+                    (select false from cue.cue_runs r where r.cue_id = u.id limit 1), true)
        and (select true from cue.accounts a where a.id = (select c.account_id from cue.cues c where c.id = u.id) for key share skip locked)
        and (select count(*) from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null)
            = (select count(*) from (select from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null for update skip locked) o));
@@ -61,8 +61,8 @@ declare
 begin
   return query
   select u.id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id)
-   where u.id <> all (v_executions) and exists (select from cue.executions x where x.id = u.id)
-      or u.cue_id <> all (v_cues) and exists (select from cue.cues c where c.id = u.cue_id);
+   where u.id <> all (v_executions) and (select true from cue.executions x where x.id = u.id limit 1)
+      or u.cue_id <> all (v_cues) and (select true from cue.cues c where c.id = u.cue_id limit 1);
 end $$;
 comment on function cue.held_attempts is
   'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
