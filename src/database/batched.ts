@@ -33,8 +33,11 @@ export const batchSize = 100
 /** Maximum statements of a batcher at the same time: more than one only if some take long. */
 const atOnce = 2
 
-/** The least patience with statements that wait for the disk, see createPacer: twice what one of 50 queries takes on a busy CPU. */
-const durablePatienceMs = 12
+/**
+ * The least patience with statements that wait for the disk, see createPacer: twice what one of 100 queries takes on a slow and busy CPU. Of two at
+ * the same time, one may wait for rows that the other has locked.
+ */
+const durablePatienceMs = 50
 
 export type Pacer = ReturnType<typeof createPacer>
 
