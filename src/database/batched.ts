@@ -47,7 +47,7 @@ export type Pacer = ReturnType<typeof createPacer>
  *
  * @param patienceMs A statement that takes longer may be waiting for a lock or the disk, so others don't wait for it.
  */
-export const createPacer = (patienceMs = 5) => {
+export const createPacer = (patienceMs = 10) => {
   const waiting = new Set<() => void>()
   const underWay = new Set<{ since: number }>()
   let isTimed = false
