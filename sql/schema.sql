@@ -6040,7 +6040,7 @@ begin
       null;
     end;
   end if;
-  -- add_cues writes these rows next. Not `not exists`: a plan made while the table is small would read all of it.
+  -- add_cues writes these rows next. With `not exists`, a plan made while the table is small would read all of it.
   return array(
     select u.id from unnest(v_free) as u (id)
      where coalesce((select true from cue.cue_rooms k where k.account_id = u.id for update skip locked),
@@ -6114,7 +6114,7 @@ AS $function$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
 begin
-  -- A new statement sees the rows as they are now that the cues are locked. Not `exists`: a plan made while a table is small would read all of it.
+  -- A new statement sees the rows as they are now that the cues are locked. With `exists`, a plan made while a table is small would read all of it.
   return array(
     select u.id from unnest(v_ids) as u (id)
      where coalesce((select true from cue.cue_runs r where r.cue_id = u.id for update skip locked),

@@ -15,7 +15,7 @@ begin
       null;
     end;
   end if;
-  -- add_cues writes these rows next. Not `not exists`: a plan made while the table is small would read all of it.
+  -- add_cues writes these rows next. With `not exists`, a plan made while the table is small would read all of it.
   return array(
     select u.id from unnest(v_free) as u (id)
      where coalesce((select true from cue.cue_rooms k where k.account_id = u.id for update skip locked),

@@ -38,7 +38,7 @@ language plpgsql security definer as $$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
 begin
-  -- A new statement sees the rows as they are now that the cues are locked. Not `exists`: a plan made while a table is small would read all of it.
+  -- A new statement sees the rows as they are now that the cues are locked. With `exists`, a plan made while a table is small would read all of it.
   return array(
     select u.id from unnest(v_ids) as u (id)
      where coalesce((select true from cue.cue_runs r where r.cue_id = u.id for update skip locked),

@@ -34,8 +34,8 @@ export const batchSize = 100
 const atOnce = 2
 
 /**
- * The least patience with statements that wait for the disk, see createPacer: twice what one of 100 queries takes on a slow and busy CPU. Of two at
- * the same time, one may wait for rows that the other has locked.
+ * The least patience with statements that wait for the disk, see createPacer: twice what one of 100 queries takes on a slow and busy CPU. If two
+ * ran at the same time, one would often wait for rows that the other has locked.
  */
 const durablePatienceMs = 50
 
