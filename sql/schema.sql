@@ -7175,7 +7175,16 @@ CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_cue_ids text[] := array(
+    (select w.cue_id from cue.cue_runs w
+      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
+    union all
+    (select o.cue_id from (
+       select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
+      where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit));
 begin
+  -- Usually none, and planning what follows takes longer than finding that out.
+  if v_cue_ids = '{}' then return; end if;
   return query
   select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
@@ -7190,13 +7199,7 @@ begin
                where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
              where cue.is_success(n.status, n.outcome_success)),
            cue.last_success(r.cue_id, 1000, p_now))
-    from (
-      (select w.cue_id from cue.cue_runs w
-        where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
-      union all
-      (select o.cue_id from (
-         select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
-        where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit)) f
+    from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
    where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
