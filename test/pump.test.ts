@@ -5,12 +5,16 @@ import type { BegunAttempt } from '../src/database/functions.ts'
 import { createFastSlots } from '../src/deliveries/fast-slots.ts'
 import { createPump } from '../src/deliveries/pump.ts'
 
+/** An hour: no receiver is slow in a test that doesn't set the time. */
+const slowAfterMs = 3_600_000
+
 /** A pump over due cues. Taken attempts and responses arrive when the test says so. */
 const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense = false } = {}) => {
   const taken: number[] = []
   const arriving: (() => void)[] = []
   const sent: (() => void)[] = []
   const passedOver: string[] = []
+  const asked: number[] = []
   const flights = new Map<number, number>()
   let left = due
   const none = () => {}
@@ -24,7 +28,11 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
         const attempts = cue_ids.map(cue_id => ({ cue_id, account_id: cue_id, flight_id, plain: true }) as unknown as BegunAttempt)
         return new Promise(resolve => void arriving.push(() => resolve(attempts)))
       },
-      lookWaiting: async () => []
+      lookWaiting: async () => [],
+      goneAttempts: async ({ attempts }: { attempts: number[] }) => {
+        asked.push(attempts.length)
+        return []
+      }
     },
     ahead: {
       takeDue: (_lane: string, limit: number, admit: (account: string) => boolean) => {
@@ -50,7 +58,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
     now: Date.now,
     concurrency,
     leastOpen: 50,
-    slowAfterMs: 3_600_000, // never
+    slowAfterMs,
     missedAfter: '60 seconds',
     onChange: () => pump.turn(),
     onError: (error: unknown) => spoiled || t.error(error as Error),
@@ -75,7 +83,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
   t.teardown(async () => {
     while (sent.length > 0) await end(sent.length)
   })
-  return { pump, taken, sent, passedOver, flights, come, arrive, end }
+  return { pump, taken, sent, passedOver, asked, flights, come, arrive, end }
 }
 
 t.test('takes few attempts at first, and twice as many each time while there are more', async t => {
@@ -101,6 +109,24 @@ t.test('takes nothing while enough is on hand', async t => {
   t.equal(taken.length, 5, '1,050 are on hand')
   await end(100)
   t.strictSame(taken, [50, 100, 200, 400, 800, 1000], '950 are')
+})
+
+t.test('asks whether requests are still wanted only if their receivers are slow', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { pump, asked, arrive, end } = setup(t, { due: 52 })
+  pump.turn()
+  await arrive()
+  time += slowAfterMs - 1
+  await pump.abortGone()
+  t.strictSame(asked, [])
+  await arrive() // two more
+  time += 1
+  await pump.abortGone()
+  t.strictSame(asked, [50])
+  await end(50)
+  await pump.abortGone()
+  t.strictSame(asked, [50], 'the others are fast so far')
 })
 
 t.test('takes the rest at the end, and few again after it', async t => {

@@ -36,7 +36,8 @@ export type SenderOptions = {
 /** Requests per turn. Responses that arrive meanwhile are read before the next, which uses their connections instead of opening more. */
 const burst = 32
 
-type Sending = Handle & { attempt: BegunAttempt }
+/** `since`: in milliseconds of performance.now(). */
+type Sending = Handle & { attempt: BegunAttempt; since: number }
 
 export const createSender = (options: SenderOptions) => {
   const { fn, flights, results, client, request, now, concurrency, slowAfterMs = 200, capacity, close, onChange, metrics, log } = options
@@ -56,7 +57,7 @@ export const createSender = (options: SenderOptions) => {
 
   const deliver = async (attempt: BegunAttempt) => {
     const { account_id } = attempt
-    const one: Sending = { attempt, exchange: undefined }
+    const one: Sending = { attempt, exchange: undefined, since: performance.now() }
     sending.add(one)
     const giveBack = capacity.isSlow(account_id) ? undefined : fast.lend(account_id)
     const startedAt = now()
@@ -121,10 +122,14 @@ export const createSender = (options: SenderOptions) => {
       }
     },
 
-    /** Aborts requests whose attempt has ended otherwise: its cue or account was deleted, or its execution was cancelled or taken over. */
+    /**
+     * Aborts requests whose attempt has ended otherwise: its cue or account was deleted, or its execution was cancelled or taken over. Doesn't ask
+     * about those to fast receivers, which end by themselves before an answer would come.
+     */
     abortGone: async (): Promise<void> => {
-      if (sending.size === 0) return
-      const asked = [...sending]
+      const slowSince = performance.now() - slowAfterMs
+      const asked = [...sending].filter(({ since }) => since <= slowSince)
+      if (asked.length === 0) return
       const gone = await fn.goneAttempts({
         execution_ids: asked.map(({ attempt }) => attempt.execution_id),
         attempts: asked.map(({ attempt }) => attempt.attempt)
