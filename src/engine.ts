@@ -1,6 +1,7 @@
 /** What fires and delivers in a replica: builds the parts, starts them in order, and stops them. `engine/scheduler.ts` decides what runs when. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
+import type pg from 'pg'
 import { startCustomers } from './billing/customers.ts'
 import { constants } from './catalog.ts'
 import { type Config, engineConnections } from './config.ts'
@@ -9,7 +10,7 @@ import { readClock } from './database/follow-clock.ts'
 import { createFunctions } from './database/functions.ts'
 import { createListener } from './database/listener.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
-import { createPool } from './database/pool.ts'
+import { createPool, type PoolOptions } from './database/pool.ts'
 import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
 import { createLeases, leaseTimes } from './deliveries/leases.ts'
@@ -17,7 +18,7 @@ import { startNotifications } from './deliveries/notifications.ts'
 import { capacityFor } from './deliveries/open-files.ts'
 import { createPump } from './deliveries/pump.ts'
 import { createRequests } from './deliveries/request.ts'
-import { createResults } from './deliveries/results.ts'
+import { createResults, writersAtMost } from './deliveries/results.ts'
 import { deriveKey } from './deliveries/signature.ts'
 import { createWebhookClient } from './deliveries/webhook.ts'
 import { createDeadlines } from './engine/deadlines.ts'
@@ -42,8 +43,11 @@ import { startOperations } from './operations/work.ts'
 import { startTracker } from './support/tracker.ts'
 import { type Traces, untraced } from './traces/traces.ts'
 
-/** Two take attempts, two write results, one does the rest. Leases have a connection of their own, so that they never wait. */
-const connections = engineConnections - 1
+/**
+ * Leases have a connection of their own, so that they never wait, and results two, so that no others have to plan these statements over all
+ * partitions whenever statistics have changed. Of the rest, two take attempts.
+ */
+const connections = { leases: 1, results: writersAtMost, rest: engineConnections - 1 - writersAtMost }
 /** A statement that takes longer is sent again: its connection may be dead without a sign. */
 const answerMs = 10_000
 /** Two heartbeats may be lost before the engine no longer counts as live. */
@@ -91,10 +95,15 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const onConnectionLost = (error: Error) => onError(error, 'idle connection')
   const wake = () => scheduler.wake()
 
-  const pool = createPool(config, { max: connections, name: 'pgcue engine', onError: onConnectionLost })
-  const leasePool = createPool(config, { max: 1, name: 'pgcue leases', onError: onConnectionLost, answerMs: times.answerMs })
+  const poolOf = (name: string, max: number, options?: PoolOptions) =>
+    createPool(config, { max, name: `pgcue ${name}`, onError: onConnectionLost, ...options })
+  const pool = poolOf('engine', connections.rest)
+  const resultsPool = poolOf('results', connections.results)
+  const leasePool = poolOf('leases', connections.leases, { answerMs: times.answerMs })
   metrics.watchPool('engine', pool)
-  const fn = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
+  metrics.watchPool('results', resultsPool)
+  const functionsOf = (pool: pg.Pool) => createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
+  const fn = functionsOf(pool)
   const client = traces.client(createWebhookClient({ rules }))
 
   const heartbeat = createHeartbeat({
@@ -112,7 +121,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
   const calendars = createCalendars(fn)
   const ahead = createAhead({ fn, calendars, now, pollIntervalMs: config.pollIntervalMs, share })
-  const results = createResults({ fn, flights, onWritten: wake, log })
+  const results = createResults({ fn: functionsOf(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
     fn: traces.taking(fn),
     ahead,
@@ -214,7 +223,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       await jobs.stop().catch(error => log.warn({ err: error }, 'pg-boss did not stop'))
       await listener.close()
       client.destroy()
-      await Promise.all([pool.end(), leasePool.end()])
+      await Promise.all([pool.end(), resultsPool.end(), leasePool.end()])
       return returned
     }
   }

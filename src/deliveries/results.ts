@@ -42,7 +42,8 @@ type Options = {
 export const batchSize = 1000
 const waitMs = 20
 const waitBesideMs = 60
-const writersAtMost = 2
+/** Maximum statements at the same time. */
+export const writersAtMost = 2
 const retryMs = 500
 
 export type Results = ReturnType<typeof createResults>
