@@ -89,6 +89,21 @@ t.test('delivers a due cue once, with both signatures, and records it', async t 
   t.equal(hook.requests.length, 1)
 })
 
+t.test('results have their own connections, and only they do', async t => {
+  const { cue, ended, engineConfig, pool } = await serve(t)
+  const hook = await receiver(t)
+  await startEngine(t, engineConfig)
+  const ids = [await cue({ callback_url: hook.url }), await cue({ callback_url: hook.url }, soon(900))]
+  for (const id of ids) await ended(id)
+  const { rows } = await pool.query(
+    `select distinct application_name as name, substring(query from 'cue\\.(\\w+_attempts)\\(') as ran
+       from pg_stat_activity where datname = current_database() and application_name like 'pgcue %'`
+  )
+  const namesOf = (ran: string) => rows.filter(row => row.ran === ran).map(row => row.name)
+  t.strictSame(namesOf('finish_attempts'), ['pgcue results'])
+  t.strictSame([...new Set(rows.filter(row => row.name === 'pgcue results').map(row => row.ran))], ['finish_attempts'])
+})
+
 t.test('a cue with several slots within the look-ahead fires once in each', async t => {
   const { cue, executions, engineConfig } = await serve(t)
   const hook = await receiver(t)
