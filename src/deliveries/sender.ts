@@ -123,8 +123,8 @@ export const createSender = (options: SenderOptions) => {
     },
 
     /**
-     * Aborts requests whose attempt has ended otherwise: its cue or account was deleted, or its execution was cancelled or taken over. Doesn't ask
-     * about those to fast receivers, which end by themselves before an answer would come.
+     * Aborts requests whose attempt has ended otherwise: its cue or account was deleted, or its execution was cancelled or taken over. Asks
+     * only about those whose receivers are slow: the others usually end by themselves before the answer comes.
      */
     abortGone: async (): Promise<void> => {
       const slowSince = performance.now() - slowAfterMs
