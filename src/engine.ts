@@ -95,13 +95,14 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const onConnectionLost = (error: Error) => onError(error, 'idle connection')
   const wake = () => scheduler.wake()
 
-  const poolOf = (name: string, max: number, options?: PoolOptions) =>
-    createPool(config, { max, name: `pgcue ${name}`, onError: onConnectionLost, ...options })
+  const poolOf = (name: string, max: number, options?: PoolOptions) => {
+    const pool = createPool(config, { max, name: `pgcue ${name}`, onError: onConnectionLost, ...options })
+    metrics.watchPool(name, pool)
+    return pool
+  }
   const pool = poolOf('engine', connections.rest)
   const resultsPool = poolOf('results', connections.results)
   const leasePool = poolOf('leases', connections.leases, { answerMs: times.answerMs })
-  metrics.watchPool('engine', pool)
-  metrics.watchPool('results', resultsPool)
   const functionsOf = (pool: pg.Pool) => createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
   const fn = functionsOf(pool)
   const client = traces.client(createWebhookClient({ rules }))
