@@ -3795,7 +3795,7 @@ begin
      cross join lateral (
         -- A caller that waited for the lock has an earlier p_now than the hits recorded meanwhile.
         select w.ctid as row, w.started_at, w.newest, w.weight, w.hits,
-               greatest((date_part('epoch', p_now - w.started_at) * 1000)::bigint, w.hits[cardinality(w.hits)])::int as last
+               greatest(cue.window_age(w, p_now), w.hits[cardinality(w.hits)])::int as last
           from cue.rate_windows w where w.subject = a.subject and w.subject <> all (v_held) limit 1) w
     offset 0),
   -- begun: hits of an entry that takes more.
@@ -3934,8 +3934,7 @@ CREATE OR REPLACE FUNCTION cue.counts_on(w cue.rate_windows, p_weight bigint, p_
  LANGUAGE sql
  STABLE
 AS $function$
-  select w.weight = p_weight and
-         (date_part('epoch', p_now - w.started_at) * 1000)::bigint between coalesce(w.hits[cardinality(w.hits)], 0) - p_window and 1000000000
+  select w.weight = p_weight and cue.window_age(w, p_now) between coalesce(w.hits[cardinality(w.hits)], 0) - p_window and 1000000000
 $function$;
 comment on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) is 'Returns whether a hit can be added to a rate window as it is; p_window is in milliseconds.';
 grant execute on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) to cue_service;
@@ -8048,7 +8047,7 @@ begin
   update cue.rate_windows w
      set weight = p_weight, started_at = p_now - p_window * interval '1 millisecond',
          hits = array(select h - a.at + p_window
-                        from (select (date_part('epoch', p_now - w.started_at) * 1000)::bigint as at) a cross join unnest(w.hits) as h
+                        from (select cue.window_age(w, p_now) as at) a cross join unnest(w.hits) as h
                        where w.weight = p_weight and h > a.at - p_window and h <= a.at order by h)
    where w.subject = p_subject and not cue.counts_on(w, p_weight, p_window, p_now);
   return true;
@@ -10274,6 +10273,14 @@ AS $function$
 $function$;
 comment on function cue.webhook_secret(uuid) is 'Returns the secret that signs an account''s webhooks.';
 grant execute on function cue.webhook_secret(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.window_age(w cue.rate_windows, p_now timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE
+AS $function$ select (date_part('epoch', p_now - w.started_at) * 1000)::bigint $function$;
+comment on function cue.window_age(cue.rate_windows,timestamp with time zone) is 'Returns the milliseconds since a rate window started, which is how its hits are stored.';
+grant execute on function cue.window_age(cue.rate_windows,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.with_changes(old cue.cues, p_changes jsonb)
  RETURNS cue.cues

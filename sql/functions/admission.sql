@@ -1,11 +1,14 @@
 -- Authentication and rate limits. A refusal is a result, not an error: an error would roll back the count. Locks: rate windows by subject,
 -- then API keys, skipping locked ones. Functions that serve several callers never wait long for one of them.
 
+create or replace function cue.window_age(w cue.rate_windows, p_now timestamptz) returns bigint
+language sql stable as $$ select (date_part('epoch', p_now - w.started_at) * 1000)::bigint $$;
+comment on function cue.window_age is 'Returns the milliseconds since a rate window started, which is how its hits are stored.';
+
 -- A window that last had a hit days ago, or later than now, since the clock was set back, needs a new start.
 create or replace function cue.counts_on(w cue.rate_windows, p_weight bigint, p_window bigint, p_now timestamptz) returns boolean
 language sql stable as $$
-  select w.weight = p_weight and
-         (date_part('epoch', p_now - w.started_at) * 1000)::bigint between coalesce(w.hits[cardinality(w.hits)], 0) - p_window and 1000000000
+  select w.weight = p_weight and cue.window_age(w, p_now) between coalesce(w.hits[cardinality(w.hits)], 0) - p_window and 1000000000
 $$;
 comment on function cue.counts_on is 'Returns whether a hit can be added to a rate window as it is; p_window is in milliseconds.';
 
@@ -22,7 +25,7 @@ begin
   update cue.rate_windows w
      set weight = p_weight, started_at = p_now - p_window * interval '1 millisecond',
          hits = array(select h - a.at + p_window
-                        from (select (date_part('epoch', p_now - w.started_at) * 1000)::bigint as at) a cross join unnest(w.hits) as h
+                        from (select cue.window_age(w, p_now) as at) a cross join unnest(w.hits) as h
                        where w.weight = p_weight and h > a.at - p_window and h <= a.at order by h)
    where w.subject = p_subject and not cue.counts_on(w, p_weight, p_window, p_now);
   return true;
@@ -61,7 +64,7 @@ begin
      cross join lateral (
         -- A caller that waited for the lock has an earlier p_now than the hits recorded meanwhile.
         select w.ctid as row, w.started_at, w.newest, w.weight, w.hits,
-               greatest((date_part('epoch', p_now - w.started_at) * 1000)::bigint, w.hits[cardinality(w.hits)])::int as last
+               greatest(cue.window_age(w, p_now), w.hits[cardinality(w.hits)])::int as last
           from cue.rate_windows w where w.subject = a.subject and w.subject <> all (v_held) limit 1) w
     offset 0),
   -- begun: hits of an entry that takes more.
