@@ -1,6 +1,6 @@
 /**
  * Generates the types of the SQL functions from the catalog: names, arguments and results. `npm run generate` writes them to
- * src/functions.types.ts.
+ * src/database/functions.types.ts.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -137,7 +137,7 @@ export const functionTypes = async (pool: pg.Pool): Promise<string> => {
   }
   const entries = functions.map(f => `  ${f.name}: ['${kindOf(f)}', '${f.parameters.map(({ name }) => name).join(' ')}']`)
   return `/** The SQL functions, as the catalog has them. Made by \`npm run generate\`; do not edit. */
-import type { ${[...enums].sort().join(', ')} } from './db.types.ts'
+import type { ${[...enums].sort().join(', ')} } from '../db.types.ts'
 
 /** How each function returns its result, and its parameters without the prefix p_. */
 export const functions = {

@@ -25,7 +25,7 @@ export const generate = async (databaseUrl: string): Promise<Record<string, stri
       'sql/schema.sql': await dumpSchema(pool),
       'src/db.types.ts': await rowTypes(pool),
       'src/catalog.ts': await catalog(pool),
-      'src/functions.types.ts': await functionTypes(pool),
+      'src/database/functions.types.ts': await functionTypes(pool),
       'src/cues/columns.ts': await cueColumns(pool),
       'src/blog/posts.json': postsFile(),
       'src/openapi.json': `${JSON.stringify(await openapi(), null, 2)}\n`

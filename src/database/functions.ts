@@ -5,12 +5,12 @@
  */
 import type { QueryConfig, QueryResult } from 'pg'
 import { isOutdated } from '../errors.ts'
-import { type Functions, functions } from '../functions.types.ts'
 import { arrayParameter } from './array-parameter.ts'
+import { type Functions, functions } from './functions.types.ts'
 import type { Turns } from './turns.ts'
 
-export type * from '../functions.types.ts'
-export { functions } from '../functions.types.ts'
+export type * from './functions.types.ts'
+export { functions } from './functions.types.ts'
 
 /** A pool, or one connection. */
 export type Queryable = { query: (query: QueryConfig) => Promise<QueryResult> }
