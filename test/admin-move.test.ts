@@ -132,9 +132,12 @@ await t.test('the former server refuses every change, and leads replicas to the 
 await t.test('says where a moved cell is, and finishes only what it began', async t => {
   const again = await runHere(cells, move)
   t.equal(again.code, 0, again.err)
-  t.match((await runHere(cells, [...move, '--abort'])).err, /has moved: nothing can be aborted/)
+  t.match(
+    (await runHere(cells, [...move, '--abort'])).err,
+    /^pgcue-admin: cell 2 has moved: nothing can be aborted\. Run the command without --abort to finish$/m
+  )
   const other = await addDatabase(empty, 'other')
-  t.match((await runHere(cells, ['move', '2', other])).err, /cell 2 has moved to .*\/moved already/)
+  t.match((await runHere(cells, ['move', '2', other])).err, /^pgcue-admin: cell 2 has moved to 127\.0\.0\.1:\d+\/moved already$/m)
   const { out } = await runHere(cells, ['list', '--json'])
   t.same(
     JSON.parse(out).cells.map(({ cell, status }: { cell: number; status: string }) => [cell, status]),
