@@ -10279,7 +10279,7 @@ CREATE OR REPLACE FUNCTION cue.window_age(w cue.rate_windows, p_now timestamp wi
  LANGUAGE sql
  STABLE
 AS $function$ select (date_part('epoch', p_now - w.started_at) * 1000)::bigint $function$;
-comment on function cue.window_age(cue.rate_windows,timestamp with time zone) is 'Returns the milliseconds since a rate window started, which is how its hits are stored.';
+comment on function cue.window_age(cue.rate_windows,timestamp with time zone) is 'Returns the milliseconds since a rate window started; its hits are stored in the same way.';
 grant execute on function cue.window_age(cue.rate_windows,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.with_changes(old cue.cues, p_changes jsonb)

@@ -3,7 +3,7 @@
 
 create or replace function cue.window_age(w cue.rate_windows, p_now timestamptz) returns bigint
 language sql stable as $$ select (date_part('epoch', p_now - w.started_at) * 1000)::bigint $$;
-comment on function cue.window_age is 'Returns the milliseconds since a rate window started, which is how its hits are stored.';
+comment on function cue.window_age is 'Returns the milliseconds since a rate window started; its hits are stored in the same way.';
 
 -- A window that last had a hit days ago, or later than now, since the clock was set back, needs a new start.
 create or replace function cue.counts_on(w cue.rate_windows, p_weight bigint, p_window bigint, p_now timestamptz) returns boolean
