@@ -23,6 +23,7 @@ t.test('/metrics combines the metrics of both threads', async t => {
   t.ok(text.split('\n').includes('pgcue_http_request_duration_seconds_count{method="POST",route="/v1/cues",status="201"} 1'))
   t.match(text, /^pgcue_pool_connections\{pool="api",state="idle"\} [1-9]/m)
   t.match(text, /^pgcue_pool_connections\{pool="engine",state="idle"\} [1-9]/m)
+  t.same(pools(text), ['api', 'engine', 'leases', 'results'])
   t.match(text, /^pgcue_engines 1$/m)
   t.same(threads(text), ['api', 'engine'])
 
@@ -34,6 +35,7 @@ t.test('/metrics combines the metrics of both threads', async t => {
 })
 
 const threads = (text: string) => [...text.matchAll(/^nodejs_eventloop_utilization\{thread="(\w+)"\}/gm)].map(([, name]) => name).sort()
+const pools = (text: string) => [...text.matchAll(/^pgcue_pool_connections\{pool="(\w+)",state="idle"\}/gm)].map(([, name]) => name).sort()
 const names = (text: string) => [...text.matchAll(/^# TYPE (.*)$/gm)].map(([, name]) => name).sort()
 
 t.test('the API gives way to the engine where both want the same CPU', { skip: process.platform !== 'linux' }, async t => {
