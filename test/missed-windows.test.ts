@@ -262,7 +262,7 @@ t.test('a sweep ends although as many cues as it reads at once are locked', asyn
 })
 
 t.test(`${spelled(20_000)} healthy cues do not increase what the sweeps read`, { timeout: 300_000 }, async t => {
-  const { cue, fireAt, pool, clock, account, dueAt } = await serve()
+  const { cue, fireAt, pool, rows, clock, account, dueAt } = await serve()
   await cue(daily)
   await fireAt('2030-01-15T09:00:00Z')
   const sweeps = ['passed_windows', 'recover_leases', 'miss_unclaimed', 'expire_outcomes']
@@ -309,4 +309,15 @@ t.test(`${spelled(20_000)} healthy cues do not increase what the sweeps read`, {
   const one = await reads()
   t.ok(one.passed_windows! <= after.passed_windows! + 100, `${one.passed_windows} for one`)
   t.equal(await dueAt('cue_000000001234'), clock.now().toISOString())
+
+  // 20,000 cues are due a millisecond after each other, all others later. Two windows have passed.
+  await pool.query(
+    `update cue.cue_runs r set next_run = d.at, success_due_at = case when d.n in (10000, 10001) then d.at end
+       from (select n, 'cue_' || lpad(n::text, 12, '0') as cue_id, $1::timestamptz + interval '23 hours' + n * interval '1 ms' as at
+               from generate_series(1, 20000) as n) d
+      where r.cue_id = d.cue_id`,
+    [clock.now()]
+  )
+  const passed = await rows("select cue_id from cue.passed_windows(p_now => $1::timestamptz + interval '1 day')", [clock.now()])
+  t.same(passed, [{ cue_id: 'cue_000000010000' }], 'of the due cues, the oldest 10,000 are read')
 })
