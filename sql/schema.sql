@@ -280,7 +280,7 @@ create table cue.calendars (
   constraint calendars_pkey PRIMARY KEY (account_id, name),
   constraint calendars_dates_check CHECK (cardinality(dates) <= 1000),
   constraint calendars_description_check CHECK (length(description) <= 2000),
-  constraint calendars_name_check CHECK (name ~ '^[A-Za-z0-9._:/-]{1,64}$'::text),
+  constraint calendars_name_check CHECK (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'::text) NOT VALID,
   constraint calendars_ranges_check CHECK (
 CASE jsonb_typeof(ranges)
     WHEN 'array'::text THEN jsonb_array_length(ranges) <= 500
@@ -446,7 +446,7 @@ create table cue.cues (
   constraint cues_check5 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
   constraint cues_claim_timeout_seconds_check CHECK (claim_timeout_seconds >= 60 AND claim_timeout_seconds <= 604800),
   constraint cues_id_check CHECK (id ~ '^cue_[0-9A-Za-z]{12}$'::text),
-  constraint cues_key_check CHECK (key ~ '^[A-Za-z0-9._:/-]{1,255}$'::text),
+  constraint cues_key_check CHECK (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_managed_by_check CHECK (length(managed_by) >= 1 AND length(managed_by) <= 100),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
   constraint cues_one_schedule CHECK (num_nonnulls(cron, schedule_rules -> 'crons'::text, schedule_rules -> 'every'::text) = (schedule_type = 'recurring'::cue.schedule_type)::integer),
@@ -1268,7 +1268,7 @@ create table cue.workers (
   last_heartbeat timestamp with time zone not null,
   registered_since timestamp with time zone not null,
   constraint workers_pkey PRIMARY KEY (account_id, worker_id),
-  constraint workers_worker_id_check CHECK (length(worker_id) >= 1 AND length(worker_id) <= 255),
+  constraint workers_worker_id_check CHECK (length(worker_id) >= 1 AND length(worker_id) <= 255 AND (worker_id <> ALL (ARRAY['.'::text, '..'::text]))),
   constraint workers_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX workers_last_heartbeat ON cue.workers USING btree (last_heartbeat);

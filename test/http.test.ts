@@ -15,7 +15,7 @@ type Line = { msg: string; level: number; route?: string; status?: number; err?:
 const listening = async (t: Test, options: Parameters<typeof build>[2] = {}, prepare = (_: App): unknown => undefined) => {
   const log: Line[] = []
   const logStream = { write: (line: string) => void log.push(JSON.parse(line)) }
-  const { app } = await build(t, undefined, { env: { LOG_LEVEL: 'info' }, logStream, ...options })
+  const { app, account } = await build(t, undefined, { env: { LOG_LEVEL: 'info' }, logStream, ...options })
   const gate = Promise.withResolvers<void>()
   const config = { exempt: true }
   app.post('/size', { config, schema: { body: Strict({ text: Type.String() }) } }, async ({ body }) => ({ length: body.text.length }))
@@ -26,7 +26,7 @@ const listening = async (t: Test, options: Parameters<typeof build>[2] = {}, pre
   prepare(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
-  return { app, port, log, release: () => gate.resolve(), send: (...pieces: (string | Buffer)[]) => send(port, pieces) }
+  return { app, account, port, log, release: () => gate.resolve(), send: (...pieces: (string | Buffer)[]) => send(port, pieces) }
 }
 
 /** Writes to a connection of its own, and gives what came back until the service closed it. */
@@ -187,4 +187,28 @@ t.test('responds with 503 to requests that arrive while stopping', async t => {
   })
   rest.resolve()
   await closed
+})
+
+t.test('refuses names that clients remove from paths, from those that do not', async t => {
+  const { send, account } = await listening(t)
+  const call = async (method: string, path: string, body: object) => {
+    const text = JSON.stringify(body)
+    const headers = [`Authorization: Bearer ${account.api_key}`, 'Connection: close', `Content-Length: ${text.length}`]
+    const { status, body: answer } = await send(head(method, path, ...headers), text)
+    return [status, answer.detail?.[0].loc.join('.'), answer.detail?.[0].msg]
+  }
+  const cue = { name: 'a', cron: '@daily', worker: true }
+  const execution = '01890a5d-ac96-774b-bcce-b302099a8057'
+  const msg = "Input should not be '.' or '..': clients remove these from paths"
+  for (const name of ['.', '..', '%2E']) {
+    t.same(await call('PUT', `/v1/cues/by-key/${name}`, cue), [422, 'path.key', msg], name)
+    t.same(await call('PUT', `/v1/calendars/${name}`, {}), [422, 'path.name', msg], name)
+  }
+  for (const worker_id of ['.', '..']) {
+    t.same(await call('POST', '/v1/worker/heartbeat', { worker_id, handlers: [] }), [422, 'body.worker_id', msg])
+    t.same(await call('POST', '/v1/executions/claim', { worker_id }), [422, 'body.worker_id', msg])
+    t.same(await call('POST', `/v1/executions/${execution}/claim`, { worker_id }), [422, 'body.worker_id', msg])
+  }
+  t.same((await call('PUT', '/v1/calendars/...', {}))[0], 201)
+  t.same((await call('POST', '/v1/worker/heartbeat', { worker_id: '.a', handlers: [] }))[0], 200)
 })

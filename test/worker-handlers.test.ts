@@ -182,6 +182,7 @@ t.test('rejects an invalid setting by name', async t => {
     ['concurrency: 0\nhandlers: {a: b}', /concurrency/],
     ['timeout: 100000\nhandlers: {a: b}', /timeout/],
     ['worker_id: 7\nhandlers: {a: b}', /worker-id/],
+    ['worker_id: ..\nhandlers: {a: b}', /worker-id/],
     ['concurrency: 1', /no handlers/]
   ] as const) {
     const config = dir.write('worker.yaml', text)

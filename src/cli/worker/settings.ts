@@ -64,8 +64,8 @@ export const readSettings = (flags: Flags, env: Record<string, string | undefine
   if (tooLong) throw new UsageError(`the task ${tooLong.slice(0, 40)}… has more than 255 characters`)
 
   const workerId = flags['worker-id'] ?? file.worker_id
-  if (workerId !== undefined && (typeof workerId !== 'string' || !/^[^\0-\x1f]{1,255}$/.test(workerId))) {
-    throw new UsageError('worker-id must have 1 to 255 characters')
+  if (workerId !== undefined && (typeof workerId !== 'string' || !/^(?!\.{1,2}$)[^\0-\x1f]{1,255}$/.test(workerId))) {
+    throw new UsageError("worker-id must have 1 to 255 characters, and not be '.' or '..'")
   }
   return {
     workerId,
