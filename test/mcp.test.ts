@@ -328,6 +328,12 @@ t.test('rejects an unacceptable request before reading it, a call without params
   const message = 'Not Acceptable: Client must accept both application/json and text/event-stream'
   t.same([statusCode, JSON.parse(body)], [406, { jsonrpc: '2.0', error: { code: -32000, message }, id: null }])
 
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+  for (const accept of [undefined, '', '*/*', 'Application/JSON;q=0.9, TEXT/Event-Stream', 'text/html, */*;q=0.8', 'application/*, text/*'])
+    exactly(t, await call('POST', '/mcp', ping, accept === undefined ? {} : { accept }), { status: 200, body: { id: 1, result: {} } })
+  for (const accept of ['application/json', 'text/event-stream', 'text/html', 'application/jsonp, text/event-stream'])
+    t.equal((await call('POST', '/mcp', ping, { accept })).status, 406, accept)
+
   const accept = { accept: 'application/json, text/event-stream' }
   for (const params of [{}, { params: {} }, { params: { name: 5 } }]) {
     const answer = await call('POST', '/mcp', { jsonrpc: '2.0', id: 7, method: 'tools/call', ...params }, accept)
