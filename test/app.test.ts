@@ -63,6 +63,58 @@ t.test('responds with 400 to an undecodable path or one with NUL, and with 404 t
   exactly(t, await call('GET', `/v1/echo/${'x'.repeat(10_000)}`), { status: 200, body: { status: 'waiting' } }, 'a parameter of any length')
 })
 
+t.test('every route of the API refuses query parameters that it does not have, and lists those it has', async t => {
+  const operator = 'o'.repeat(32)
+  const { app, call } = await build(t, undefined, { env: { OPERATOR_TOKEN: operator } })
+  await app.ready()
+  const receivers = ['POST /v1/echo/{token}', 'POST /v1/billing/webhook']
+  for (const [path, methods] of Object.entries(app.swagger().paths ?? {}))
+    for (const [method, { parameters = [] }] of Object.entries(
+      methods as Record<string, { parameters?: { name: string; in: string }[] }>
+    )) {
+      const name = `${method.toUpperCase()} ${path}`
+      const headers: Record<string, string> = path.startsWith('/v1/operator') ? { authorization: `Bearer ${operator}` } : {}
+      const url = `${path.replaceAll(/\{\w+\}/g, 'x'.repeat(16))}?limits=5&api_token=secret`
+      const { status, body } = await call(method.toUpperCase(), url, undefined, headers)
+      const names = parameters.flatMap(parameter => (parameter.in === 'query' ? [parameter.name] : []))
+      const msg = `Unknown query parameter. This route has ${names.join(', ') || 'none'}.`
+      const fault = { type: 'extra_forbidden', msg }
+      if (receivers.includes(name)) t.notMatch(body, { detail: [fault] }, name)
+      else
+        t.strictSame(
+          [status, body.error?.code, body.detail],
+          [
+            422,
+            'validation_error',
+            [
+              { ...fault, loc: ['query', 'limits'], input: '5' },
+              { ...fault, loc: ['query', 'api_token'], input: '********' }
+            ]
+          ],
+          name
+        )
+    }
+  exactly(t, await call('POST', '/v1/cues?dry_run=true', '{'), { status: 422 }, 'before the body is read')
+  exactly(t, await call('GET', '/v1/cues?limits=5', undefined, { authorization: 'Bearer x' }), { status: 401 })
+})
+
+t.test('pages take any query parameters, because links get tracking parameters', async t => {
+  const { as } = await build(t)
+  for (const path of [
+    '/dashboard',
+    '/plans',
+    '/docs',
+    '/blog',
+    '/v1/blog/posts',
+    '/auth/device',
+    '/v1/auth/verify',
+    '/auth/confirm-email'
+  ]) {
+    const { body } = await as(null).call('GET', `${path}?utm_source=mail`, undefined, { accept: 'text/html' })
+    t.notMatch(body, /Unknown query|utm_source/, path)
+  }
+})
+
 // Ids and logs --------------------------------------------------------------------------------------------------------------------
 
 t.test('every response has a request id, which a valid id from the client replaces', async t => {

@@ -64,7 +64,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/auth/device',
     {
-      config: { exempt: true },
+      config: { exempt: true, anyQuery: asksForPage },
       schema: {
         tags,
         summary: 'Page where a person enters an email address',
@@ -113,7 +113,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/auth/verify',
     {
-      config: { exempt: true },
+      config: { exempt: true, anyQuery: asksForPage },
       schema: {
         tags,
         summary: 'Page of the mailed link, with a button that confirms the sign-in. Opening it changes nothing',

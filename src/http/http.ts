@@ -16,6 +16,7 @@ import { MAX_BODY } from './body.ts'
 import { watchConnections } from './connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
 import { buildSerializer } from './serializer.ts'
+import { refuseUnknownQuery } from './validation.ts'
 
 /** Milliseconds that a client may take to send its headers, to send the whole request, and without accepting any of a response. */
 export type Patience = { headers: number; request: number; stalled?: number }
@@ -93,6 +94,12 @@ export default fp(
       if (stopping.signal.aborted) throw unavailable()
       // PostgreSQL stores no NUL in text.
       if (/%00/.test(request.url)) throw new ApiError('validation_error', 'The URL contains a NUL character.')
+      done()
+    })
+
+    // After authentication, and before the body is read.
+    app.addHook('preParsing', (request, _reply, _payload, done) => {
+      refuseUnknownQuery(request)
       done()
     })
 
