@@ -4,6 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Test } from 'tap'
 import t from 'tap'
+import type { Schema } from '../src/http/schema.ts'
 import { canonicalJson } from '../src/json/canonical-json.ts'
 import { cliStage } from './cli-stage.ts'
 import { eventually } from './eventually.ts'
@@ -24,10 +25,13 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
     })
     await client.connect(transport as never)
     t.teardown(() => client.close())
+    await client.listTools() // from then on, the client compares each result with the tool's schema
     const call = async (name: string, args: object = {}) => {
-      const { content, isError } = await client.callTool({ name, arguments: args as Record<string, unknown> })
+      const { content, structuredContent, isError } = await client.callTool({ name, arguments: args as Record<string, unknown> })
       const { text } = (content as Content)[0]!
-      return isError ? { failed: text } : JSON.parse(text)
+      if (isError) return { failed: text }
+      t.strictSame(structuredContent, JSON.parse(text), `${name}: both forms of the result`)
+      return JSON.parse(text)
     }
     return { client, call }
   }
@@ -149,6 +153,102 @@ t.test('an agent applies declared cues, first as a dry run', async t => {
   exactly(t, await call('apply', { set: 's', cues: [], prune: true, dry_run: false }), { pruned: ['a'] })
 })
 
+t.test('an agent that has only MCP finishes the work of its cue', async t => {
+  const { connect, account, pool } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const { cue_id } = await call('create_cue', { name: 'job', cron: '@yearly', payload: { task: 'go', n: 1 } })
+  exactly(t, await call('claim_next', { worker_id: 'agent', task: 'go' }), { claimed: false, next_step: /wait: 30/ })
+  const waiting = call('claim_next', { worker_id: 'agent', task: 'go', wait: 30 })
+  const { execution_id } = await call('fire_cue', { cue_id })
+  const first = await waiting
+  exactly(t, first, { claimed: true, execution_id, cue_id, payload: { task: 'go', n: 1 }, attempt: 1, claim_token: String })
+  exactly(t, await call('release_execution', first), { released: true, execution_id, status: 'pending' })
+  const { claim_token } = await call('claim_next', { tasks: ['go'] })
+  exactly(t, await call('heartbeat_execution', { execution_id, claim_token: first.claim_token }), { failed: /^claim_lost/ })
+  exactly(t, await call('heartbeat_execution', { execution_id, claim_token }), { execution_id, lease_extended_until: /Z$/ })
+  exactly(t, await call('report_outcome', { execution_id, claim_token: first.claim_token, success: true }), { failed: /^claim_lost/ })
+  exactly(t, await call('report_outcome', { execution_id, claim_token, success: true, result: 'done' }), { execution_id })
+  const summary = 'ü'.repeat(501)
+  exactly(t, await call('report_outcome', { execution_id, claim_token, success: true, summary }), { failed: /summary/ })
+  exactly(t, await call('attach_evidence', { execution_id, claim_token, summary }), { execution_id, evidence_updated: true })
+  exactly(t, await call('get_execution', { execution_id }), { status: 'success', outcome: { result: 'done', summary: 'ü'.repeat(500) } })
+
+  exactly(
+    t,
+    await call('verify_execution', { execution_id, reason: 'r'.repeat(2001) }),
+    { failed: /reason/ },
+    'limits are those of the API'
+  )
+  exactly(t, await call('verify_execution', { execution_id, valid: false, reason: 'no' }), { outcome_state: 'verification_failed' })
+  exactly(t, await call('replay_execution', { execution_id }), { execution_id: String, replayed_from: execution_id })
+  exactly(t, await call('list_executions', { limit: 100 }), { total: 2 })
+  exactly(t, await call('list_executions', { limit: 101 }), { failed: /limit/ })
+  exactly(t, await call('list_executions', { agent: 'x' }), {
+    failed: /^validation_error: agent: Unknown query parameter\. This route has cue_id/
+  })
+  exactly(t, await call('get_usage'), { executions: { used: 2 } })
+  const raise = "select cue.raise_alert(c, 'outcome_timeout', 'warning', 'no outcome', '{}', $2) from cue.cues c where id = $1"
+  await pool.query(raise, [cue_id, execution_id])
+  const { alerts } = await call('list_alerts')
+  exactly(t, await call('get_overview'), { alerts: [{ alert_id: alerts[0].alert_id, execution_id }] })
+  exactly(t, await call('acknowledge_alert', alerts[0]), { alert_id: alerts[0].alert_id, acknowledged: true })
+})
+
+t.test('gives a claim back whose agent has gone', async t => {
+  const { port, account, post, get, connect } = await serve(t)
+  await connect(account.api_key) // the first request takes longer
+  const { id } = await post('/v1/cues', { name: 'job', cron: '@yearly', worker: true })
+  const request = fetch(`http://127.0.0.1:${port}/mcp`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json' },
+    body: message('claim_next', '{"wait": 30}'),
+    signal: AbortSignal.timeout(1000)
+  })
+  await t.rejects(request, { name: 'TimeoutError' })
+  const { id: execution_id } = await post(`/v1/cues/${id}/fire`)
+  const released = (attempts: { error: string }[]) => attempts.some(({ error }) => error === 'released by worker')
+  await eventually(async () => released((await get(`/v1/executions/${execution_id}`)).attempt_log))
+})
+
+t.test('every argument and every item of a list has a type, and every tool a schema of its result', async t => {
+  const { connect, account } = await serve(t)
+  const { tools } = await (await connect(account.api_key)).client.listTools()
+  const check = (schema: Schema, path: string): void => {
+    t.ok(schema.type ?? schema.anyOf, `${path} has a type`)
+    for (const branch of schema.anyOf ?? []) check(branch, path)
+    if ([schema.type].flat().includes('array')) check(schema.items ?? {}, `${path}[]`)
+    for (const [name, member] of Object.entries(schema.properties ?? {})) check(member, `${path}.${name}`)
+  }
+  for (const { name, inputSchema, outputSchema } of tools) {
+    check(inputSchema as Schema, name)
+    t.ok(Object.keys(outputSchema?.properties ?? {}).length > 0, `${name} has a schema of its result`)
+  }
+})
+
+t.test('reads a string that is a JSON object as that object, and keeps other strings', async t => {
+  const { connect, account, pool } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const cue = { name: 'a', cron: '@yearly' }
+  const stored = async (cue_id: string) => (await pool.query('select payload, task from cue.cues where id = $1', [cue_id])).rows[0]
+  const { cue_id } = await call('create_cue', { ...cue, payload: '{"task": "go"}' })
+  t.same(await stored(cue_id), { payload: '{"task": "go"}', task: 'go' })
+  for (const text of ['{"n": 12345678901234567890, "task": "go"}', ' {"task": "go"}\n']) {
+    await call('update_cue', { cue_id, payload: text })
+    t.same(await stored(cue_id), { payload: text.trim(), task: 'go' })
+  }
+  for (const payload of ['text', '', '{', '{task: go}', '[1]', '5', 'null', '"{}"', '{} {}']) {
+    await call('update_cue', { cue_id, payload })
+    t.same(await stored(cue_id), { payload: JSON.stringify(payload), task: null }, payload)
+  }
+  await call('update_cue', { cue_id, payload: '{"task": "go", "a": 1}' })
+  const { execution_id } = await call('fire_cue', { cue_id, payload_override: '{"b": 2}' })
+  exactly(t, await call('claim_next'), { execution_id, payload: { task: 'go', a: 1, b: 2 } })
+  await call('report_outcome', { execution_id, success: true, metadata: '{"m": 1}', artifacts: '["x"]' })
+  exactly(t, await call('get_execution', { execution_id }), { outcome: { metadata: { m: 1 }, artifacts: ['x'] } })
+  exactly(t, await call('apply', { set: 's', cues: JSON.stringify([{ ...cue, key: 'k', worker: true }]) }), { created: ['k'] })
+  exactly(t, await call('apply', { set: 's', cues: 'k' }), { failed: /^validation_error: cues: Input should be a list/ })
+})
+
 t.test('a key sees the tools its scopes allow', async t => {
   const { connect, post } = await serve(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
@@ -257,8 +357,8 @@ t.test('a tool call counts as one request, and each further one in the same mess
     return Number(rows[0].used)
   }
   const { call: callTool } = await connect(account.api_key)
-  // initialize, its notification, and the client's attempt to open a stream, which it doesn't await.
-  await eventually(async () => (await used()) === 3)
+  // initialize, its notification, the list of tools, and the client's attempt to open a stream, which it doesn't await.
+  await eventually(async () => (await used()) === 4)
   const before = await used()
   await callTool('list_alerts')
   t.equal(await used(), before + 1, 'the call')

@@ -5,10 +5,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
+import { goneSignal } from '../http/connections.ts'
 import { unite } from '../json/canonical-json.ts'
 import { splice } from '../json/splice.ts'
 import { AnyJson, ErrorBody } from '../schemas.ts'
-import { omitLarge } from './omit-large.ts'
 import { freeAnswers, freeArguments } from './tools.ts'
 
 /** Maximum messages per request. Each gets a response, some with all tools. */
@@ -42,14 +42,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         baseUrl: 'http://pgcue.internal',
         apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
         fetch: within(app, request.ip),
-        parse: async text => omitLarge(unite(await app.largeJson.split(text, { names: freeAnswers, depth: 3, asWritten: true }, Infinity))),
+        parse: async text => unite(await app.largeJson.split(text, { names: freeAnswers, depth: 3, asWritten: true }, Infinity)),
         stringify: splice,
         retries: 0
       })
       // Imported with the first request: the SDK takes 20 MB of memory.
       const { WebStandardStreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js')
       const { createMcpServer } = await import('./server.ts')
-      const server = createMcpServer(client, request.scopes, version)
+      const server = createMcpServer(client, { scopes: request.scopes, gone: goneSignal(reply) }, version)
       const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
       reply.raw.once('close', () => void server.close())
       await server.connect(transport)
