@@ -12,7 +12,7 @@ import { tools } from './tools.ts'
 
 const instructions =
   'pgcue schedules tasks: a cue is a schedule with an action, an execution is one run of it. Preview a schedule before creating a cue. After ' +
-  'a failure, check get_execution for the attempts, and list_alerts.'
+  'a failure, check get_execution for the attempts, and list_alerts. claim_next takes the work of cues without a callback.'
 
 /** Makes params optional, so that the handler reports missing ones; the SDK would return an internal error. */
 const CallTool = CallToolRequestSchema.extend({ params: CallToolRequestSchema.shape.params.optional().catch(undefined) })
