@@ -119,7 +119,12 @@ const free: Record<string, { bytes: number; send: (text: string) => Promise<Sent
       status: 200
     },
     { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', message('create_cue', `"name":${text}`), accept), status: 413 },
-    { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', `{"params":${text}}`), status: 406 }
+    {
+      bytes: MB,
+      send: text => call('POST', '/mcp', message('create_cue', `"name":"a","cron":"@daily","payload":${JSON.stringify(text)}`)),
+      status: 200
+    },
+    { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', `{"params":${text}}`, { accept: 'application/json' }), status: 406 }
   ],
   'POST /v1/echo/{token}': [{ bytes: MB, send: text => call('POST', `/v1/echo/${'x'.repeat(16)}`, text), status: 200 }]
 }

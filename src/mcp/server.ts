@@ -4,7 +4,8 @@ import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } fr
 import { Value } from 'typebox/value'
 import { type Client, PgcueError } from '../client/index.ts'
 import { published, type Schema } from '../http/schema.ts'
-import { Json, parseExactly } from '../json/canonical-json.ts'
+import { Json, JsonError, parseExactly } from '../json/canonical-json.ts'
+import type { LargeJson } from '../json/large-json.ts'
 import { splice } from '../json/splice.ts'
 import { omitLarge } from './omit-large.ts'
 import type { Tool } from './tool.ts'
@@ -22,10 +23,13 @@ type Caller = {
   scopes: readonly string[]
   /** Aborted when the caller disconnects before the response is sent. */
   gone: AbortSignal
+  /** Reads free JSON, which may be large. */
+  json: Pick<LargeJson, 'canonicalJson'>
 }
 
 /** @param version of the service */
-export const createMcpServer = (client: Client, { scopes, gone }: Caller, version: string): Server => {
+export const createMcpServer = (client: Client, caller: Caller, version: string): Server => {
+  const { scopes } = caller
   const shown = tools.filter(tool => [tool.scope].flat().some(scope => scopes.includes(scope)))
   const server = new Server({ name: 'pgcue', version }, { capabilities: { tools: {} }, instructions })
 
@@ -43,7 +47,7 @@ export const createMcpServer = (client: Client, { scopes, gone }: Caller, versio
     if (!params) throw new McpError(ErrorCode.InvalidParams, 'tools/call requires params with the name of a tool.')
     const tool = shown.find(({ name }) => name === params.name)
     if (!tool) return failed(`Tool ${params.name} not found for this key. Scopes of the key: ${scopes.join(', ') || 'none'}.`)
-    return call(client, tool, params.arguments ?? {}, gone)
+    return call(client, tool, params.arguments ?? {}, caller)
   })
   return server
 }
@@ -53,8 +57,9 @@ const scalars = ['object', 'string', 'number', 'boolean', 'null']
 const anyType = [...scalars, 'array']
 const anyJson: Schema = { type: anyType, items: { type: anyType, items: { type: scalars } } }
 
-const call = async (client: Client, tool: Tool, args: object, gone: AbortSignal) => {
-  const input = Object.fromEntries(Object.entries(args).map(([name, value]) => [name, unquoted(value, tool.input.properties[name])]))
+const call = async (client: Client, tool: Tool, args: object, { gone, json }: Caller) => {
+  const members = Object.entries(args).map(async ([name, value]) => [name, await unquoted(value, tool.input.properties[name], json)])
+  const input = Object.fromEntries(await Promise.all(members))
   if (!Value.Check(tool.input, input)) {
     const faults = Value.Errors(tool.input, input).map(({ instancePath, message }) => `${instancePath.slice(1) || 'input'} ${message}`)
     return failed(`Invalid input for ${tool.name}: ${faults.slice(0, 5).join('; ')}.`)
@@ -72,15 +77,15 @@ const call = async (client: Client, tool: Tool, args: object, gone: AbortSignal)
  * Clients that see no type of an argument send its JSON as a string. One that is a JSON object is read as that object, or as a list where
  * only a list is possible; any other string is a string.
  */
-const unquoted = (value: unknown, schema: Schema | undefined): unknown => {
+const unquoted = async (value: unknown, schema: Schema | undefined, json: Caller['json']): Promise<unknown> => {
   if (!(value instanceof Json) || value.text[0] !== '"') return value
   const text = String(JSON.parse(value.text)).trim()
   if (text[0] !== (schema?.['x-json'] === 'array' ? '[' : '{')) return value
   try {
-    JSON.parse(text)
-    return new Json(text)
-  } catch {
-    return value
+    return new Json(await json.canonicalJson(text))
+  } catch (error) {
+    if (error instanceof JsonError) return value
+    throw error
   }
 }
 
