@@ -297,7 +297,7 @@ t.test('omits large payloads and evidence, and nothing else', async t => {
 })
 
 t.test('payloads, metadata and artifacts keep all digits in both directions', async t => {
-  const { call, get, pool, account } = await build(t)
+  const { app, call, get, pool, account } = await build(t)
   const accept = { accept: 'application/json, text/event-stream' }
   const ask = async (name: string, args: string) => {
     const { body } = await call('POST', '/mcp', message(name, args), accept)
@@ -313,6 +313,9 @@ t.test('payloads, metadata and artifacts keep all digits in both directions', as
   t.equal(await stored(), `[${digits}]`)
   const shown = await ask('get_cue', `{"cue_id": "${cue_id}"}`)
   t.ok(shown.replace(/(?<=[:,]) /g, '').includes('"payload":[{"float":1.0,"long":-12345678901234567890}]'))
+  const headers = { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json' }
+  const raw = await app.inject({ method: 'POST', url: '/mcp', payload: message('get_cue', `{"cue_id": "${cue_id}"}`), headers })
+  t.match(raw.body, /"structuredContent":{.*"payload":\[{"float":1\.0,"long":-12345678901234567890}\]/)
   const { id } = JSON.parse(await ask('fire_cue', `{"cue_id": "${cue_id}", "payload_override": ${digits}}`))
   const execution = async () => (await pool.query('select payload, metadata::text, artifacts::text from cue.executions')).rows[0]
   exactly(t, await execution(), { payload: digits })
