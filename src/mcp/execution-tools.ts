@@ -106,8 +106,8 @@ export const executionTools: readonly Tool[] = [
     readOnly: false,
     input: Type.Omit(workers.ClaimNextRequest, ['limit']),
     output: Type.Object({ ...Type.Partial(workers.Claim).properties, claimed: Type.Boolean(), next_step: NextStep }),
-    run: async (client, given, gone) => {
-      const [claim] = await client.executions.claimNext(given as never)
+    run: async (client, request, gone) => {
+      const [claim] = await client.executions.claimNext(request as never)
       if (!claim) return { claimed: false, next_step: 'nothing is claimable now; claim_next with wait: 30 waits for work' }
       const { execution_id, claim_token, lease_seconds } = claim
       // An agent that never learns of the claim cannot work on it.
