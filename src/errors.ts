@@ -68,6 +68,7 @@ export const statuses = {
   cue_exists: 412,
   version_conflict: 412,
   payload_too_large: 413,
+  misdirected_request: 421,
   invalid_timezone: 422,
   rate_limit_exceeded: 429,
   internal_error: 500,

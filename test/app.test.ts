@@ -329,6 +329,63 @@ t.test('allows calls from browsers only from the allowed origins', async t => {
   }
 })
 
+const everywhere = [
+  '/',
+  '/health',
+  '/metrics',
+  '/mcp',
+  '/openapi.json',
+  '/dashboard',
+  '/auth/device?code=x',
+  '/v1/cues',
+  '/nothing',
+  '/%zz'
+]
+
+t.test('a loopback listener answers only to hosts of this machine and of BASE_URL', async t => {
+  const environments: Record<string, string>[] = [{}, { ROLES: 'engine' }, { TRUST_PROXY: 'on' }]
+  for (const env of environments) {
+    const { as } = await build(t, undefined, { env: { BASE_URL: 'https://Cue.example:8443/x', ...env } })
+    const { call } = as(null)
+    const local = 'localhost LOCALHOST:1 a.b.localhost 127.0.0.1:8080 127.8.9.255 [::1] [::1]:8080 cue.example CUE.example:99'.split(' ')
+    for (const host of local) t.equal((await call('GET', '/openapi.json', undefined, { host })).status, 200, host)
+    const foreign =
+      'evil.example evil.example:8080 localhost.evil.example evillocalhost 127.0.0.1.evil.example 127.1 127.0.0.256 0x7f.0.0.1 [::2]'
+    for (const host of [...foreign.split(' '), 'me@localhost', 'localhost:8080:1', 'localhost, x', 'localhost/', '[::1', 'localhost.']) {
+      const answer = await call('GET', '/metrics', undefined, { host, 'x-forwarded-host': 'localhost' })
+      exactly(t, answer, { ...error('misdirected_request', 421), headers: { 'x-request-id': /./, 'x-ratelimit-remaining': '60' } }, host)
+    }
+    for (const path of everywhere) {
+      for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE'])
+        exactly(t, await call(method, path, undefined, { host: 'evil.example' }), error('misdirected_request', 421), `${method} ${path}`)
+    }
+  }
+  for (const HOST of ['0.0.0.0', '::', '192.0.2.1']) {
+    const { call } = await build(t, undefined, { env: { HOST } })
+    exactly(t, await call('GET', '/v1/auth/me', undefined, { host: 'any.example' }), { status: 200 }, HOST)
+  }
+})
+
+t.test('pages of other sites change nothing, unless CORS_ORIGINS includes their origin', async t => {
+  const origin = 'https://app.example.com'
+  for (const HOST of ['127.0.0.1', '0.0.0.0']) {
+    const { call, get } = await build(t, undefined, { env: { HOST, CORS_ORIGINS: origin } })
+    const cue = { name: 'a cue', cron: '0 9 * * *', worker: true }
+    for (const site of ['cross-site', 'same-site']) {
+      const other = { 'sec-fetch-site': site, origin: 'https://evil.example.com' }
+      for (const path of everywhere)
+        exactly(t, await call('POST', path, undefined, other), error('cross_origin_refused', 403), `${site} ${path}`)
+      for (const method of ['PUT', 'PATCH', 'DELETE'])
+        exactly(t, await call(method, '/v1/auth/me', undefined, other), error('cross_origin_refused', 403), `${site} ${method}`)
+      exactly(t, await call('POST', '/v1/auth/register', '', { 'sec-fetch-site': site }), error('cross_origin_refused', 403), 'no Origin')
+      exactly(t, await call('GET', '/v1/auth/me', undefined, other), { status: 200 })
+      exactly(t, await call('POST', '/v1/cues', cue, { ...other, origin }), { status: 201 })
+    }
+    for (const site of ['same-origin', 'none']) exactly(t, await call('POST', '/v1/cues', cue, { 'sec-fetch-site': site }), { status: 201 })
+    exactly(t, await get('/v1/cues'), { total: 4 })
+  }
+})
+
 t.test('forbids caching and content sniffing of responses', async t => {
   const { call } = await build(t)
   for (const path of ['/v1/auth/me', '/nothing', '/health']) {

@@ -46,6 +46,8 @@ t.test('a page of another origin changes nothing with the cookie', async t => {
     { origin: 'https://evil.example' },
     { origin: 'null' },
     { origin: 'http://localhost:3000', host: 'localhost:0' },
+    { origin: 'http://127.0.0.1.evil.example:8080', host: 'localhost:8080' },
+    { origin: 'https://proxy.example', host: 'localhost' },
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site', origin: 'http://localhost:0' },
     { 'sec-fetch-site': 'none' }
@@ -57,10 +59,20 @@ t.test('a page of another origin changes nothing with the cookie', async t => {
   exactly(t, await get('/v1/cues'), { total: 0 })
   const allowed: Record<string, string>[] = [
     own,
-    { origin: 'https://proxy.example', host: 'proxy.example' },
+    { origin: 'http://127.0.0.1:8080', host: 'localhost:8080' },
+    { origin: 'https://a.localhost', host: 'localhost' },
     { 'sec-fetch-site': 'same-origin', origin: 'https://proxy.example' }
   ]
   for (const headers of allowed) exactly(t, await call('POST', '/v1/cues', body, { cookie, ...headers }), { status: 201 })
+  const open = await build(t, noon, { env: { HOST: '0.0.0.0', BASE_URL: 'https://cue.example' } })
+  for (const [origin, status] of [
+    ['https://cue.example', 200],
+    ['https://proxy.example', 403],
+    ['http://localhost', 403]
+  ] as const) {
+    const headers = { origin, host: origin.split('//')[1]! }
+    t.equal((await open.as(null).call('POST', path, { api_key: open.account.api_key }, headers)).status, status, origin)
+  }
   const authorization = `Bearer ${account.api_key}`
   exactly(
     t,

@@ -50,7 +50,7 @@ const read = async (socket: Socket) => {
 }
 
 const head = (method: string, path: string, ...headers: string[]) =>
-  [`${method} ${path} HTTP/1.1`, 'Host: x', 'Content-Type: application/json', ...headers, '\r\n'].join('\r\n')
+  [`${method} ${path} HTTP/1.1`, 'Host: localhost', 'Content-Type: application/json', ...headers, '\r\n'].join('\r\n')
 
 const chunk = (part: Buffer) => Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
 
@@ -155,6 +155,32 @@ t.test('rejects anything that is not HTTP with the usual error format', async t 
       what
     )
   }
+})
+
+t.test('the host of a request is that of an absolute target, or else of its only Host header', async t => {
+  const { send } = await listening(t)
+  const get = (target: string, ...hosts: string[]) =>
+    send([`GET ${target} HTTP/1.1`, ...hosts.map(host => `Host: ${host}`), 'Connection: close', '\r\n'].join('\r\n'))
+  const misdirected = { status: 421, body: { error: { code: 'misdirected_request', status: 421 } } }
+  exactly(t, await get('/health', 'localhost'), { status: 200 })
+  exactly(t, await get('http://localhost:1/health', 'evil.example'), { status: 200 })
+  for (const target of [
+    'http://evil.example/health',
+    'HTTPS://evil.example/health',
+    'http://evil.example?x',
+    'http:///health',
+    'http://x@localhost/'
+  ])
+    exactly(t, await get(target, 'localhost'), misdirected, target)
+  exactly(t, await get('ftp://localhost/health', 'evil.example'), misdirected, 'not absolute to the router')
+  for (const host of ['evil.example', '']) exactly(t, await get('//localhost/health', host), misdirected, 'a path, not a host')
+  exactly(t, await send('GET /health HTTP/1.0\r\n\r\n'), misdirected, 'no host')
+  for (const hosts of [
+    ['localhost', 'evil.example'],
+    ['localhost', 'localhost'],
+    ['evil.example', 'localhost']
+  ])
+    exactly(t, await get('/health', ...hosts), { status: 400, body: { error: { code: 'validation_error', status: 400 } } }, hosts.join())
 })
 
 t.test('a stopping service finishes its requests and closes all connections', async t => {

@@ -75,7 +75,7 @@ export default fp(
       const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
       const { authorization, isCookie } = credentialOf(request.headers)
       request.hasSessionCookie = isCookie
-      if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request, app.config)
+      if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request.raw, app.origins)
       const admitted = await admit({
         authorization,
         address: request.ip,

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { Config } from '../config.ts'
 import { ApiError } from '../errors.ts'
+import type { Head, Origins } from '../http/origins.ts'
 
 const name = 'pgcue_session'
 const year = 31_536_000
@@ -24,18 +25,15 @@ export const readCookie = ({ cookie }: IncomingHttpHeaders, name: string): strin
     ?.slice(name.length + 1)
 
 /** @throws ApiError cross_origin_refused unless the request comes from a page of this service, or from a program rather than a page */
-export const refuseOtherOrigins = ({ headers }: { headers: IncomingHttpHeaders }, { baseUrl }: Site): void => {
-  const { origin, host, 'sec-fetch-site': site } = headers
-  if (site !== undefined ? site === 'same-origin' : isOwn(origin, host, baseUrl)) return
+export const refuseOtherOrigins = (request: Head, origins: Origins): void => {
+  const { origin, 'sec-fetch-site': site } = request.headers
+  // Browsers send an Origin with every request that changes something.
+  if (site !== undefined ? site === 'same-origin' : origin === undefined || origins.isOwn(origin, request)) return
   throw new ApiError(
     'cross_origin_refused',
-    'Refused: the session cookie is accepted from pages of this service only. Programs send an API key.'
+    'Refused: the session cookie is accepted from pages of this service only, at the address that BASE_URL names. Programs send an API key.'
   )
 }
-
-/** Browsers send an Origin with every request that changes something. A proxy may replace the host. */
-const isOwn = (origin: string | undefined, host: string | undefined, baseUrl: string): boolean =>
-  origin === undefined || origin === new URL(baseUrl).origin || (URL.canParse(origin) && new URL(origin).host === host)
 
 export const setSessionCookie = (reply: FastifyReply, jwt: string, site: Site): void =>
   setCookie(reply, { name, value: jwt, maxAge: year }, site)

@@ -51,7 +51,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async (request, reply) => {
-      refuseOtherOrigins(request, app.config)
+      refuseOtherOrigins(request.raw, app.origins)
       const { token, api_key } = request.body
       if ((token === undefined) === (api_key === undefined)) throw new ApiError('validation_error', 'Send either api_key or token.')
       const session =

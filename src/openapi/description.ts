@@ -45,6 +45,9 @@ Every response has an X-Request-Id (yours, if it has 8 to 64 characters of A-Z, 
 X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset (epoch seconds). All errors have the same shape: match on \`code\`, not on
 \`message\`. 429 and 503 have Retry-After.
 
+Pages of other sites can't change anything (403 \`cross_origin_refused\`), unless CORS_ORIGINS includes their origin. A service that listens on
+loopback answers only to \`localhost\`, loopback addresses and the host of BASE_URL (421 \`misdirected_request\`).
+
 A list page ends early at 4 MiB, but has at least one item; \`has_more\` or \`total\` shows this, and the next page starts at \`offset\` plus the number of
 items returned. Unread responses may take up 16 MiB per account (without a key: per address) and 64 MiB in total; beyond that, large responses are
 refused with 503. A connection that accepts no data for 30 seconds is closed. At most 16 pipelined requests per connection are read ahead.`

@@ -76,7 +76,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async (request, reply) => {
-      refuseOtherOrigins(request, app.config)
+      refuseOtherOrigins(request.raw, app.origins)
       const { operatorToken } = app.config
       if (operatorToken === null) throw new ApiError('not_authenticated', 'This service has no OPERATOR_TOKEN.')
       if (!hasToken(`Bearer ${request.body.operator_token}`, operatorToken))
