@@ -2388,20 +2388,22 @@ end $function$;
 comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 grant execute on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_lifetime interval, p_now timestamp with time zone)
  RETURNS cue.sessions
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   delete from cue.sessions where id = any (array(
+    select id from cue.sessions where account_id = p_account_id and key_id = p_key_id order by created_at desc, id offset 19));
+  delete from cue.sessions where id = any (array(
     select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
   insert into cue.sessions (id, account_id, created_at, expires_at, scopes, key_id)
-  values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year', p_scopes, p_key_id)
+  values (gen_random_uuid(), p_account_id, p_now, p_now + p_lifetime, p_scopes, p_key_id)
   returning *
 $function$;
-comment on function cue.add_session(uuid,cue.key_scope[],uuid,timestamp with time zone) is 'Adds a session of one year to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
-grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,timestamp with time zone) to cue_service;
+comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) is 'Adds a session to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
+grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
@@ -7050,7 +7052,7 @@ $function$;
 comment on function cue.open_executions_of(text) is 'Returns the executions of a tracked cue that have not ended.';
 grant execute on function cue.open_executions_of(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.open_key_session(p_key_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.open_key_session(p_key_hash bytea, p_lifetime interval DEFAULT '1 year'::interval, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7067,12 +7069,12 @@ begin
   if not found then
     raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
   end if;
-  s := cue.add_session(a.id, k.scopes, k.id, p_now);
+  s := cue.add_session(a.id, k.scopes, k.id, p_lifetime, p_now);
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.open_key_session(bytea,text,timestamp with time zone) is 'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
-grant execute on function cue.open_key_session(bytea,text,timestamp with time zone) to cue_service;
+comment on function cue.open_key_session(bytea,interval,text,timestamp with time zone) is 'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
+grant execute on function cue.open_key_session(bytea,interval,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
  RETURNS TABLE(account_id uuid, open_deliveries integer)
@@ -7111,7 +7113,7 @@ end $function$;
 comment on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a one-time session token to the account of an embedded database, which is created with a default key on first use.';
 grant execute on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime interval DEFAULT '1 year'::interval, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7119,13 +7121,13 @@ CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAUL
 AS $function$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.add_session(a.id, null, null, p_now);
+  s cue.sessions := cue.add_session(a.id, null, null, p_lifetime, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.open_session(bytea,text,timestamp with time zone) is 'Opens a session with a one-time token; QU050 as take_session_token.';
-grant execute on function cue.open_session(bytea,text,timestamp with time zone) to cue_service;
+comment on function cue.open_session(bytea,interval,text,timestamp with time zone) is 'Opens a session with a one-time token; QU050 as take_session_token.';
+grant execute on function cue.open_session(bytea,interval,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.page_bytes()
  RETURNS integer
@@ -7394,14 +7396,17 @@ begin
   for v_account in
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
-    delete from cue.audit_events
-     where account_id = v_account
-       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
-       and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
-                     'session.refreshed', 'session.revoked');
+    delete from cue.audit_events where id = any (array(
+      select id from (
+        select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
+         where account_id = v_account
+           and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
+                          'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked')
+                or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+       where nth > 10000));
   end loop;
 end $function$;
-comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
+comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events from an account''s audit log, except the newest 10,000 of each kind.';
 grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_dead_letters(p_batch integer DEFAULT 5000)
@@ -8245,7 +8250,8 @@ begin
   if not found then
     raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
-  s := cue.add_session(a.id, former.scopes, former.key_id, p_now);
+  s := cue.add_session(a.id, former.scopes, former.key_id,
+    case when former.expires_at - former.created_at <= interval '12 hours' then interval '12 hours' else interval '1 year' end, p_now);
   perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;

@@ -197,7 +197,8 @@ language sql immutable as $$
 $$;
 comment on function cue.alert_signing_secrets is 'Returns the secrets that sign an account''s alert webhooks now, current one first.';
 
--- Only accounts that added more than 20 entries in two hours are checked: reading every account's log would cost too much.
+-- Only accounts that added more than 20 entries in two hours are checked: reading every account's log would cost too much. Each kind is counted
+-- by itself, since a key with few scopes can add entries of some kinds only.
 create or replace function cue.prune_audit(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -206,14 +207,17 @@ begin
   for v_account in
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
-    delete from cue.audit_events
-     where account_id = v_account
-       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
-       and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
-                     'session.refreshed', 'session.revoked');
+    delete from cue.audit_events where id = any (array(
+      select id from (
+        select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
+         where account_id = v_account
+           and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
+                          'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked')
+                or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+       where nth > 10000));
   end loop;
 end $$;
-comment on function cue.prune_audit is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
+comment on function cue.prune_audit is 'Removes repeatable events from an account''s audit log, except the newest 10,000 of each kind.';
 
 create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

@@ -73,11 +73,12 @@ export default fp(
       if (exempt || request.method === 'OPTIONS') return
       if (operator && isFromOperator(request, app.config, app.now())) return
       const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
-      const { authorization, isCookie } = credentialOf(request.headers)
+      const { authorization, isCookie } = credentialOf(request.headers, app.config)
       request.hasSessionCookie = isCookie
       if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request.raw, app.origins)
       const admitted = await admit({
         authorization,
+        isCookie,
         address: request.ip,
         // Unknown paths need no scope, but count towards the caller's rate limit.
         scope: request.is404 ? 'any' : (scope ?? null),

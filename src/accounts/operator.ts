@@ -18,10 +18,11 @@ export const localEmail = 'you@localhost'
 type Settings = Pick<Config, 'operatorToken' | 'embedded' | 'baseUrl'>
 
 /** Whether a request has the operator's token, or a cookie made with it. */
-export const isFromOperator = ({ headers }: Pick<FastifyRequest, 'headers'>, { operatorToken }: Settings, now: Date): boolean => {
+export const isFromOperator = ({ headers }: Pick<FastifyRequest, 'headers'>, config: Settings, now: Date): boolean => {
+  const { operatorToken } = config
   if (operatorToken === null) return false
   if (headers.authorization !== undefined) return hasToken(headers.authorization, operatorToken)
-  const [expires = '', proof = ''] = readCookie(headers, name)?.split('.') ?? []
+  const [expires = '', proof = ''] = readCookie(headers, name, config)?.split('.') ?? []
   const expected = proofOf(operatorToken, expires)
   return (
     Number(expires) * 1000 > now.getTime() &&

@@ -109,10 +109,10 @@ export const functions = {
   next_wakes: ['row', ''],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
-  open_key_session: ['row', 'key_hash ip now'],
+  open_key_session: ['row', 'key_hash lifetime ip now'],
   open_limits: ['rows', 'account_ids'],
   open_local_account: ['value', 'email key_hash prefix ciphertext token_hash now'],
-  open_session: ['row', 'token_hash ip now'],
+  open_session: ['row', 'token_hash lifetime ip now'],
   passed_exclusions: ['rows', 'limit now'],
   passed_windows: ['rows', 'limit now rules'],
   poll_device: ['row', 'code_hash token_hash limited now'],
@@ -1107,10 +1107,10 @@ export type Functions = {
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>
-  openKeySession: (args: { key_hash: Buffer; ip?: string | null }) => Promise<OpenKeySessionRow>
+  openKeySession: (args: { key_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenKeySessionRow>
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
-  openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
+  openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
   passedExclusions: (args: { limit?: number | null }) => Promise<PassedExclusionsRow[]>
   passedWindows: (args: { limit?: number | null; rules?: boolean | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
