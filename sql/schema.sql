@@ -197,7 +197,7 @@ comment on column cue.api_keys.label is 'Name given by the owner.';
 comment on column cue.api_keys.scopes is 'Permissions.';
 comment on column cue.api_keys.created_by is 'How the key was created.';
 comment on column cue.api_keys.is_default is 'Whether the key can be shown again. At most one unrevoked key per account can.';
-comment on column cue.api_keys.ciphertext is 'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.';
+comment on column cue.api_keys.ciphertext is 'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be decrypted only as a key of this account. Null once revoked.';
 comment on column cue.api_keys.created_at is 'Time of creation.';
 comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
 comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
@@ -592,7 +592,7 @@ comment on column cue.device_codes.status is 'Status. Ignored after expires_at.'
 comment on column cue.device_codes.ip is 'Address of the device, shown to the person who confirms.';
 comment on column cue.device_codes.email is 'Email address the person entered.';
 comment on column cue.device_codes.link_id is 'Id contained, signed, in the mailed link.';
-comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail that shows it.';
+comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail of this sign-in that shows it.';
 comment on column cue.device_codes.account_id is 'Account that the device was signed in to.';
 comment on column cue.device_codes.key_id is 'Key of the account, if this sign-in created it. The device gets it once, when it polls.';
 comment on column cue.device_codes.created_at is 'Time the sign-in started.';
@@ -2794,7 +2794,7 @@ end $function$;
 comment on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) is 'Applies a subscription event and sets the resulting plan; returns applied, replayed, stale, unknown or unclear.';
 grant execute on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid, p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2813,7 +2813,7 @@ begin
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
     exit when found;
-    a := cue.insert_account(d.email, p_now);
+    a := cue.insert_account(p_account_id, d.email, p_now);
     if a.id is not null then
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -2830,8 +2830,8 @@ begin
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
 end $function$;
-comment on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) is 'Confirms a sign-in, and creates an account if the address has none; returns whether it did.';
-grant execute on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) to cue_service;
+comment on function cue.approve_device(bytea,uuid,uuid,bytea,text,text,text,timestamp with time zone) is 'Confirms a sign-in, and creates an account if the address has none; returns whether it did.';
+grant execute on function cue.approve_device(bytea,uuid,uuid,bytea,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.artifacts_bytes()
  RETURNS integer
@@ -5588,7 +5588,7 @@ AS $function$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0
 comment on function cue.in_turn(integer) is 'Returns how many of p_limit claims are taken from all tasks in turn instead of by age: half, or one in 16 single claims.';
 grant execute on function cue.in_turn(integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.insert_account(p_email text, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.insert_account(p_account_id uuid, p_email text, p_now timestamp with time zone)
  RETURNS cue.accounts
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5602,12 +5602,12 @@ begin
     raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
   end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
-  values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
+  values (p_account_id, p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning * into a;
   return a;
 end $function$;
-comment on function cue.insert_account(text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
-grant execute on function cue.insert_account(text,timestamp with time zone) to cue_service;
+comment on function cue.insert_account(uuid,text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
+grant execute on function cue.insert_account(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p_payload_ids bigint[], p_cues jsonb, p_now timestamp with time zone)
  RETURNS void
@@ -6447,12 +6447,12 @@ comment on function cue.mail_limit_reached(uuid,timestamp with time zone) is 'Re
 grant execute on function cue.mail_limit_reached(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_magic_link(p_link_id uuid, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(email text, code_ciphertext text, ip text, expires_at timestamp with time zone)
+ RETURNS TABLE(email text, code_hash bytea, code_ciphertext text, ip text, expires_at timestamp with time zone)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select email, code_ciphertext, ip, expires_at from cue.device_codes
+  select email, code_hash, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
 $function$;
 comment on function cue.mail_magic_link(uuid,timestamp with time zone) is 'Returns the content of the mail with a sign-in link.';
@@ -6823,6 +6823,15 @@ $function$;
 comment on function cue.named_calendars(uuid,text[]) is 'Returns what computing slots needs of an account''s calendars; those not found are left out.';
 grant execute on function cue.named_calendars(uuid,text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.new_account_id(p_now timestamp with time zone DEFAULT now())
+ RETURNS uuid
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select cue.uuid_v7(p_now) $function$;
+comment on function cue.new_account_id(timestamp with time zone) is 'Returns the id for a new account.';
+grant execute on function cue.new_account_id(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.new_cue_id()
  RETURNS text
  LANGUAGE sql
@@ -7088,7 +7097,7 @@ $function$;
 comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have, by plan.';
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.open_local_account(p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.open_local_account(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7101,7 +7110,7 @@ begin
   loop
     select * into a from cue.accounts where lower(email) = lower(p_email) for no key update;
     exit when found;
-    a := cue.insert_account(p_email, p_now);
+    a := cue.insert_account(p_account_id, p_email, p_now);
     if a.id is not null then
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -7110,8 +7119,8 @@ begin
   end loop;
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
 end $function$;
-comment on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a one-time session token to the account of an embedded database, which is created with a default key on first use.';
-grant execute on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
+comment on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a one-time session token to the account of an embedded database, which is created with this id and a default key on first use.';
+grant execute on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime interval DEFAULT '1 year'::interval, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
@@ -7308,7 +7317,7 @@ comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time z
 grant execute on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea, p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(status text, email text, key_ciphertext text)
+ RETURNS TABLE(status text, email text, account_id uuid, key_ciphertext text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7321,7 +7330,7 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and expires_at > p_now;
   if not found then
-    return query select 'expired', null::text, null::text;
+    return query select 'expired', null::text, null::uuid, null::text;
     return;
   end if;
   if d.status = 'approved' then
@@ -7335,12 +7344,12 @@ begin
     end if;
   end if;
   if d.status is distinct from 'approved' then
-    return query select coalesce(d.status::text, 'expired'), null::text, null::text;
+    return query select coalesce(d.status::text, 'expired'), null::text, null::uuid, null::text;
     return;
   end if;
   update cue.device_codes set status = 'claimed' where code_hash = d.code_hash;
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
-  return query select 'approved', a.email, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
+  return query select 'approved', a.email, a.id, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
 end $function$;
 comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status to the device; the first poll after approval stores a one-time session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
@@ -8430,7 +8439,7 @@ end $function$;
 comment on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s webhooks and returns the new one; the old one also signs for p_overlap_seconds.';
 grant execute on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.register(p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.register(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.accounts
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8447,17 +8456,15 @@ begin
       raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
-  a := cue.insert_account(p_email, p_now);
-  if a.id is null then
-    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = cue.refusal('QU040');
-  end if;
+  a := cue.insert_account(p_account_id, p_email, p_now);
+  if a.id is null then return; end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $function$;
-comment on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; QU031 above five per hour and p_address, QU040 if the email address is taken.';
-grant execute on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
+comment on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; no row if the email address is taken, QU031 above five calls per hour and p_address.';
+grant execute on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -249,7 +249,7 @@ export interface ApiKeys {
    */
   account_id: string;
   /**
-   * The default key's text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.
+   * The default key's text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be decrypted only as a key of this account. Null once revoked.
    */
   ciphertext: string | null;
   /**
@@ -971,7 +971,7 @@ export interface DeviceCodes {
    */
   cell: number | null;
   /**
-   * The code, encrypted like the default key, for the mail that shows it.
+   * The code, encrypted like the default key, for the mail of this sign-in that shows it.
    */
   code_ciphertext: string | null;
   /**

@@ -1,4 +1,5 @@
 /** Sessions of browsers: a cookie that no script can read, accepted from pages of the service only. */
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { hashKey } from '../src/accounts/keys.ts'
 import { createLocalToken } from '../src/accounts/local-token.ts'
@@ -221,7 +222,7 @@ t.test('the link of an embedded start works once, and only on the same machine',
     const { statusCode } = await app.inject({ method: 'POST', url, payload: { token }, remoteAddress })
     return statusCode
   }
-  const account = { email: 'you@localhost', prefix: 'svc_sk_12345', ciphertext: 'k.x' }
+  const account = { account_id: randomUUID(), email: 'you@localhost', prefix: 'svc_sk_12345', ciphertext: 'k.x' }
   const token = createLocalToken()
   await fn.openLocalAccount({ ...account, key_hash: hashKey('first'), token_hash: hashKey(token) })
   for (const address of ['10.0.0.7', '203.0.113.9', '2001:db8::1']) t.equal(await open(token, address), 401, address)

@@ -71,7 +71,7 @@ export const sendMails = async ({ config, fn, pool, app }: Service, env: Partial
     jobs: { work: async (queue, handle) => void handlers.set(queue, handle as never) },
     fn,
     config: { ...config, ...env },
-    decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
+    decryptKey: (ciphertext, purpose) => decryptKey(config.encryptionKeys, ciphertext, purpose),
     now: () => app.now().getTime(),
     log: pino({}, { write: line => void log.push(JSON.parse(line)) })
   })

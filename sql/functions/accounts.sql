@@ -31,7 +31,12 @@ language sql volatile security definer as $$
 $$;
 comment on function cue.new_secret is 'Returns a random secret of 64 hex digits.';
 
-create or replace function cue.insert_account(p_email text, p_now timestamptz) returns cue.accounts
+-- Known before the account is added, because its key is encrypted for it.
+create or replace function cue.new_account_id(p_now timestamptz default now()) returns uuid
+language sql volatile security definer as $$ select cue.uuid_v7(p_now) $$;
+comment on function cue.new_account_id is 'Returns the id for a new account.';
+
+create or replace function cue.insert_account(p_account_id uuid, p_email text, p_now timestamptz) returns cue.accounts
 language plpgsql security definer as $$
 declare
   a cue.accounts;
@@ -41,16 +46,17 @@ begin
     raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
   end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
-  values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
+  values (p_account_id, p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning * into a;
   return a;
 end $$;
 comment on function cue.insert_account is
   'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
 
--- Only accounts that are created count towards the limit. A null p_address means no limit.
+-- Known email addresses count towards the limit, too: an error would undo that, so they have no row. A null p_address means no limit. The new
+-- account's id is part of p_ciphertext.
 create or replace function cue.register(
-  p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text default null, p_ip text default null,
+  p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text default null, p_ip text default null,
   p_now timestamptz default now()
 ) returns setof cue.accounts
 language plpgsql security definer as $$
@@ -65,18 +71,16 @@ begin
       raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
-  a := cue.insert_account(p_email, p_now);
-  if a.id is null then
-    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = cue.refusal('QU040');
-  end if;
+  a := cue.insert_account(p_account_id, p_email, p_now);
+  if a.id is null then return; end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $$;
 comment on function cue.register is
-  'Creates an account with its default key and queues the welcome mail; QU031 above five per hour and p_address, QU040 if the email '
-  'address is taken.';
+  'Creates an account with its default key and queues the welcome mail; no row if the email address is taken, QU031 above five calls per '
+  'hour and p_address.';
 
 -- The caller has verified the signed link that contains the id.
 create or replace function cue.confirm_email(p_account_id uuid, p_now timestamptz default now()) returns void

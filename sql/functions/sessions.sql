@@ -82,7 +82,7 @@ $$;
 comment on function cue.describe_session is 'Records where a session was opened.';
 
 create or replace function cue.open_local_account(
-  p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamptz default now()
+  p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer as $$
 declare
@@ -92,7 +92,7 @@ begin
   loop
     select * into a from cue.accounts where lower(email) = lower(p_email) for no key update;
     exit when found;
-    a := cue.insert_account(p_email, p_now);
+    a := cue.insert_account(p_account_id, p_email, p_now);
     if a.id is not null then
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -102,7 +102,7 @@ begin
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
 end $$;
 comment on function cue.open_local_account is
-  'Adds a one-time session token to the account of an embedded database, which is created with a default key on first use.';
+  'Adds a one-time session token to the account of an embedded database, which is created with this id and a default key on first use.';
 
 -- The old session stays valid for 24 hours: a lost response, or a second program that uses it, must not sign anyone out. One of a browser on
 -- loopback is never renewed for longer than it was opened for.

@@ -19,7 +19,7 @@ type Options = {
   jobs: Pick<Jobs, 'work'>
   fn: Functions
   config: Config
-  decryptKey: (ciphertext: string) => string | undefined
+  decryptKey: (ciphertext: string, purpose: `device_code ${string}`) => string | undefined
   now: () => number
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
 }
