@@ -53,6 +53,14 @@ t.test('applies files, shows the differences, and exports what applies as unchan
     out: /^s: 0 created, 0 updated, 3 unchanged, 0 pruned\n$/
   })
   exactly(t, await cli(['apply', '-f', '-', '--exit-code'], { stdin: exported.out }), { code: 0 })
+  const json = (await cli(['export', '--set', 's', '--json'])).out
+  t.match(json, /"text": "\$\$\{HOME\}"/)
+  exactly(
+    t,
+    await cli(['apply', '-f', '-', '--prune', '--exit-code'], { stdin: json.trim().slice(1, -1) }),
+    { code: 0 },
+    'the one set of the list'
+  )
   t.match(exported.out, /X-Token: "?\*{8}/)
   t.notMatch(exported.out, /secret|max_attempts: 3|method/)
   exactly(t, await cli(['export', '--tag', 'x']), { out: /key: a/ })

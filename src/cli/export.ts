@@ -4,6 +4,7 @@ import { defaults } from '../cues/columns.ts'
 import { command, none } from './command.ts'
 import { escapeVariables } from './declared.ts'
 import { tagFilter } from './filters.ts'
+import { parseExactly } from './json.ts'
 import { writeYaml } from './yaml.ts'
 
 const PAGE = 100
@@ -25,8 +26,12 @@ export const exportCues = command({
     const keyed = all.filter(({ key }) => key !== null).toSorted((a, b) => (a.key! < b.key! ? -1 : 1))
     if (keyed.length < all.length) io.stderr.write(`pgcue: left out ${all.length - keyed.length} cues without a key\n`)
     const sets = [...new Set(keyed.map(cue => cue.managed_by))]
-    const files = sets.map(set => ({ ...(set !== null && { set }), cues: keyed.filter(cue => cue.managed_by === set).map(declared) }))
-    out.show(files, () => void io.stdout.write(files.map(file => writeYaml(JSON.stringify(file), escapeVariables)).join('---\n')))
+    const declarations = sets.map(set => ({
+      ...(set !== null && { set }),
+      cues: keyed.filter(cue => cue.managed_by === set).map(declared)
+    }))
+    const files = parseExactly(escapeVariables(JSON.stringify(declarations))) as typeof declarations
+    out.show(files, () => void io.stdout.write(files.map(file => writeYaml(JSON.stringify(file))).join('---\n')))
   }
 })
 

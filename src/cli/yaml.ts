@@ -129,16 +129,15 @@ const literalTag = {
   stringify: ({ value }: { value: unknown }) => (value as Literal).source
 }
 
-/** Writes JSON as YAML that `readYaml` reads as the same JSON. @param text changes strings, and names */
-export const writeYaml = (json: string, text = same): string => {
+/** Writes JSON as YAML that `readYaml` reads as the same JSON. */
+export const writeYaml = (json: string): string => {
   const keepLiteral = (_: string, value: unknown, context?: { source: string }) =>
     typeof value === 'number' && context ? new Literal(context.source) : value
   const document = new Document(JSON.parse(json, keepLiteral), { customTags: [literalTag as never] })
   visit(document, {
     Scalar: (_, node) => {
       if (typeof node.value !== 'string') return
-      node.value = text(node.value)
-      const value = String(node.value)
+      const value = node.value
       if (value === '<<' || grouped.test(value) || value !== printableYaml(value)) node.type = 'QUOTE_DOUBLE'
     }
   })
