@@ -53,7 +53,7 @@ const pageOf = (root: string) => `<!doctype html>
 <style>${frameStyle}</style>
 </head>
 <body>
-<header class="site"><a href="${root}/dashboard">${logo}<span>pgcue</span></a><nav><a href="${root}/dashboard">Dashboard</a><a href="${root}/docs" aria-current="page">API reference</a><a href="${root}/plans">Plans</a></nav></header>
+<header class="site"><a href="${root}/dashboard">${logo}<span>pgcue</span></a><nav><a href="${root}/dashboard">Dashboard</a><a href="${root}/docs/guide">Guide</a><a href="${root}/docs" aria-current="page">API reference</a><a href="${root}/plans">Plans</a></nav></header>
 <div id="app"></div>
 <noscript>This page needs JavaScript. The same description as JSON: <a href="${root}/openapi.json">/openapi.json</a></noscript>
 <script src="${root}/docs/scalar.js"></script>
