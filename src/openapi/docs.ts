@@ -89,7 +89,8 @@ body { margin: 0 }
   .site { color: #f0f0f6; background: #17171e; border-color: #2b2b37 }
   .site nav a:hover, .site [aria-current] { color: #b3b5ff }
 }
-@media (max-width: 600px) { .site { padding: 0 12px } .site nav { gap: 12px; font-size: 13px } }
+@media (max-width: 600px) { .site { padding: 0 12px } .site nav { gap: 10px; font-size: 12px; white-space: nowrap } }
+@media (max-width: 400px) { .site, .site nav { gap: 8px } .site > a span { display: none } }
 `
 
 /** The dashboard's colours and type. */
