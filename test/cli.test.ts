@@ -133,14 +133,16 @@ t.test('puts, lists, gets and deletes cues by key', async t => {
   exactly(t, await json(create), { id: (await json(create)).id })
 })
 
-t.test('--data sets other members, and options override it', async t => {
+t.test('--data sets other members, and options override it, also after a byte order mark', async t => {
   const { json, config } = await cliStage(t)
   const file = join(config, 'cue.json')
   writeFileSync(
     file,
-    '{"name": "from the file", "schedule": {"cron": "@daily", "timezone": "UTC"}, "retry": {"max_attempts": 5}, "transport": "worker"}'
+    '\ufeff{"name": "from the file", "schedule": {"cron": "@daily", "timezone": "UTC"}, "retry": {"max_attempts": 5}, "transport": "worker"}'
   )
-  const cue = await json(['cues', 'create', '--data', `@${file}`, '--timezone', 'Europe/Paris', '--payload', '{"n": 1}'])
+  const cue = await json(['cues', 'create', '--data', `@${file}`, '--timezone', 'Europe/Paris', '--payload', '-'], {
+    stdin: '\ufeff{"n": 1}'
+  })
   exactly(t, cue, {
     name: 'from the file',
     schedule: { cron: '@daily', timezone: 'Europe/Paris' },

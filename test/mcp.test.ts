@@ -407,16 +407,16 @@ t.test('the command line keeps all digits', async t => {
   exactly(t, (await pool.query('select payload from cue.cues')).rows, [{ payload: digits }])
 })
 
-t.test('responds to an invalid line and to the next one', async t => {
+t.test('skips a byte order mark, and responds to an invalid line and to the next one', async t => {
   const { cli } = await cliStage(t)
   const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
-  const { code, out } = await cli(['mcp'], { stdin: `null\n5\n{\n${ping}\n` })
+  const { code, out } = await cli(['mcp'], { stdin: `\ufeff${ping}\nnull\n5\n{\n${ping}\n` })
   t.equal(code, 0)
   const answers = out
     .trim()
     .split('\n')
     .map(line => JSON.parse(line)) // in any order
-  t.same(answers.map(({ error }) => error?.code ?? 0).sort(), [-32600, -32600, -32700, 0])
+  t.same(answers.map(({ error }) => error?.code ?? 0).sort(), [-32600, -32600, -32700, 0, 0])
 })
 
 t.test('rejects an unacceptable request before reading it, a call without params, and too many messages', async t => {
