@@ -5,12 +5,12 @@ import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Capacity } from './capacity.ts'
-import type { Handle, WebhookResult } from './exchange.ts'
+import type { Handle } from './exchange.ts'
 import { createFastSlots } from './fast-slots.ts'
 import type { Flights } from './flights.ts'
-import { reportIn } from './response-text.ts'
+import { reportIn, storable } from './response-text.ts'
 import type { AttemptResult, Results } from './results.ts'
-import type { WebhookClient, WebhookRequest } from './webhook.ts'
+import type { WebhookClient, WebhookRequest, WebhookResult } from './webhook.ts'
 
 export type SenderOptions = {
   fn: Pick<Functions, 'goneAttempts'>
@@ -158,9 +158,9 @@ const resultOf = (attempt: BegunAttempt, result: WebhookResult, startedAt: numbe
   started_at: startedAt,
   duration_ms: result.duration_ms,
   http_status: result.http_status,
-  body: result.body,
+  body: result.answer === null ? null : storable(result.answer),
   error: result.error,
   retry_after_ms: result.retry_after_ms,
   gone: result.gone,
-  reported: attempt.plain || !result.ok ? null : reportIn(result)
+  reported: attempt.plain || !result.ok ? null : reportIn(result.answer)
 })

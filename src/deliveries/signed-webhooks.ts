@@ -6,10 +6,9 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Functions } from '../database/functions.ts'
 import type { Jobs } from '../jobs/boss.ts'
 import { canonicalJson } from '../json/canonical-json.ts'
-import type { WebhookResult } from './exchange.ts'
 import { userAgent } from './request.ts'
 import { signHeaders } from './signature.ts'
-import type { WebhookClient } from './webhook.ts'
+import type { WebhookClient, WebhookResult } from './webhook.ts'
 
 export type SignedWebhookOptions = {
   jobs: Pick<Jobs, 'work'>
