@@ -4,6 +4,7 @@ import { createClient, verifyWebhook } from '../src/client/index.ts'
 import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { cliStage } from './cli-stage.ts'
 import { exactly } from './exactly.ts'
+import type { Received } from './receiver.ts'
 import { eventually, receiver } from './setup.ts'
 
 const stage = async (t: Test) => {
@@ -62,6 +63,8 @@ t.test('the local response is the outcome', async t => {
   for (const [answer, outcome] of [
     [{ body: { success: false, error: 'no such report' } }, { success: false, error: 'no such report' }],
     [{ body: { success: true, result: 'all good' } }, { success: true, result: 'all good' }],
+    [{ body: '\ufeff{"success": false}' }, { success: false }],
+    [({ headers }: Received) => ({ body: { success: true, result: headers.authorization } }), { success: true, result: 'Bearer ********' }],
     [{ body: { success: 'yes' } }, { success: true, result: 'HTTP 200: {"success":"yes"}' }],
     [
       { status: 500, body: { success: true } },

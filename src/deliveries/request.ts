@@ -39,7 +39,14 @@ export const createRequests =
       const key = attempt.api_key && decryptKey(attempt.api_key, `api_key ${attempt.account_id}`)
       headers.Authorization = `Bearer ${key || token}`
     } else headers['X-Service-Execution-Token'] = token
-    return { url: attempt.callback_url, method: attempt.callback_method, headers, body, timeoutMs: attempt.timeout_seconds * 1000 }
+    return {
+      url: attempt.callback_url,
+      method: attempt.callback_method,
+      headers,
+      body,
+      timeoutMs: attempt.timeout_seconds * 1000,
+      secrets: [headers.Authorization, token, ...Object.values(own)]
+    }
   }
 
 /** Default headers that a cue may replace, by lowercase name; the same spelling, so that none is sent twice. */

@@ -1,6 +1,7 @@
 /** Text of webhook responses: how it is read, what is stored of it, and the outcome that it may report. */
 import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
+import { maskSecrets } from './mask-secrets.ts'
 
 const STORED_CHARACTERS = 2000
 /** Read of a response, before and after decompression. */
@@ -71,10 +72,10 @@ export const storable = (text: string): string => {
 
 export type Report = { success: boolean; result: string | null; error: string | null }
 
-/** The outcome that a handler reports in its response: a JSON object with a boolean `success`. Null if there is none. */
-export const reportIn = (answer: string | null): Report | null => {
+/** The outcome that a handler reports in its response: a JSON object with a boolean `success`. Null if there is none. `secrets` are masked in it. */
+export const reportIn = (answer: string | null, secrets: readonly string[]): Report | null => {
   if (!answer?.includes('"success"')) return null
-  const textIn = (value: unknown) => (typeof value === 'string' ? storable(value) : null)
+  const textIn = (value: unknown) => (typeof value === 'string' ? storable(maskSecrets(value, secrets)) : null)
   try {
     const { success, result, error } = JSON.parse(answer) ?? {}
     return typeof success === 'boolean' ? { success, result: textIn(result), error: textIn(error) } : null

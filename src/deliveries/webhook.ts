@@ -22,6 +22,8 @@ export interface WebhookRequest {
   body: string
   /** Limit for everything: DNS, connection, TLS and the whole response. */
   timeoutMs: number
+  /** Values of headers that must not be kept if the response repeats them. */
+  secrets?: readonly string[]
 }
 
 export interface WebhookResult {
@@ -30,7 +32,7 @@ export interface WebhookResult {
   http_status: number | null
   /** A sentence for the cue's owner; null exactly if `ok`. */
   error: string | null
-  /** The text of the response as far as it was read, up to 64 KB; null without a response. */
+  /** The text of the response as far as it was read, up to 64 KB; null without a response. It may contain the request's secrets. */
   answer: string | null
   /** Delay requested by a 429 or 503, at most an hour. */
   retry_after_ms: number | null
