@@ -520,7 +520,7 @@ comment on table cue.operation_targets is 'Targets of running operations that ha
 comment on column cue.operation_targets.operation_id is 'The operation.';
 comment on column cue.operation_targets.place is 'Order of the rows.';
 comment on column cue.operation_targets.targets is 'Ids of executions or cues, or slots of a backfill, in order.';
-comment on column cue.operation_targets.states is 'For executions, their execution_state when the operation was created.';
+comment on column cue.operation_targets.states is 'Their target_state when they were chosen; empty for slots.';
 
 comment on table cue.cue_rooms is
   'Lower bound of the number of cues an account may still create, so that creating one does not count them all. Creating cues reduces '

@@ -979,7 +979,7 @@ comment on table cue.operation_targets is 'Targets of running operations that ha
 comment on column cue.operation_targets.operation_id is 'The operation.';
 comment on column cue.operation_targets.place is 'Order of the rows.';
 comment on column cue.operation_targets.targets is 'Ids of executions or cues, or slots of a backfill, in order.';
-comment on column cue.operation_targets.states is 'For executions, their execution_state when the operation was created.';
+comment on column cue.operation_targets.states is 'Their target_state when they were chosen; empty for slots.';
 grant select on cue.operation_targets to cue_service;
 
 create table cue.operations (
@@ -2187,7 +2187,7 @@ declare
   v_code text;
   v_message text;
 begin
-  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.execution_state(p_target::uuid) then
+  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.target_state(o.type, p_target) then
     return '{"result": "skipped"}';
   end if;
   select q.* into c from cue.cues q where q.id = (cue.cues_of_targets(o, array[p_target]))[1] and q.account_id = o.account_id and q.deleted_at is null;
@@ -2209,7 +2209,10 @@ begin
       end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
     when 'resume' then
-      if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
+      if p_resumed -> p_target ? 'code' then
+        if p_state is distinct from c.status::text then return '{"result": "skipped"}'; end if;
+        return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target);
+      end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
                                (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
@@ -2223,6 +2226,9 @@ exception
     if v_code not like 'QU%' then raise; end if;
     -- There is room in the queue when an execution has ended.
     if v_code = 'QU029' and v_overlap = 'queue_all' then return '{"result": "later"}'; end if;
+    if v_code = 'QU011' and p_state is distinct from coalesce(cue.target_state(o.type, p_target), '') then
+      return '{"result": "skipped"}';
+    end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $function$;
 comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
@@ -4027,7 +4033,7 @@ end $function$;
 comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) is 'Creates an API key and returns its id; QU031 above ten per hour.';
 grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_states jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.operations
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4067,13 +4073,14 @@ begin
   returning * into o;
   insert into cue.operation_targets (operation_id, place, targets, states)
   select o.id, (g.n - 1) / 20, array_agg(g.target order by g.n),
-         array_agg(case when v_code = 'QU002' then coalesce(cue.execution_state(g.target::uuid), '') else '' end order by g.n)
-    from jsonb_array_elements_text(p_targets) with ordinality as g (target, n) group by (g.n - 1) / 20;
+         array_agg(coalesce(g.state, cue.target_state(p_type, g.target), '') order by g.n)
+    from rows from (jsonb_array_elements_text(p_targets), jsonb_array_elements_text(p_states)) with ordinality as g (target, state, n)
+   group by (g.n - 1) / 20;
   if o.status = 'running' then perform cue.queue_operation(o.id); end if;
   return next o;
 end $function$;
-comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
-grant execute on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,text,timestamp with time zone) to cue_service;
+comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
+grant execute on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_ticket(p_account_id uuid, p_subject text, p_message text, p_severity cue.ticket_severity DEFAULT 'medium'::cue.ticket_severity, p_type cue.ticket_type DEFAULT 'bug'::cue.ticket_type, p_tracked boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -4881,20 +4888,6 @@ begin
 end $function$;
 comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
 grant execute on function cue.execution_caller(uuid,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.execution_state(p_execution_id uuid)
- RETURNS text
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
-    from cue.executions e where e.id = p_execution_id
-$function$;
-comment on function cue.execution_state(uuid) is 'Returns what must not change about an execution before an operation acts on it; null if it is gone.';
-grant execute on function cue.execution_state(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS bigint
@@ -9959,6 +9952,25 @@ begin
 end $function$;
 comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 grant execute on function cue.take_session_token(bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.target_state(p_type cue.operation_type, p_target text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if p_type = 'backfill' then return null; end if;
+  if p_type in ('replay', 'cancel', 'dismiss') then
+    return (select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
+              from cue.executions e where e.id = p_target::uuid);
+  end if;
+  return (select c.status from cue.cues c where c.id = p_target and c.deleted_at is null);
+end $function$;
+comment on function cue.target_state(cue.operation_type,text) is 'Returns what decides whether an operation can act on an execution or a cue; null if it is gone, or for a slot.';
+grant execute on function cue.target_state(cue.operation_type,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.time_window(p_from timestamp with time zone, p_to timestamp with time zone, p_length interval, p_now timestamp with time zone, OUT since timestamp with time zone, OUT until timestamp with time zone)
  RETURNS record

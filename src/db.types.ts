@@ -1763,7 +1763,7 @@ export interface OperationTargets {
    */
   place: number;
   /**
-   * For executions, their execution_state when the operation was created.
+   * Their target_state when they were chosen; empty for slots.
    */
   states: string[];
   /**

@@ -37,7 +37,7 @@ export const functions = {
   create_device_code: ['value', 'code_hash address ip now'],
   create_each_cue: ['rows', 'account_ids cues next_runs now next_slots'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
-  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings actor now'],
+  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now'],
   cue_id_by_key: ['value', 'account_id key'],
@@ -1038,7 +1038,7 @@ export type Functions = {
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<CreateEachCueRow[]>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
-  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
+  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
