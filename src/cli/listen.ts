@@ -205,6 +205,8 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
   const body = canonicalJson(JSON.stringify(claim.payload))
   const headers = {
     'content-type': 'application/json',
+    // The server may end an idle connection at the moment of the next request, which would fail.
+    connection: 'close',
     'user-agent': userAgent,
     ...signHeaders({ secrets: [secret], executionId: claim.execution_id, timestamp: Math.floor(Date.now() / 1000), body }),
     'X-Service-Cue-Id': claim.cue_id,
