@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
 import { oneServer, readCells, requireOneServer } from './cells/settings.ts'
-import { makeDirectory } from './files/directories.ts'
+import { draftIn, makeDirectory } from './files/directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
 /** Limits of a plan. Those that may be null are off by default. */
@@ -289,8 +289,8 @@ export const inDataDir = <T>(work: () => T): T => {
  */
 export const readOrMake = (file: string, make: () => string): string => {
   if (!existsSync(file)) {
-    const draft = `${file}.${process.pid}`
     makeDirectory(dirname(file))
+    const draft = draftIn(dirname(file))
     writeFileSync(draft, `${make()}\n`, { mode: 0o600, flush: true })
     try {
       linkSync(draft, file)
