@@ -220,21 +220,53 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
 /** Whether a row stayed locked by another session for longer than the lock timeout. */
 export const isHeld = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
 
+/** Marks an error of connecting, whatever it is: the statement was not sent. */
+export const unsent = <E>(error: E): E => Object.assign(error as object, { sent: false }) as E
+
+const isUnsent = (error: unknown): boolean => {
+  const { sent, message = '' } = (error ?? {}) as { sent?: boolean; message?: string }
+  return (
+    sent === false ||
+    /^(timeout exceeded when|Connection terminated due to connection timeout|Client (has encountered|was closed))/.test(message)
+  )
+}
+
+/** Whether an error of the database is that of its connection, so that any statement would have failed. */
+export const isLost = (error: unknown): boolean => isUnsent(error) || /^(08|57P)/.test((error as { code?: string }).code ?? '')
+
+/** Whether a standby has refused a table that only a primary has. */
+const isStandby = (error: unknown): boolean => {
+  const { code, message = '' } = (error ?? {}) as { code?: string; message?: string }
+  return code === '0A000' && message.includes('during recovery')
+}
+
+/** Whether a statement got no answer in time. */
+export const isSilent = (error: unknown): boolean => (error as Error | null)?.message === 'Query read timeout'
+
 /**
- * Whether the database is unavailable, so that the same statement may succeed later: SQLSTATE classes and codes, socket errors,
- * the driver's own, and Citus's for a node that died. 25006 is a temporarily read-only database, as in a failover.
+ * Whether the database is unavailable, so that the same statement may succeed later: any error of connecting; SQLSTATE classes and codes, also
+ * of missing rights and of the server's own faults; socket errors, the driver's own, and Citus's for a node that died. 25006 is a temporarily
+ * read-only database, as in a failover.
  */
 export const isAway = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
   return (
-    /^(08|53|57)...$|^(55P03|40001|40P01|25P03|25006)$/.test(code) ||
+    isUnsent(error) ||
+    isSilent(error) ||
+    /^(08|28|53|57|58|XX)...$|^(3D000|42501|55P03|40001|40P01|25P03|25006)$/.test(code) ||
     /^E(CONNREFUSED|CONNRESET|CONNABORTED|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOENT)$/.test(code) ||
-    /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered|Client was closed)/.test(
-      message
-    ) ||
+    isStandby(error) ||
+    message.startsWith('Connection terminated') ||
     message.startsWith('failure on connection marked as essential')
   )
 }
+
+/**
+ * Whether an error may be due to one item of a batch, so that the others succeed without it. Missing rights, failing disks and internal errors
+ * concern one row or all of them.
+ */
+export const mayBeOfOne = (error: unknown): boolean =>
+  !isAway(error) || (!isUnsent(error) && /^(42501|58...|XX...)$/.test((error as { code?: string }).code ?? ''))
 
 /**
  * Whether a statement failed because functions or views were replaced since it was planned. It had no effect, and succeeds when
@@ -243,7 +275,7 @@ export const isAway = (error: unknown): boolean => {
 export const isOutdated = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
   return (
-    /^(0A000|42883|42P01|42703|42704|42804)$/.test(code) ||
+    (/^(0A000|42883|42P01|42703|42704|42804)$/.test(code) && !isStandby(error)) ||
     (code === 'XX000' && /^(cache lookup failed|could not open relation)/.test(message))
   )
 }

@@ -86,7 +86,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   let { server, port } = await start()
   // Fails if a concurrent start owns the server, or is stopping it to start its own.
   const claimed = await claimOwnership(urlOf(port, 'postgres')).catch(error => {
-    if (isAway(error)) return 'taken' as const
+    if (isAway(error) && !/^28/.test(error.code)) return 'taken' as const
     throw error
   })
   if (claimed === 'taken') throw inUse()
