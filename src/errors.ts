@@ -170,11 +170,34 @@ export const invalid = (detail: Detail[], code: ErrorCode = 'validation_error'):
   return new ApiError(code, `${loc.slice(1).join('.') || loc[0]}: ${msg}${more}`, { status, detail })
 }
 
-export const unavailable = (cause?: unknown): ApiError =>
-  new ApiError('unavailable', 'The service is temporarily unavailable. Nothing was changed; retry after the time in Retry-After.', {
+/** Errors of requests that have changed nothing. Of any other that fails for want of a database, that is unknown: its commit may have arrived. */
+const harmless = new WeakSet<object>()
+
+/** Notes that an error leaves everything as it was. */
+export const changedNothing = (error: unknown): unknown => {
+  if (error instanceof ApiError) return error.code === 'unavailable' && error.cause ? unavailable(error.cause, true) : error
+  if (typeof error === 'object' && error !== null) harmless.add(error)
+  return error
+}
+
+/** @param isHarmless whether nothing was changed; without a cause, the request was refused before anything was */
+export const unavailable = (cause?: unknown, isHarmless = cause === undefined || harmless.has(cause as object)): ApiError =>
+  new ApiError('unavailable', `The service is temporarily unavailable. ${isHarmless ? unchanged : mayHaveChanged}`, {
     headers: { 'retry-after': '2' },
     cause
   })
+
+const unchanged = 'Nothing was changed; retry after the time in Retry-After.'
+export const mayHaveChanged = 'It is unknown whether this took effect. Repeat it with the same Idempotency-Key, or read first.'
+
+/** Rejects as unavailable after a time without an answer. */
+export const inTime = <T>(answer: Promise<T>, ms: number): Promise<T> => {
+  let timer: NodeJS.Timeout
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })), ms)
+  })
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+}
 
 /** 415: the body is not JSON. */
 export const notJson = (cause?: unknown): ApiError =>
@@ -186,14 +209,19 @@ export const tooLarge = (bytes: number, cause?: unknown): ApiError =>
 
 const sizeText = (bytes: number) => (bytes % 1024 ** 2 === 0 ? `${bytes / 1024 ** 2} MB` : `${bytes / 1024} KB`)
 
-/** Maps anything thrown to an ApiError. Unexpected errors reveal nothing to the client. */
-export const toApiError = (error: unknown): ApiError => {
-  if (error instanceof ApiError) return error
+/**
+ * Maps anything thrown to an ApiError. Unexpected errors reveal nothing to the client.
+ * @param method of the request, if it is known
+ */
+export const toApiError = (error: unknown, method?: string): ApiError => {
+  // The error may be that of other requests as well, which read after a change.
+  const isRead = method === 'GET' || method === 'HEAD'
+  if (error instanceof ApiError) return isRead ? (changedNothing(error) as ApiError) : error
   const { code, message, detail, statusCode } = (error ?? {}) as { [name in 'code' | 'message' | 'detail']?: string } & {
     statusCode?: number
   }
   const known = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
-  if (known === 'unavailable') return unavailable(error)
+  if (known === 'unavailable') return unavailable(error, true)
   if (known) {
     const headers: Record<string, string> = {}
     if (known === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
@@ -206,7 +234,7 @@ export const toApiError = (error: unknown): ApiError => {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new ApiError('validation_error', message ?? 'Malformed request.', { status: statusCode, cause: error })
   }
-  if (isAway(error)) return unavailable(error)
+  if (isAway(error)) return isRead ? unavailable(error, true) : unavailable(error)
   return new ApiError('internal_error', 'Internal error. It has been logged under the X-Request-Id of this response.', { cause: error })
 }
 
@@ -267,6 +295,12 @@ export const isAway = (error: unknown): boolean => {
  */
 export const mayBeOfOne = (error: unknown): boolean =>
   !isAway(error) || (!isUnsent(error) && /^(42501|58...|XX...)$/.test((error as { code?: string }).code ?? ''))
+
+/** Whether a statement that failed surely had no effect: it was not sent, or the server refused it. */
+export const isRefused = (error: unknown): boolean => {
+  const { code = '', cause } = error as { code?: string; cause?: unknown }
+  return isUnsent(error) || isUnsent(cause) || (/^(\d|QU)[\dA-Z]+$/.test(code) && !/^(08|57P|58)/.test(code))
+}
 
 /**
  * Whether a statement failed because functions or views were replaced since it was planned. It had no effect, and succeeds when
