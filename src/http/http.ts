@@ -127,7 +127,8 @@ export default fp(
     app.addHook('onRequestAbort', async request => request.log.info(about(request), 'request aborted by the client'))
 
     app.addHook('onRoute', route => {
-      const { handler } = route
+      const { handler, url } = route
+      if (!url.startsWith('/v1/')) return // pages and files wait for the CPU, if at all
       route.handler = function (request, reply) {
         return answered(handler.call(this, request, reply), request, reply)
       }
