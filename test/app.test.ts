@@ -79,7 +79,7 @@ t.test('every route of the API refuses query parameters that it does not have, a
       const names = parameters.flatMap(parameter => (parameter.in === 'query' ? [parameter.name] : []))
       const msg = `Unknown query parameter. This route has ${names.join(', ') || 'none'}.`
       const fault = { type: 'extra_forbidden', msg }
-      if (receivers.includes(name)) t.notMatch(body, { detail: [fault] }, name)
+      if (receivers.includes(name)) t.not(body.detail?.[0]?.type, fault.type, name)
       else
         t.strictSame(
           [status, body.error?.code, body.detail],
