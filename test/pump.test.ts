@@ -18,7 +18,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
   const flights = new Map<number, number>()
   let left = due
   const none = () => {}
-  const answer = { ok: true, http_status: 200, body: '', error: null, retry_after_ms: null, gone: false, duration_ms: 1 }
+  const answer = { ok: true, http_status: 200, answer: '', error: null, retry_after_ms: null, gone: false, duration_ms: 1 }
   const pump = createPump({
     fn: {
       takeDueCues: ({ cue_ids }: { cue_ids: string[] }) => {
