@@ -2058,51 +2058,6 @@ create view cue.stuck_executions as
 comment on view cue.stuck_executions is 'Executions that an engine should have processed by now. Empty while an engine is alive and keeps up.';
 grant select on cue.stuck_executions to cue_reader, cue_service;
 
-create view cue.tagged_cue_view as
- SELECT c.id,
-    c.account_id,
-    c.name,
-    c.description,
-    c.key,
-    c.tags,
-    c.managed_by,
-    c.status,
-    c.paused_at,
-    c.paused_by,
-    c.pause_reason,
-    c.paused_until,
-    c.completed_reason,
-    c.transport,
-    c.schedule,
-    c.callback,
-    c.payload,
-    c.retry,
-    c.on_failure,
-    c.delivery,
-    c.alerts,
-    c.catch_up,
-    c.overlap,
-    c.verification,
-    c.next_run,
-    c.next_slot,
-    c.last_run,
-    c.run_count,
-    c.fired_count,
-    c.created_at,
-    c.updated_at,
-    c.version,
-    c.revision,
-    c.last_slot,
-    c.await_outcome_set,
-    t.tag
-   FROM cue.cue_view c
-     CROSS JOIN LATERAL ( SELECT cue.row_tag(q.xmin, q.ctid, q.updated_at) AS tag
-           FROM cue.cues q
-          WHERE q.id = c.id
-         LIMIT 1) t;
-comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not change when they run: while it is the same, so is their row of cue.cues.';
-grant select on cue.tagged_cue_view to cue_reader, cue_service;
-
 create view cue.ticket_view as
  SELECT id AS ticket_id,
     account_id,
@@ -2510,34 +2465,6 @@ begin
 end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
 grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.admit_with_runs(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(error text, caller_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer, tag text, next_run timestamp with time zone, next_slot timestamp with time zone, last_run timestamp with time zone, run_count bigint, fired_count bigint, version integer, revision integer, last_slot timestamp with time zone, executions json, execution_total bigint, missed jsonb)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-begin
-  return query
-  select a.error, a.caller_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after, c.*
-    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
-           as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
-    left join lateral (
-      select cue.row_tag(q.xmin, q.ctid, q.updated_at), r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
-             e.executions, e.execution_total, m.missed
-        from cue.cues q
-       cross join lateral (select * from cue.cue_run_view v where v.cue_id = q.id limit 1) r
-       cross join lateral cue.latest_executions(q.id, v_tomorrow) e
-       cross join lateral cue.latest_missed(q.id) m
-       where a.error is null and q.id = a.cue_id and q.account_id = a.caller_id and q.deleted_at is null
-       limit 1) c on true;
-end $function$;
-comment on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests like cue.admit, and returns how the cue that each asks for has run, with its tag; that is null if refused or not found.';
-grant execute on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -7656,6 +7583,23 @@ end $function$;
 comment on function cue.raise_refused(uuid,text,text) is 'Raises the error for a cue that add_cues refused.';
 grant execute on function cue.raise_refused(uuid,text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.cue_detail_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id) cross join lateral cue.cue_detail(u.account_id, u.cue_id, v_tomorrow) d;
+end $function$;
+comment on function cue.read_cue_details(uuid[],text[],timestamp with time zone) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
+grant execute on function cue.read_cue_details(uuid[],text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_view
  LANGUAGE plpgsql
@@ -8003,21 +7947,6 @@ begin
 end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns figures on an account''s executions of 24 hours, at most its newest 2,000, what needs attention, and the runs of the next hour.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.read_tagged_cues(p_account_ids uuid[], p_cue_ids text[])
- RETURNS SETOF cue.tagged_cue_view
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
-AS $function$
-begin
-  return query
-  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (select * from cue.tagged_cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
-end $function$;
-comment on function cue.read_tagged_cues(uuid[],text[]) is 'Returns cues by account and id, with their tags; rows not found are left out.';
-grant execute on function cue.read_tagged_cues(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer)
@@ -9079,14 +9008,6 @@ begin
 end $function$;
 comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
 grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.row_tag(p_xmin xid, p_ctid tid, p_updated_at timestamp with time zone)
- RETURNS text
- LANGUAGE sql
- STABLE
-AS $function$ select p_xmin::text || p_ctid::text || p_updated_at::text $function$;
-comment on function cue.row_tag(xid,tid,timestamp with time zone) is 'Returns a text that every write of a row changes.';
-grant execute on function cue.row_tag(xid,tid,timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -85,7 +85,7 @@ t.test("retries a request that met a lock, and its owner's later ones, separatel
   t.equal(await ask('b1'), 'b1!')
   const more = [ask('a2'), ask('a3')]
   t.equal(await ask('b2'), 'b2!')
-  await eventually(() => asked.some(questions => questions.length === 3))
+  await eventually(() => asked.length > 4)
   t.strictSame(
     asked.filter(questions => questions.some(question => question.startsWith('b'))),
     [['a1', 'b1'], ['b2']]
@@ -102,7 +102,7 @@ t.test('many locked requests of one owner do not delay another locked owner', as
   for (const owner of ['a', 'b']) locked.add(owner)
   const answers = Promise.allSettled(['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'].map(ask))
   const ownersOf = (questions: string[]) => questions.map(question => question[0]!).sort()
-  await eventually(() => asked.some(questions => `${ownersOf(questions)}` === 'a,a,b'))
+  await eventually(() => asked.some(questions => `${ownersOf(questions)}` === 'a,b'))
   locked.clear()
   t.strictSame(
     (await answers).map(({ status }) => status),

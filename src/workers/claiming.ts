@@ -1,6 +1,6 @@
 /** Claims of the next executions; concurrent requests share one statement. */
 import { constants } from '../catalog.ts'
-import { createBatches, type Pacer } from '../database/batched.ts'
+import { createBatches } from '../database/batched.ts'
 import type { ClaimExecutionsRow, Functions } from '../database/functions.ts'
 
 /** Passed to every function that grants a claim, and reported to workers, so that both always agree. As an interval. */
@@ -9,14 +9,12 @@ export const claimLease = `${constants.claimLeaseMs} milliseconds`
 export type Wanted = { account_id: string; worker_id: string; tasks?: string[]; limit: number }
 
 /** Returns a function that claims for one worker and resolves to an empty list if nothing is claimable. */
-export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>, pacer?: Pacer) =>
+export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>) =>
   createBatches<Wanted, ClaimExecutionsRow[]>({
     one: wanted => fn.claimExecutions({ ...wanted, lease: claimLease }),
     many: async wanted => {
       const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted), lease: claimLease }), ({ claim }) => claim)
       return wanted.map((_, n) => (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest))
     },
-    ownerOf: ({ account_id }) => account_id,
-    pacer,
-    isDurable: true
+    ownerOf: ({ account_id }) => account_id
   })
