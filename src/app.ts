@@ -131,7 +131,7 @@ export const build = async (options: Options) => {
   if (!fixed) followDatabase(app)
   await app.register(traces.requests)
   await app.register(securityHeaders)
-  await app.register(http, { patience, responseLimits })
+  await app.register(http, { responseLimits })
   await app.register(auth)
   await app.register(lists)
   await app.register(body)
