@@ -4,8 +4,7 @@ import { createBatches } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { createReader } from '../database/reader.ts'
 import { ApiError } from '../errors.ts'
-import type { LargeJson } from '../json/large-json.ts'
-import type { Change, Columns } from './next-runs.ts'
+import type { Change } from './next-runs.ts'
 import { detail, unknownCue } from './read.ts'
 import type { CueDetail } from './schemas.ts'
 import { type StoredCue, shown } from './stored.ts'
@@ -75,11 +74,4 @@ export const createCueBatches = (
 export const createSingleCues = (fn: Pick<Functions, 'readCues' | 'createCue'>): Cues => {
   const find = finder(async ({ account_id, id }) => (await fn.readCues({ account_ids: [account_id], cue_ids: [id] }))[0])
   return { find, create: async cue => find(cue.account_id, await fn.createCue(cue)) }
-}
-
-/** Columns as JSON. A payload may be large, so another thread serialises it. */
-export const columnsText = async ({ payload, ...others }: Columns, json: LargeJson): Promise<string> => {
-  const text = JSON.stringify(others)
-  // A change of the payload always includes its task.
-  return typeof payload === 'string' ? `${text.slice(0, -1)},"payload":${await json.literal(payload)}}` : text
 }
