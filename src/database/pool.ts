@@ -141,7 +141,7 @@ class PooledClient extends CellClient {
  * Runs a statement, and calls `ended` when its connection can be given back: after an error, when the server has ended the transaction, so whoever
  * sees the error finds the locks released.
  */
-export const run = <R>(client: pg.PoolClient, query: unknown[], ended: (isUsable: boolean) => void): Promise<R> =>
+const run = <R>(client: pg.PoolClient, query: unknown[], ended: (isUsable: boolean) => void): Promise<R> =>
   new Promise((resolve, reject) => {
     const { isLimited } = client as pg.PoolClient & CellClient
     const done = (error: Error | undefined, result: R) => {
