@@ -445,6 +445,7 @@ comment on column cue.directory.created_at is 'When the cell claimed it.';
 
 comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at shows when the service was last alive.';
 comment on column cue.engines.id is 'Random id, new at each start.';
+comment on column cue.engines.name is 'Its replica''s name: REPLICA_NAME, or host and process.';
 comment on column cue.engines.version is 'Release it runs.';
 comment on column cue.engines.started_at is 'First heartbeat.';
 comment on column cue.engines.last_seen_at is 'Latest heartbeat.';

@@ -638,6 +638,7 @@ create table cue.engines (
   lateness_ms integer,
   open_deliveries integer not null default 0,
   stopped_at timestamp with time zone,
+  name text,
   constraint engines_pkey PRIMARY KEY (id),
   constraint engines_check CHECK (stopped_at >= started_at)
 ) with (fillfactor=50);
@@ -649,6 +650,7 @@ comment on column cue.engines.last_seen_at is 'Latest heartbeat.';
 comment on column cue.engines.lateness_ms is 'Milliseconds from the slot until the engine''s latest scheduled delivery was taken.';
 comment on column cue.engines.open_deliveries is 'Webhook requests open at the latest heartbeat.';
 comment on column cue.engines.stopped_at is 'Time of shutdown.';
+comment on column cue.engines.name is 'Its replica''s name: REPLICA_NAME, or host and process.';
 grant select on cue.engines to cue_service;
 
 create table cue.executions (
@@ -2951,7 +2953,7 @@ end $function$;
 comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) is 'Runs a slot that did not run, with its nominal time, and returns its execution.';
 grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text)
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2970,8 +2972,8 @@ begin
       v_outage := true;
     end if;
   end if;
-  insert into cue.engines as n (id, version, started_at, last_seen_at, lateness_ms, open_deliveries)
-  values (p_engine_id, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries)
+  insert into cue.engines as n (id, name, version, started_at, last_seen_at, lateness_ms, open_deliveries)
+  values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries)
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
          open_deliveries = excluded.open_deliveries;
@@ -2979,8 +2981,8 @@ begin
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
-comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
-grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
+comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
+grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
@@ -7894,7 +7896,7 @@ begin
   return query
   select current_setting('server_version'), pg_database_size(current_database()),
          (select split_part(g.checksum, ' ', 1)::int from cue.migrations g where g.id = 0),
-         (select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'version', n.version, 'state', n.state,
+         (select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'name', n.name, 'version', n.version, 'state', n.state,
                    'share', case n.state when 'live' then round(1.0 / n.live, 4) else 0 end, 'lateness_ms', n.lateness_ms,
                    'open_deliveries', n.open_deliveries, 'started_at', cue.iso(n.started_at), 'last_seen_at', cue.iso(n.last_seen_at))
                    order by n.state, n.last_seen_at desc, n.id), '[]')

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
@@ -187,6 +188,9 @@ export const loadConfig = (env: Env) => {
     metricsToken: text('METRICS_TOKEN'),
     operatorToken: read('OPERATOR_TOKEN', null, 'must have at least 16 characters, without blanks', v =>
       /^\S{16,}$/.test(v) ? v : undefined
+    ),
+    replicaName: read('REPLICA_NAME', `${hostname()}:${process.pid}`, 'must have at most 100 printable characters', v =>
+      /^[^\p{C}]{1,100}$/u.test(v) ? v : undefined
     ),
     corsOrigins: list('CORS_ORIGINS', 'must be a comma-separated list of origins such as https://example.com', isOrigin),
     trustProxy: read('TRUST_PROXY', false, 'must be on, off, a number of hops, or a comma-separated list of addresses', trustProxy),

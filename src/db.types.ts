@@ -1069,6 +1069,10 @@ export interface Engines {
    */
   lateness_ms: number | null;
   /**
+   * Its replica's name: REPLICA_NAME, or host and process.
+   */
+  name: string | null;
+  /**
    * Webhook requests open at the latest heartbeat.
    */
   open_deliveries: Generated<number>;

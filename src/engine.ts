@@ -110,6 +110,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const heartbeat = createHeartbeat({
     fn,
     engineId,
+    name: config.replicaName,
     missedAfter,
     pump: () => pump,
     clock,

@@ -118,6 +118,7 @@ t.test('the base URL contains the port chosen for PORT=0, unless BASE_URL is set
 t.test('rejects an invalid value in one line that names the variable and hides the value', async t => {
   const bad: Record<string, string[]> = {
     HOST: ['a b'],
+    REPLICA_NAME: ['a\nb', 'x'.repeat(101)],
     PORT: ['http', '65536', '-1', '80.5', '0x50'],
     BASE_URL: ['localhost:8080', 'ftp://cue.example'],
     DATABASE_URL: ['mysql://secretword@db', 'db'],

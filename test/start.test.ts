@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ConfigError } from '../src/config.ts'
@@ -83,4 +84,26 @@ t.test('logs a signal and the stop that follows', async t => {
     exactly(t, stopping, { msg: 'stopping', signal: 'SIGTERM' })
     exactly(t, stopped, { msg: 'stopped', ms: Number, ...(ROLES !== 'api' && { attempts_given_back: 0 }) })
   }
+})
+
+t.test('a replica is known by its name: in the log, to operators, in health and metrics', async t => {
+  const { url, pool } = await createDatabase(t)
+  const names: string[] = []
+  for (const REPLICA_NAME of ['blue-1', '']) {
+    const replica = startReplica(t, { DATABASE_URL: url, REPLICA_NAME, OPERATOR_TOKEN: 'a-token-of-an-operator' })
+    await eventually(() => replica.stderr().includes('serves at'), 60_000)
+    const [, base = ''] = /serves at (\S+)/.exec(replica.stderr())!
+    const name = REPLICA_NAME || `${hostname()}:${replica.pid}`
+    names.push(name)
+    exactly(t, replica.lines()[0], { msg: 'starting', replica: name })
+    exactly(t, await (await fetch(`${base}/health`)).json(), { replica: name })
+    t.match(await (await fetch(`${base}/metrics`)).text(), `,replica="${name}"} 1\n`)
+    const figures = await fetch(`${base}/v1/operator`, { headers: { authorization: 'Bearer a-token-of-an-operator' } })
+    const { cells } = (await figures.json()) as { cells: { figures: { engines: { name: string }[] } }[] }
+    t.ok(cells[0]!.figures.engines.some(engine => engine.name === name))
+  }
+  t.same(
+    (await pool.query('select name from cue.engines order by started_at')).rows,
+    names.map(name => ({ name }))
+  )
 })

@@ -58,7 +58,12 @@ const askEngines = async (): Promise<MetricValues[]> => {
 const given: Config[] = workerData
 const cells = given.map(config => ({
   config: Object.freeze({ ...config, encryptionKeys: config.encryptionKeys.map(key => Buffer.from(key)) }),
-  metrics: createMetrics({ thread: 'api', askEngines: config.cell === 1 ? askEngines : undefined, cell: labelOf(config) }),
+  metrics: createMetrics({
+    thread: 'api',
+    askEngines: config.cell === 1 ? askEngines : undefined,
+    cell: labelOf(config),
+    replica: config.replicaName
+  }),
   outageLog: outageLogOf(config.cell)
 }))
 // The engine's thread logs whether the collector can be reached.

@@ -10,6 +10,8 @@ import type { Share } from '../firing/due-cue.ts'
 type Options = {
   fn: Pick<Functions, 'beatEngine'>
   engineId: string
+  /** Of its replica. */
+  name: string
   /** Length of an outage from which `catch_up` applies, as an interval. */
   missedAfter: string
   pump: () => Pick<Pump, 'lateness' | 'open'>
@@ -20,7 +22,7 @@ type Options = {
   log: Pick<FastifyBaseLogger, 'warn'>
 }
 
-export const createHeartbeat = ({ fn, engineId, missedAfter, pump, clock, outageLog, onOutage, log }: Options) => {
+export const createHeartbeat = ({ fn, engineId, name, missedAfter, pump, clock, outageLog, onOutage, log }: Options) => {
   let share: Share = { engines: 1, place: 0 }
   return {
     get share() {
@@ -31,6 +33,7 @@ export const createHeartbeat = ({ fn, engineId, missedAfter, pump, clock, outage
       const askedAt = performance.now()
       const { database_now, outage_recorded, ...living } = await fn.beatEngine({
         engine_id: engineId,
+        name,
         version,
         lateness_ms: lateness,
         open_deliveries: open,

@@ -14,6 +14,7 @@ const Figures = Type.Object({
   engines: Type.Array(
     Type.Object({
       id: Type.String(),
+      name: Nullable(Type.String({ description: '`REPLICA_NAME` of its replica.' })),
       version: Type.String(),
       state: Type.Enum(['live', 'silent', 'stopped'], { description: '`silent`: no heartbeat for seconds, and not stopped in order.' }),
       share: Type.Number({ description: 'Of the cues, from 0 to 1.' }),

@@ -146,8 +146,8 @@ const Engines = ({ engines }: Pick<Figures, 'engines'>) =>
     columns: ['Engine', 'State', 'Share', 'Lateness', 'Open deliveries', 'Last seen'],
     numbers: ['Share', 'Lateness', 'Open deliveries'],
     none: 'No engine has run yet. A replica has one unless ROLES says otherwise.',
-    rows: engines.map(({ id, version, state, share, lateness_ms, open_deliveries, last_seen_at }) => [
-      [h('span', { class: 'mono' }, id.slice(-12)), h('div', { class: 'under' }, `release ${version}`)],
+    rows: engines.map(({ id, name, version, state, share, lateness_ms, open_deliveries, last_seen_at }) => [
+      [h('span', { class: 'mono' }, name ?? id.slice(-12)), h('div', { class: 'under' }, `release ${version}`)],
       h(Badge, { tone: engineTones[state] as Tone }, state),
       `${Math.round(share * 100)}%`,
       lateness_ms === null ? '–' : duration(lateness_ms),
