@@ -111,10 +111,9 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     fn,
     engineId,
     name: config.replicaName,
-    missedAfter,
+    missedAfterMs: config.missedAfterSeconds * 1000,
     pump: () => pump,
     clock,
-    outageLog,
     onOutage: () => ahead.reset(),
     log
   })
@@ -134,6 +133,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     now,
     missedAfter,
     onError,
+    onDone: outageLog.back,
     metrics,
     log,
     concurrency: config.deliveryConcurrency,
@@ -154,7 +154,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     metrics
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
-  const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError })
+  const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
   let keeper: ReturnType<typeof startKeeper> | undefined
 
   await heartbeat.beat()
@@ -174,7 +174,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     },
     // Notifications sent meanwhile are lost, and the database may run on another host.
     onConnected: () => {
-      outageLog.back()
+      outageLog.back('listening')
       ahead.expect(0)
       keeper?.soon('read wake times')
       keeper?.soon('read clock')

@@ -220,6 +220,9 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
 /** Whether a row stayed locked by another session for longer than the lock timeout. */
 export const isHeld = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
 
+/** Whether a statement met another one that had locked or changed the same rows. */
+export const isConflict = (error: unknown): boolean => /^(55P03|40001|40P01)$/.test((error as { code?: string } | null)?.code ?? '')
+
 /**
  * Whether the database is unavailable, so that the same statement may succeed later: SQLSTATE classes and codes, socket errors,
  * the driver's own, and Citus's for a node that died. 25006 is a temporarily read-only database, as in a failover.

@@ -192,7 +192,7 @@ t.test('responds with 503 if the connection breaks during a request, and serves 
   exactly(t, await call('GET', '/cut'), { ...error('unavailable', 503), headers: { 'retry-after': /^\d+$/ } })
   exactly(
     t,
-    log.find(({ level }) => level === 50),
+    log.find(({ level }) => level === 40),
     { code: 'unavailable', err: { code: '57P01' } }
   )
   exactly(t, await call('GET', '/v1/auth/me'), { status: 200 })

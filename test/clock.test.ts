@@ -3,6 +3,7 @@ import t from 'tap'
 import { build as buildApp } from '../src/app.ts'
 import { type Clock, createClock } from '../src/database/clock.ts'
 import { createPool } from '../src/database/pool.ts'
+import { createHeartbeat } from '../src/engine/heartbeat.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
 import { always } from './seed.ts'
@@ -88,5 +89,42 @@ t.test("follows when the database's clock is set", async t => {
         t.ok(Math.abs(off - (last.before - last.after) / 2) <= 1.5)
       }
     )
+  )
+})
+
+t.test("names a jump of the database's clock, and not the first answer or a slow one", async t => {
+  const jumps: number[] = []
+  const clock = createClock(undefined, ms => jumps.push(ms))
+  const hour = 3_600_000
+  clock.learn(hour, 0, 4)
+  clock.learn(hour + 1000, 1000, 5000)
+  t.same(jumps, [])
+  clock.learn(3 * hour + 6000, 6000, 6004)
+  clock.learn(3 * hour + 7000, 7000, 7004)
+  clock.learn(2 * hour + 8000, 8000, 8004)
+  t.same(
+    jumps.map(ms => Math.round(ms / 1000)),
+    [7200, -3600]
+  )
+})
+
+t.test('an outage that only a jump of the clock made is named as such', async t => {
+  const lines: string[] = []
+  const answer = { database_now: new Date(), outage_recorded: true, engines: 1, place: 0 }
+  const { beat } = createHeartbeat({
+    fn: { beatEngine: async () => answer },
+    engineId: '',
+    name: '',
+    missedAfterMs: 60_000,
+    pump: () => ({ lateness: null, open: 0 }),
+    clock: createClock(),
+    onOutage: () => {},
+    log: { warn: (line: string) => lines.push(line) } as never
+  })
+  await beat()
+  await beat()
+  t.same(
+    lines.map(line => line.split(':')[0]),
+    ['no engine was running', "the database's clock jumped"]
   )
 })

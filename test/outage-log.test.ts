@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { createOutageLog } from '../src/database/outage-log.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
+import { receiver } from './receiver.ts'
 import { startReplica } from './replica.ts'
 
 const gone = Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })
@@ -42,6 +43,23 @@ t.test('logs an outage at most once a minute, even if it comes and goes', async 
     lost(gone, 'firing')
   }
   t.equal(lines.length, 3, 'that it was back')
+})
+
+t.test('a server that refuses only some statements is available again when the task that failed succeeds', async t => {
+  const { lost, back, lines, pass } = setUp()
+  lost(Object.assign(new Error('No space left on device'), { code: '53100' }), 'firing')
+  pass(500)
+  lost(gone, 'listening')
+  back('heartbeat')
+  t.same(lines, ['database unavailable firing'])
+  back('firing')
+  lost(Object.assign(new Error('Query read timeout')), 'firing')
+  back('firing')
+  t.same(lines, ['database unavailable firing', 'database available again firing'], 'once a minute')
+  pass(60_000)
+  lost(Object.assign(new Error('No space left on device'), { code: '53100' }), 'a job that nobody repeats', false)
+  back('heartbeat')
+  t.equal(lines.at(-1), 'database available again heartbeat')
 })
 
 t.test('does not count other errors as an outage', async t => {
@@ -88,4 +106,38 @@ t.test('an outage takes two log lines without a stack on an idle replica', async
     ['database unavailable', 'database available again']
   )
   t.equal(replica.lines()[0].err.stack, '')
+})
+
+t.test('a full disk is logged once, by requests as well, until it has room again', async t => {
+  const { url, pool } = await createDatabase(t)
+  const target = await receiver(t)
+  const settings = { CALLBACK_ALLOW_HTTP: 'on', CALLBACK_ALLOW_CIDRS: '127.0.0.0/8', POLL_INTERVAL_MS: '500' }
+  const replica = startReplica(t, { DATABASE_URL: url, ...settings })
+  await eventually(() => replica.stderr().includes('serves at'))
+  const [, base = ''] = /serves at (\S+)/.exec(replica.stderr())!
+  const post = async (path: string, body: object, key = ''): Promise<{ status: number; body: Record<string, string> }> => {
+    const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
+    const answer = await fetch(`${base}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    return { status: answer.status, body: (await answer.json()) as Record<string, string> }
+  }
+  const key = (await post('/v1/auth/register', { email: 'a@example.com' })).body.api_key
+  const cue = await post('/v1/cues', { name: 'ticks', cron: '* * * * * *', callback_url: target.url }, key)
+  await target.received(1)
+  await pool.query(`create function public.full_disk() returns trigger language plpgsql as $$
+    begin raise disk_full using message = 'could not extend file: No space left on device'; end $$`)
+  await pool.query('create trigger full_disk before insert on cue.executions for each row execute function public.full_disk()')
+  const linesOf = (msg: string) => replica.lines().filter(line => line.msg === msg)
+  await eventually(() => linesOf('database unavailable').length > 0)
+  for (let n = 0; n < 3; n++) t.equal((await post(`/v1/cues/${cue.body.id}/fire`, {}, key)).status, 503)
+  // Two heartbeats succeed meanwhile.
+  await new Promise(resolve => setTimeout(resolve, 11_000))
+  t.equal(linesOf('database unavailable').length, 1)
+  t.same(linesOf('database available again'), [])
+  t.same(
+    linesOf('request failed').map(({ level, code, err }) => ({ level, code, stack: err.stack })),
+    Array.from({ length: 3 }, () => ({ level: 40, code: 'unavailable', stack: '' }))
+  )
+  await pool.query('drop trigger full_disk on cue.executions')
+  await eventually(() => linesOf('database available again').length === 1)
+  await target.received(target.requests.length + 1)
 })

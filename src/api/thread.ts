@@ -28,13 +28,13 @@ yieldToEngine()
 const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.postMessage(message, ports)
 
 const outageLogOf = (cell: number): OutageLog => ({
-  lost: (error, task) => {
+  lost: (error, task, isReported) => {
     if (!isAway(error)) return false
     const { name, message, code } = error as Error & { code?: string }
-    send({ kind: 'lost', cell, error: { name, message, code }, task })
+    send({ kind: 'lost', cell, error: { name, message, code }, task, isReported })
     return true
   },
-  back: () => send({ kind: 'back', cell })
+  back: task => send({ kind: 'back', cell, task })
 })
 
 const { write, flush } = gatherLines(lines => send({ kind: 'log', lines }))

@@ -24,6 +24,8 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   /** Length of an outage from which `catch_up` applies, as an interval. */
   missedAfter: string
   onError: (error: unknown, task: string) => void
+  /** A task has succeeded. */
+  onDone?: (task: string) => void
   metrics: SenderOptions['metrics'] & Pick<Metrics, 'taken'>
 }
 
@@ -45,7 +47,7 @@ const pauseMs = 500
 export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
-  const { fn, ahead, flights, now, missedAfter, onChange, onError, metrics } = options
+  const { fn, ahead, flights, now, missedAfter, onChange, onError, onDone = () => {}, metrics } = options
   const { share = () => ({ engines: 1, place: 0 }) } = options
   let takers = 0
   let size = firstBatchSize
@@ -56,9 +58,9 @@ export const createPump = (options: Options) => {
   let stopped = false
   let lateness: number | null = null
 
-  const isAllowed = createLimits({ fn, least: options.leastOpen, engines: () => share().engines, onChange, onError })
+  const isAllowed = createLimits({ fn, least: options.leastOpen, engines: () => share().engines, onChange, onError, onDone })
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaiting({ fn, now, share, onChange, onError })
+  const waiting = createWaiting({ fn, now, share, onChange, onError, onDone })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)
@@ -76,6 +78,7 @@ export const createPump = (options: Options) => {
   const look = async () => {
     try {
       await ahead.look(capacity.full())
+      onDone('look ahead')
     } catch (error) {
       onError(error, 'look ahead')
     } finally {
@@ -120,6 +123,7 @@ export const createPump = (options: Options) => {
     const countOf = new Map<string, number>()
     try {
       const attempts = await begin()
+      onDone('take attempts')
       for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, own.length, sentAt)
       for (const attempt of attempts) {
         sender.add(attempt)

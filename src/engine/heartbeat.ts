@@ -3,7 +3,6 @@ import type { FastifyBaseLogger } from 'fastify'
 import { version } from '../config.ts'
 import type { Clock } from '../database/clock.ts'
 import type { Functions } from '../database/functions.ts'
-import type { OutageLog } from '../database/outage-log.ts'
 import type { Pump } from '../deliveries/pump.ts'
 import type { Share } from '../firing/due-cue.ts'
 
@@ -12,18 +11,18 @@ type Options = {
   engineId: string
   /** Of its replica. */
   name: string
-  /** Length of an outage from which `catch_up` applies, as an interval. */
-  missedAfter: string
+  /** Length of an outage from which `catch_up` applies. */
+  missedAfterMs: number
   pump: () => Pick<Pump, 'lateness' | 'open'>
   clock: Pick<Clock, 'learn'>
-  outageLog: Pick<OutageLog, 'back'>
   /** This heartbeat was the first after an outage. */
   onOutage: () => void
   log: Pick<FastifyBaseLogger, 'warn'>
 }
 
-export const createHeartbeat = ({ fn, engineId, name, missedAfter, pump, clock, outageLog, onOutage, log }: Options) => {
+export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, clock, onOutage, log }: Options) => {
   let share: Share = { engines: 1, place: 0 }
+  let beatAt = Number.NEGATIVE_INFINITY
   return {
     get share() {
       return share
@@ -37,14 +36,16 @@ export const createHeartbeat = ({ fn, engineId, name, missedAfter, pump, clock, 
         version,
         lateness_ms: lateness,
         open_deliveries: open,
-        missed_after: missedAfter
+        missed_after: `${missedAfterMs} milliseconds`
       })
       // Whether the clock was set. A Date lacks up to a millisecond.
       clock.learn(database_now.getTime(), askedAt - 1)
-      outageLog.back()
+      const silentMs = askedAt - beatAt
+      beatAt = askedAt
       share = living
       if (!outage_recorded) return
-      log.warn('no engine was running: catch_up of each cue decides about the slots that came due')
+      const cause = silentMs < missedAfterMs ? "the database's clock jumped" : 'no engine was running'
+      log.warn(`${cause}: catch_up of each cue decides about the slots that came due`)
       onOutage()
     }
   }

@@ -15,13 +15,15 @@ type Options = {
   /** The database's clock, in epoch milliseconds. */
   now: () => number
   onError: (error: unknown, task: string) => void
+  /** A task has succeeded. */
+  onDone?: (task: string) => void
 }
 
 /** After a task has failed, before it runs again. */
 const pauseMs = 500
 const maxSleepMs = 60_000
 
-export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError }: Options) => {
+export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError, onDone = () => {} }: Options) => {
   const running = new Set<string>()
   let isAsked = false
   let stopped = false
@@ -51,6 +53,7 @@ export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError }
     running.add(task)
     try {
       await work()
+      onDone(task)
     } catch (error) {
       onError(error, task)
       await new Promise(resolve => setTimeout(resolve, pauseMs))

@@ -107,7 +107,7 @@ const startOne = ({ config, metrics, outageLog, log }: Cell, rules: AddressRules
   startEngine({
     config,
     rules,
-    clock: createClock(),
+    clock: createClock(undefined, ms => log.warn({ ms }, "the database's clock jumped")),
     decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
     metrics,
     traces,
