@@ -100,6 +100,17 @@ t.test('a wrong SMTP password delays mails instead of failing them', async t => 
   t.equal((await service.waiting()).length, 1)
 })
 
+t.test('warns at start if mails could not be written', async t => {
+  const service = await setup(t)
+  const dataDir = join(t.testdir({ file: '' }), 'file')
+  const warning = { level: 40, msg: 'outbox cannot be written and SMTP_URL is not set: mails will be lost', err: { code: /./ } }
+  exactly(t, (await sendMails(service, { dataDir })).log, [warning])
+  t.same(
+    (await sendMails(service, { dataDir, smtpUrl: 'smtp://127.0.0.1:1' })).log.filter(({ msg }) => msg === warning.msg),
+    []
+  )
+})
+
 t.test('without SMTP_URL, writes mails to private files and logs their names and links', async t => {
   const service = await setup(t)
   const { log } = await sendMails(service)
