@@ -1,22 +1,28 @@
 /** Waiting jobs start when they are due, on a real pg-boss: every time limit here is shorter than its poll. */
 import { randomUUID } from 'node:crypto'
 import { mock } from 'node:test'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import t, { type Test } from 'tap'
 import { createFunctions } from '../src/database/functions.ts'
-import { startJobs } from '../src/jobs/boss.ts'
+import { queues, startJobs } from '../src/jobs/boss.ts'
 import { createJobTimers } from '../src/jobs/job-timers.ts'
 import { createDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
 
 const limitMs = 20_000
 
 /** Runs the jobs of these queues. */
-const setup = async (t: Test, queues: string[], handle: (name: string, tries: number) => void = () => {}) => {
+const setup = async (
+  t: Test,
+  queues: string[],
+  handle: (name: string, tries: number) => void = () => {},
+  log: Logger = pino({ level: 'silent' })
+) => {
   const { pool } = await createDatabase(t)
   const fn = createFunctions(pool)
   const startedAt = new Map<string, number[]>()
-  const jobs = await startJobs(pool, pino({ level: 'silent' }))
+  const jobs = await startJobs(pool, log)
   t.teardown(() => jobs.stop())
   for (const queue of queues) {
     await jobs.work<{ name: string }>(queue, async ({ name }, _, tries) => {
@@ -109,4 +115,29 @@ t.test('reads every five seconds unless another reading says that no job starts 
   timers.firstIn(10_000)
   await until(24_000)
   t.strictSame(times, [0, 5000, 18_000, 23_000])
+})
+
+t.test('logs each try of a job that fails, in every queue', async t => {
+  const lines: Record<string, unknown>[] = []
+  const log = pino({}, { write: line => void lines.push(JSON.parse(line)) })
+  const names = queues.map(({ name }) => name).filter(name => name !== 'attempts')
+  const { fn, pool } = await setup(
+    t,
+    names,
+    name => {
+      throw new Error(`not ${name}`)
+    },
+    log
+  )
+  const ids = new Map(names.map(name => [name, randomUUID()]))
+  for (const [queue, id] of ids) await fn.addJob({ queue, id, data: { name: queue, account_id: randomUUID() } })
+  const failed = () => lines.filter(({ msg, tries }) => msg === 'job failed' && tries === 1)
+  await eventually(() => failed().length === names.length, limitMs)
+  exactly(
+    t,
+    names.map(queue => failed().find(line => line.queue === queue)),
+    names.map(queue => ({ level: 40, queue, job_id: ids.get(queue), err: { message: `not ${queue}` } }))
+  )
+  await pool.query("update pgboss.job set start_after = now() where name = 'tickets'")
+  await eventually(() => lines.some(({ queue, tries }) => queue === 'tickets' && tries === 2), limitMs)
 })

@@ -81,7 +81,7 @@ export const startJobs = async (
   onFailed: (queue: string) => void = () => {}
 ) => {
   const warn = (error: unknown, what: string, fields: object = {}) => {
-    if (!outageLog.lost(error, what)) log.warn({ err: error, ...fields }, what)
+    if (!outageLog.lost(error, what, false)) log.warn({ err: error, ...fields }, what)
   }
   const boss = new PgBoss({
     db: { executeSql: (text, values) => pool.query(text, values) },
@@ -114,6 +114,7 @@ export const startJobs = async (
           await run(data, id, tries)
         } catch (error) {
           onFailed(queue)
+          log.warn({ err: error, queue, job_id: id, tries: tries + 1 }, 'job failed')
           throw error
         }
       }

@@ -54,7 +54,6 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
       try {
         await handle(job.data, job.id, job.retryCount)
       } catch (error) {
-        warn(error, 'job failed', { queue, job_id: job.id })
         await boss.fail(queue, attempt, { message: (error as Error).message })
         return
       }
