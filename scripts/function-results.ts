@@ -45,6 +45,7 @@ export const nullable: Record<string, string> = {
   mail_payment_failed: 'row',
   mail_registered: 'row ip',
   memory_notice: 'row',
+  last_taken_at: 'value',
   next_claimable: 'value',
   next_wakes: 'waiting_at deadline_at due_at window_at job_wait_ms',
   passed_windows: 'cron schedule_rules calendars last_success_at',

@@ -451,6 +451,10 @@ comment on column cue.engines.started_at is 'First heartbeat.';
 comment on column cue.engines.last_seen_at is 'Latest heartbeat.';
 comment on column cue.engines.lateness_ms is 'Milliseconds from the slot until the engine''s latest scheduled delivery was taken.';
 comment on column cue.engines.open_deliveries is 'Webhook requests open at the latest heartbeat.';
+comment on column cue.engines.full_accounts is
+  'Accounts that had as many open deliveries as they may at the latest heartbeat, so that their due webhooks wait.';
+comment on column cue.engines.passed_over is 'Due cues that it could not fire, and leaves for a minute.';
+comment on column cue.engines.missed_after is 'Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.';
 comment on column cue.engines.stopped_at is 'Time of shutdown.';
 
 comment on table cue.outages is 'Periods in which no engine was alive. Each cue''s catch_up decides about slots that came due in one.';

@@ -639,6 +639,9 @@ create table cue.engines (
   open_deliveries integer not null default 0,
   stopped_at timestamp with time zone,
   name text,
+  full_accounts uuid[] not null default '{}'::uuid[],
+  passed_over text[] not null default '{}'::text[],
+  missed_after interval,
   constraint engines_pkey PRIMARY KEY (id),
   constraint engines_check CHECK (stopped_at >= started_at)
 ) with (fillfactor=50);
@@ -651,6 +654,9 @@ comment on column cue.engines.lateness_ms is 'Milliseconds from the slot until t
 comment on column cue.engines.open_deliveries is 'Webhook requests open at the latest heartbeat.';
 comment on column cue.engines.stopped_at is 'Time of shutdown.';
 comment on column cue.engines.name is 'Its replica''s name: REPLICA_NAME, or host and process.';
+comment on column cue.engines.full_accounts is 'Accounts that had as many open deliveries as they may at the latest heartbeat, so that their due webhooks wait.';
+comment on column cue.engines.passed_over is 'Due cues that it could not fire, and leaves for a minute.';
+comment on column cue.engines.missed_after is 'Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.';
 grant select on cue.engines to cue_service;
 
 create table cue.executions (
@@ -2953,7 +2959,7 @@ end $function$;
 comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) is 'Runs a slot that did not run, with its nominal time, and returns its execution.';
 grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text, p_full_accounts uuid[] DEFAULT '{}'::uuid[], p_passed_over text[] DEFAULT '{}'::text[])
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2972,17 +2978,17 @@ begin
       v_outage := true;
     end if;
   end if;
-  insert into cue.engines as n (id, name, version, started_at, last_seen_at, lateness_ms, open_deliveries)
-  values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries)
+  insert into cue.engines as n (id, name, version, started_at, last_seen_at, lateness_ms, open_deliveries, missed_after, full_accounts, passed_over)
+  values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries, p_missed_after, p_full_accounts, p_passed_over)
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
-         open_deliveries = excluded.open_deliveries;
+         open_deliveries = excluded.open_deliveries, full_accounts = excluded.full_accounts, passed_over = excluded.passed_over;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
-comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
-grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text) to cue_service;
+comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
+grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
@@ -5903,6 +5909,22 @@ end $function$;
 comment on function cue.last_success(text,integer,timestamp with time zone) is 'Returns the time of the latest success among a cue''s newest executions.';
 grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.last_taken_at(p_now timestamp with time zone DEFAULT now())
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return greatest(
+    (select max(o.until_at) from cue.outages o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
+    (select max(e.created_at) from (
+       select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
+        order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
+end $function$;
+comment on function cue.last_taken_at(timestamp with time zone) is 'Returns when engines last took due work, or could do so again: the latest attempt, scheduled execution, or end of an outage.';
+grant execute on function cue.last_taken_at(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
  RETURNS TABLE(executions json, execution_total bigint)
  LANGUAGE sql
@@ -6188,6 +6210,19 @@ begin
 end $function$;
 comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks and returns the next executions for a worker.';
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.lockers()
+ RETURNS TABLE(transaction xid, pid integer, application text, since timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select l.transactionid, l.pid, a.application_name, a.xact_start
+    from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+   where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted
+$function$;
+comment on function cue.lockers() is 'Returns the open transactions that may hold locks on rows, and whose they are, as far as the owner may know.';
+grant execute on function cue.lockers() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
@@ -9295,26 +9330,38 @@ CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEF
  SET enable_seqscan TO 'off'
  SET jit TO 'off'
 AS $function$
-  with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit cue.counted_to()),
+  with due as materialized (
+    select r.next_run, r.account_id, r.cue_id, r.transport = 'webhook' and not r.tracked as takes_room, r.xmax as locker
+      from cue.cue_runs r where r.next_run <= p_now order by r.next_run limit cue.counted_to()),
   waiting as materialized (
-    select attempt_due_at, attempts from cue.executions where attempt_due_at is not null order by attempt_due_at limit cue.counted_to()),
+    select e.attempt_due_at, e.attempts, e.account_id, e.xmax as locker
+      from cue.executions e where e.attempt_due_at is not null order by e.attempt_due_at limit cue.counted_to()),
   claimable as materialized (select from cue.executions where claimable_at <= p_now limit cue.counted_to()),
   leased as materialized (select from cue.executions where lease_expires_at is not null limit cue.counted_to()),
+  live as materialized (select * from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null),
   engines as (
-    select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
-      from cue.engines n
-     cross join lateral (select n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null as lives) s),
+    select (select max(n.last_seen_at) from cue.engines n) as last_seen_at, max(l.lateness_ms) as lateness_ms, count(*) as replicas from live l),
+  -- What engines can't take: for want of room, because it fails by itself, or because somebody's transaction holds its row.
+  withheld as materialized (
+    select array(select unnest(n.full_accounts) from live n) as accounts, array(select unnest(n.passed_over) from live n) as cues,
+           array(select k.transaction from cue.lockers() k where k.application is distinct from 'pgcue engine') as lockers),
+  oldest as materialized (
+    select least(
+             (select min(d.next_run) from due d
+               where not (d.takes_room and d.account_id = any (h.accounts)) and d.cue_id <> all (h.cues) and d.locker <> all (h.lockers)),
+             (select min(w.attempt_due_at) from waiting w
+               where w.attempt_due_at <= p_now and w.account_id <> all (h.accounts) and w.locker <> all (h.lockers))) as at
+      from withheld h),
   active as materialized (select from cue.workers where last_heartbeat > p_now - cue.worker_timeout() limit cue.counted_to())
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
-         least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
-         (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
-    from engines n cross join cue.require_writable()
+         o.at, (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
+    from engines n cross join oldest o cross join cue.require_writable()
 $function$;
-comment on function cue.service_health(timestamp with time zone) is 'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims.';
+comment on function cue.service_health(timestamp with time zone) is 'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims. oldest_pending_at is that of work that could be taken.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamp with time zone DEFAULT now())

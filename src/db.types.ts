@@ -1057,6 +1057,10 @@ export interface Echoes {
 
 export interface Engines {
   /**
+   * Accounts that had as many open deliveries as they may at the latest heartbeat, so that their due webhooks wait.
+   */
+  full_accounts: Generated<string[]>;
+  /**
    * Random id, new at each start.
    */
   id: string;
@@ -1069,6 +1073,10 @@ export interface Engines {
    */
   lateness_ms: number | null;
   /**
+   * Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.
+   */
+  missed_after: Interval | null;
+  /**
    * Its replica's name: REPLICA_NAME, or host and process.
    */
   name: string | null;
@@ -1076,6 +1084,10 @@ export interface Engines {
    * Webhook requests open at the latest heartbeat.
    */
   open_deliveries: Generated<number>;
+  /**
+   * Due cues that it could not fire, and leaves for a minute.
+   */
+  passed_over: Generated<string[]>;
   /**
    * First heartbeat.
    */

@@ -113,6 +113,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     name: config.replicaName,
     missedAfterMs: config.missedAfterSeconds * 1000,
     pump: () => pump,
+    passedOver: () => ahead.passedOver(),
     clock,
     onOutage: () => ahead.reset(),
     log

@@ -87,6 +87,54 @@ t.test('is degraded when deliveries are late', async t => {
   exactly(t, judge({ ...found, oldest_pending_at: null, lateness_ms: 61_000 }, now), behind)
 })
 
+t.test('is down when engines are alive and take nothing of what is due for 60 s', async t => {
+  const stalled = { status: 503, body: { status: 'down', reason: 'due work has not been taken for 61 s' } }
+  const healthy = { status: 200, body: { status: 'healthy' } }
+  type Stage = Awaited<ReturnType<typeof build>> & { cue_id: string; t: Test }
+  const report = (fn: Stage['fn'], reports: object) =>
+    fn.beatEngine({ ...reports, engine_id: randomUUID(), version: 'test', missed_after: '1 day' })
+  const cases: [string, object, (stage: Stage) => Promise<unknown>][] = [
+    ['of a due cue', stalled, async () => {}],
+    ['not if its account has as many open deliveries as it may', healthy, ({ fn, account }) => report(fn, { full_accounts: [account.id] })],
+    ['nor if the cue fails by itself', healthy, ({ fn, cue_id }) => report(fn, { passed_over: [cue_id] })],
+    [
+      'nor while a backlog is worked off',
+      { status: 200, body: { status: 'degraded', reason: 'deliveries are 61 s behind' } },
+      ({ pool, clock }) =>
+        pool.query('insert into cue.flights values (1, $1, $2, $2)', [[randomUUID()], new Date(clock.now().getTime() - 59_000)])
+    ],
+    [
+      'nor if it came due in an outage that has just ended',
+      { status: 200, body: { status: 'degraded' } },
+      ({ pool, clock }) =>
+        pool.query("insert into cue.outages values ($1::timestamptz - interval '1 hour', $1)", [new Date(clock.now().getTime() - 5000)])
+    ],
+    [
+      'nor if somebody has locked the cue',
+      healthy,
+      async ({ t, pool, cue_id }) => {
+        const client = await pool.connect()
+        t.teardown(() => client.release(true))
+        await client.query('begin')
+        await client.query('select from cue.cue_runs where cue_id = $1 for update', [cue_id])
+      }
+    ]
+  ]
+  for (const [name, answer, prepare] of cases)
+    await t.test(name, async t => {
+      const service = await build(t, start)
+      const { id: cue_id } = await service.post('/v1/cues', {
+        name: 'c',
+        at: '2030-01-15T09:00:01Z',
+        callback_url: 'http://127.0.0.1:9999/'
+      })
+      service.clock.advance('62 seconds')
+      await beat(service)
+      await prepare({ ...service, cue_id, t })
+      exactly(t, await service.call('GET', '/status'), answer)
+    })
+})
+
 t.test('the health of several cells adds up their counts, and is degraded while one of them is', async t => {
   const now = new Date(start)
   const at = (seconds: number) => new Date(now.getTime() - seconds * 1000)

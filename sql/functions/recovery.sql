@@ -3,7 +3,8 @@
 -- Called every few seconds, and before an engine first takes anything. database_now gives the offset of the database's clock.
 create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
-  p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_name text default null
+  p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_name text default null,
+  p_full_accounts uuid[] default '{}', p_passed_over text[] default '{}'
 ) returns table (database_now timestamptz, outage_recorded boolean, engines int, place int)
 language plpgsql security definer as $$
 declare
@@ -19,11 +20,11 @@ begin
       v_outage := true;
     end if;
   end if;
-  insert into cue.engines as n (id, name, version, started_at, last_seen_at, lateness_ms, open_deliveries)
-  values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries)
+  insert into cue.engines as n (id, name, version, started_at, last_seen_at, lateness_ms, open_deliveries, missed_after, full_accounts, passed_over)
+  values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries, p_missed_after, p_full_accounts, p_passed_over)
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
-         open_deliveries = excluded.open_deliveries;
+         open_deliveries = excluded.open_deliveries, full_accounts = excluded.full_accounts, passed_over = excluded.passed_over;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;

@@ -15,7 +15,7 @@ export const functions = {
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
   approve_device: ['value', 'code_hash link_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
-  beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now name'],
+  beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now name full_accounts passed_over'],
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
@@ -85,6 +85,7 @@ export const functions = {
   held_attempts: ['values', 'execution_ids cue_ids'],
   is_email_confirmed: ['value', 'account_id'],
   job_counts: ['rows', 'limit'],
+  last_taken_at: ['value', 'now'],
   latest_results: ['rows', 'cue_ids now'],
   look_ahead: ['rows', 'until limit skip_accounts now rules after overdue'],
   look_ahead_by_schedule: ['rows', 'until limit skip_accounts now after overdue'],
@@ -1013,7 +1014,7 @@ export type Functions = {
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
   approveDevice: (args: { code_hash: Buffer; link_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
-  beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null; name?: string | null }) => Promise<BeatEngineRow>
+  beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null; name?: string | null; full_accounts?: string[] | null; passed_over?: string[] | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
@@ -1083,6 +1084,7 @@ export type Functions = {
   heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
+  lastTakenAt: (args: object) => Promise<Date | null>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
   lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadRow[]>
   lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadByScheduleRow[]>

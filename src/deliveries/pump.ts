@@ -197,6 +197,8 @@ export const createPump = (options: Options) => {
     },
     /** Maximum number of open deliveries. */
     openLimit: capacity.limit,
+    /** Accounts that have open deliveries, and may not open another. */
+    fullAccounts: capacity.full,
     /** Number of due deliveries that wait for room. */
     get held() {
       return ahead.held + waiting.held

@@ -13,14 +13,19 @@ type Options = {
   name: string
   /** Length of an outage from which `catch_up` applies. */
   missedAfterMs: number
-  pump: () => Pick<Pump, 'lateness' | 'open'>
+  pump: () => Pick<Pump, 'lateness' | 'open' | 'fullAccounts'>
+  /** Ids of due cues that could not be fired. */
+  passedOver: () => string[]
   clock: Pick<Clock, 'learn'>
   /** This heartbeat was the first after an outage. */
   onOutage: () => void
   log: Pick<FastifyBaseLogger, 'warn'>
 }
 
-export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, clock, onOutage, log }: Options) => {
+/** Accounts, and cues. */
+const reportedAtMost = 1000
+
+export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, passedOver, clock, onOutage, log }: Options) => {
   let share: Share = { engines: 1, place: 0 }
   let beatAt = Number.NEGATIVE_INFINITY
   return {
@@ -28,7 +33,7 @@ export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, clock
       return share
     },
     beat: async (): Promise<void> => {
-      const { lateness, open } = pump()
+      const { lateness, open, fullAccounts } = pump()
       const askedAt = performance.now()
       const { database_now, outage_recorded, ...living } = await fn.beatEngine({
         engine_id: engineId,
@@ -36,6 +41,8 @@ export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, clock
         version,
         lateness_ms: lateness,
         open_deliveries: open,
+        full_accounts: fullAccounts().slice(0, reportedAtMost),
+        passed_over: passedOver().slice(0, reportedAtMost),
         missed_after: `${missedAfterMs} milliseconds`
       })
       // Whether the clock was set. A Date lacks up to a millisecond.

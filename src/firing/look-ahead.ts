@@ -291,6 +291,9 @@ export const createAhead = ({
       else if (cue.slot.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
     },
 
+    /** Ids of the cues that are ignored. */
+    passedOver: (): string[] => [...passedOver.keys()],
+
     /** Ignores a cue that cannot be fired for a minute. */
     passOver: (cue: DueCue) => {
       passedOver.set(cue.cue_id, now() + passedOverMs)

@@ -119,7 +119,7 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
   })
   const oldest = new Gauge({
     name: 'pgcue_queue_oldest_seconds',
-    help: 'Age of the oldest due cue or attempt.',
+    help: 'Age of the oldest due cue or attempt, except of accounts that have as many open deliveries as they may.',
     registers
   })
   const engines = new Gauge({
