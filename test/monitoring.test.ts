@@ -1,11 +1,17 @@
 /** The Grafana dashboard and the alert rules, against a scrape of a replica of two cells that has worked. */
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { createFunctions } from '../src/database/functions.ts'
+import { createMetrics, type Metrics } from '../src/metrics/metrics.ts'
 import { addAccount, patienceMs, stage } from './cells-stage.ts'
 import { eventually } from './eventually.ts'
 import { receiver } from './receiver.ts'
+import { build } from './setup.ts'
 
 type Sample = { name: string; labels: Record<string, string> }
 type Query = { title: string; expr: string; text: string }
@@ -160,3 +166,142 @@ t.test('each alert has a severity, and says what happened and what to do next', 
     t.match(annotations.action, /\.$/, alert)
   }
 })
+
+// Alert rules against scrapes of what they are for ----------------------------------------------------------------------------------
+
+const promtool = process.env.PROMTOOL_PATH ?? '/usr/bin/promtool'
+const start = '2030-01-15T09:00:00Z'
+type Service = Awaited<ReturnType<typeof build>> & { metrics: Metrics }
+
+/** What happens between two scrapes, and for how many minutes the values of each last; those of counters grow steadily to the second one. */
+type Situation = {
+  alerts: string[]
+  /** Before the first scrape. */
+  began?: (service: Service) => unknown
+  happens?: (service: Service) => unknown
+  before?: number
+  after?: number
+  isScraped?: false
+  change?: (text: string) => string
+}
+
+const beat = ({ fn }: Service) => fn.beatEngine({ engine_id: randomUUID(), version: 'test', lateness_ms: 3, missed_after: '1 day' })
+
+const situations: Record<string, Situation> = {
+  'a replica that has nothing to do': { alerts: [], happens: beat },
+  'no replica is scraped': { alerts: ['PgcueNotScraped'], isScraped: false },
+  'the database refuses connections': {
+    alerts: ['PgcueDatabaseDown'],
+    happens: ({ pool }) => Object.assign(pool, { query: () => Promise.reject(Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })) })
+  },
+  'no engine runs': { alerts: ['PgcueNoEngine'] },
+  'due work is not taken, as with a full disk': {
+    alerts: ['PgcueBehind', 'PgcueLate'],
+    happens: async service => {
+      await service.post('/v1/cues', { name: 'c', at: '2030-01-15T09:00:01Z', worker: true })
+      service.clock.advance('40 seconds')
+      await beat(service)
+    }
+  },
+  'webhooks are sent late': {
+    alerts: ['PgcueLate'],
+    happens: async service => {
+      await beat(service)
+      for (let n = 0; n < 100; n++) service.metrics.taken(n < 98 ? 5 : 8000)
+    }
+  },
+  'an account has as many open deliveries as it may': {
+    alerts: [],
+    happens: async service => {
+      await service.post('/v1/cues', { name: 'c', at: '2030-01-15T09:00:01Z', callback_url: 'http://127.0.0.1:9999/' })
+      service.clock.advance('40 seconds')
+      await service.fn.beatEngine({ engine_id: randomUUID(), version: 'test', missed_after: '1 day', full_accounts: [service.account.id] })
+    }
+  },
+  'slow receivers hold all deliveries': {
+    alerts: ['PgcueDeliveriesAtLimit'],
+    happens: async service => {
+      await beat(service)
+      service.metrics.watchDeliveries({ open: 5000, openLimit: 6000, held: 100 })
+    }
+  },
+  'a nightly job fails four times': {
+    alerts: ['PgcueJobsFailing'],
+    happens: async service => {
+      await beat(service)
+      for (let tries = 0; tries < 4; tries++) service.metrics.jobFailed('housekeeping')
+    }
+  },
+  'a job fails four times, as it did yesterday': {
+    alerts: ['PgcueJobsFailing'],
+    began: ({ metrics }) => metrics.jobFailed('mails'),
+    before: 26 * 60,
+    happens: async service => {
+      await beat(service)
+      for (let tries = 0; tries < 4; tries++) service.metrics.jobFailed('mails')
+    }
+  },
+  'the process needs twice the memory of a day before': {
+    alerts: ['PgcueMemoryGrows'],
+    happens: beat,
+    before: 26 * 60,
+    after: 4 * 60,
+    change: text => text.replace(/^(process_resident_memory_bytes) (\d+)$/m, (_, name, value) => `${name} ${2 * value}`)
+  }
+}
+
+/** Values of a scrape by series, with the labels that Prometheus adds. */
+const seriesOf = (text: string): Map<string, number> =>
+  new Map(
+    [...text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name, labels, value]) => [
+      `${name}{${labels ? `${labels},` : ''}job="pgcue",instance="replica-1:8080"}`,
+      // Prometheus' tests begin at the epoch.
+      name === 'process_start_time_seconds' ? 0 : Number(value)
+    ])
+  )
+
+t.test(
+  'each alert fires in the situation it is for, and no other',
+  { skip: !existsSync(promtool) && 'promtool is not installed' },
+  async t => {
+    const covered = new Set(Object.values(situations).flatMap(({ alerts }) => alerts))
+    t.same(
+      rules.map(({ alert }: { alert: string }) => alert).filter((alert: string) => !covered.has(alert)),
+      []
+    )
+    const tests = []
+    for (const [name, situation] of Object.entries(situations)) {
+      const { alerts, began, happens, before = 5, after = 15, isScraped = true, change = (text: string) => text } = situation
+      const metrics = createMetrics()
+      const service = { ...(await build(t, start, { metrics })), metrics }
+      const scrape = async (): Promise<string> => (await service.as(null).call('GET', '/metrics')).body
+      await began?.(service)
+      const first = seriesOf(await scrape())
+      await happens?.(service)
+      service.clock.advance('6 seconds')
+      const last = seriesOf(change(await scrape()))
+      const valuesOf = (series: string, value: number) => {
+        const from = first.get(series)
+        if (from === undefined) return `_x${before} ${value}x${after}`
+        const isCounter = /_(total|count|sum|bucket)\{/.test(series)
+        return `${from}x${before} ${isCounter ? `${from}+${(value - from) / after}` : value}x${after}`
+      }
+      tests.push({
+        name,
+        interval: '1m',
+        input_series: isScraped ? [...last].map(([series, value]) => ({ series, values: valuesOf(series, value) })) : [],
+        promql_expr_test: [
+          {
+            expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
+            eval_time: `${before + after}m`,
+            exp_samples: alerts.map(alert => ({ labels: `{alertname="${alert}"}`, value: 1 }))
+          }
+        ]
+      })
+    }
+    const file = join(t.testdir({}), 'tests.json')
+    const alertsFile = fileURLToPath(new URL('../src/metrics/alerts.yml', import.meta.url))
+    writeFileSync(file, JSON.stringify({ rule_files: [alertsFile], evaluation_interval: '1m', tests }))
+    t.doesNotThrow(() => execFileSync(promtool, ['test', 'rules', file], { stdio: 'pipe' }))
+  }
+)
