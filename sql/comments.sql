@@ -22,8 +22,8 @@ comment on type cue.outcome_state is 'The handler''s report and its verification
 comment on type cue.trigger_kind is 'What triggered an execution.';
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
 comment on type cue.missed_reason is
-  'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running '
-  '(overlap; queue_full: with a full queue).';
+  'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached '
+  '(execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
 comment on type cue.overlap is
   'What becomes of an execution while another one of the cue has not ended: it runs as well, is skipped, is queued (queue_one: unless one is '
   'queued already; queue_all: behind up to 99 others), or the others are cancelled.';
@@ -460,6 +460,15 @@ comment on column cue.engines.stopped_at is 'Time of shutdown.';
 comment on table cue.outages is 'Periods in which no engine was alive. Each cue''s catch_up decides about slots that came due in one.';
 comment on column cue.outages.from_at is 'Last heartbeat before the outage.';
 comment on column cue.outages.until_at is 'First heartbeat after the outage.';
+
+comment on table cue.holds is 'Periods in which the operator held the service or an account. Kept for 90 days.';
+comment on column cue.holds.id is 'Random.';
+comment on column cue.holds.account_id is 'The account; null for the service.';
+comment on column cue.holds.reason is 'Why, for whoever asks: /status shows it, and so do refused claims.';
+comment on column cue.holds.held_by is 'Who held it last: the operator''s token, a session or key, or a database user.';
+comment on column cue.holds.from_at is 'Begin of the hold.';
+comment on column cue.holds.until_at is 'End of the hold; infinity while it lasts.';
+comment on column cue.holds.catches_up is 'Whether slots that came due meanwhile follow catch_up. After a short hold they run late.';
 
 comment on table cue.echoes is 'Requests posted to the echo buffer, kept for five minutes. Unlogged: lost in a crash.';
 comment on column cue.echoes.token is 'Token in the URL, chosen by the caller; only the latest request to it is kept.';

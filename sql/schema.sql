@@ -32,8 +32,8 @@ create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchan
 comment on type cue.key_origin is 'How an API key was created.';
 create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
 comment on type cue.key_scope is 'Permission of an API key.';
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full');
-comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held');
+comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
 comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
 create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
@@ -823,6 +823,29 @@ comment on column cue.flights.lease_expires_at is 'End of the lease, after which
 comment on column cue.flights.created_at is 'When its attempts began.';
 grant select on cue.flights to cue_service;
 
+create table cue.holds (
+  id uuid not null default gen_random_uuid(),
+  account_id uuid,
+  reason text not null,
+  held_by text not null,
+  from_at timestamp with time zone not null,
+  until_at timestamp with time zone not null default 'infinity'::timestamp with time zone,
+  catches_up boolean not null default true,
+  constraint holds_pkey PRIMARY KEY (id),
+  constraint holds_check CHECK (from_at < until_at),
+  constraint holds_reason_check CHECK (length(reason) >= 1 AND length(reason) <= 500)
+);
+CREATE UNIQUE INDEX holds_active ON cue.holds USING btree (account_id) NULLS NOT DISTINCT WHERE (until_at = 'infinity'::timestamp with time zone);
+comment on table cue.holds is 'Periods in which the operator held the service or an account. Kept for 90 days.';
+comment on column cue.holds.id is 'Random.';
+comment on column cue.holds.account_id is 'The account; null for the service.';
+comment on column cue.holds.reason is 'Why, for whoever asks: /status shows it, and so do refused claims.';
+comment on column cue.holds.held_by is 'Who held it last: the operator''s token, a session or key, or a database user.';
+comment on column cue.holds.from_at is 'Begin of the hold.';
+comment on column cue.holds.until_at is 'End of the hold; infinity while it lasts.';
+comment on column cue.holds.catches_up is 'Whether slots that came due meanwhile follow catch_up. After a short hold they run late.';
+grant select on cue.holds to cue_service;
+
 create table cue.idempotency_keys (
   account_id uuid not null,
   route text not null,
@@ -1575,6 +1598,18 @@ create view cue.cue_view as
 comment on view cue.cue_view is 'Cues as the API shows them.';
 grant select on cue.cue_view to cue_reader, cue_service;
 
+create view cue.current_holds as
+ SELECT h.account_id,
+    a.email,
+    h.reason,
+    h.held_by AS by,
+    h.from_at AS since
+   FROM cue.holds h
+     LEFT JOIN cue.accounts a ON a.id = h.account_id
+  WHERE h.until_at = 'infinity'::timestamp with time zone;
+comment on view cue.current_holds is 'What the operator holds: the service (without an account), and accounts.';
+grant select on cue.current_holds to cue_reader, cue_service;
+
 create view cue.dead_execution_view as
  SELECT d.execution_id AS id,
     d.account_id,
@@ -2125,6 +2160,22 @@ create view cue.ticket_view as
    FROM cue.tickets;
 comment on view cue.ticket_view is 'Support tickets as the API shows them, with the text and tracker issue for those who answer them.';
 grant select on cue.ticket_view to cue_reader, cue_service;
+
+create view cue.unserved_periods as
+ SELECT NULL::uuid AS account_id,
+    outages.from_at,
+    outages.until_at,
+    'service_away'::cue.missed_reason AS reason
+   FROM cue.outages
+UNION ALL
+ SELECT holds.account_id,
+    holds.from_at,
+    holds.until_at,
+    'held'::cue.missed_reason AS reason
+   FROM cue.holds
+  WHERE holds.catches_up;
+comment on view cue.unserved_periods is 'Periods in which due slots were not taken, of all accounts or one: outages, and holds, but for short ones that have ended.';
+grant select on cue.unserved_periods to cue_reader, cue_service;
 
 create view cue.worker_view as
  SELECT worker_id,
@@ -2982,7 +3033,8 @@ begin
   values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries, p_missed_after, p_full_accounts, p_passed_over)
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
-         open_deliveries = excluded.open_deliveries, full_accounts = excluded.full_accounts, passed_over = excluded.passed_over;
+         open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
+         passed_over = excluded.passed_over;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
@@ -3006,13 +3058,14 @@ declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
+  v_holds boolean := cue.has_holds();
 begin
   -- Scalar subqueries look up one row each; a join could read all jobs.
   select array_agg(due.id), bool_or(due.started_at is null) into v_ids, v_starts from (
     select e.id, e.started_at from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id) and not (v_holds and cue.is_held(e.account_id))
      order by e.id for update of e skip locked) due;
   if v_ids is null then return; end if;
   with gone as (
@@ -3338,6 +3391,7 @@ declare
   v_due timestamptz[];
   v_made int;
   v_last_slot timestamptz;
+  v_reason cue.missed_reason;
   v_count int := 0;
 begin
   for d in
@@ -3350,12 +3404,13 @@ begin
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
     v_made := coalesce(cardinality(d.slots), 0);
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
+              c.catch_up, v_reason, p_now);
     end if;
     -- A millisecond apart, so that queues and lists keep the order of the slots.
     v_due := array(
@@ -3376,7 +3431,8 @@ begin
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
     elsif c.schedule_type = 'once' then
-      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
+      e := cue.add_ended_execution(c, 'missed', d.expected,
+        format('came due %s, and catch_up is skip_missed', case v_reason when 'held' then 'during a hold' else 'during an outage' end), p_now);
       perform cue.after_end(e, c, p_now);
     end if;
     if v_made > 0 then
@@ -3503,6 +3559,7 @@ AS $function$
 declare
   v_ids uuid[];
 begin
+  if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
     -- Waits instead of skipping: the holder of the lock may fail, and then the execution can be claimed.
     v_ids := array(
@@ -3550,11 +3607,17 @@ declare
   v_more uuid[];
   v_ids uuid[] := '{}';
   v_claims int[] := '{}';
+  v_held int[] := '{}';
 begin
+  if cue.has_holds() then
+    v_held := array(
+      select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
+    return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null from unnest(v_held) as u (n);
+  end if;
   select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
     select min(c.n)::int as n, c.account_id
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
+     where c.tasks is null and c.n <> all (v_held) group by c.account_id having sum(c."limit") = 1) g
    where cue.in_turn(1) = 0;
   if v_lone is not null then
     -- Like find_claimable, for all of them in one statement.
@@ -3567,7 +3630,7 @@ begin
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where v_lone is null or c.n <> all (v_lone) group by c.account_id, c.tasks
+     where c.n <> all (v_lone || v_held) group by c.account_id, c.tasks
   loop
     v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
     v_ids := v_ids || v_more;
@@ -3583,7 +3646,7 @@ begin
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $function$;
-comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1.';
+comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row without an execution.';
 grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_timeout(p_claim_timeout_seconds integer)
@@ -4810,6 +4873,7 @@ begin
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.dead_letters where account_id = p_account_id;
+  delete from cue.holds where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
@@ -5248,7 +5312,7 @@ begin
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
        and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
-       and not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at)
+       and not cue.is_unserved(c.account_id, d.expected)
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
@@ -5441,6 +5505,14 @@ AS $function$ select p_callback_url is not null or p_on_failure_webhook is not n
 comment on function cue.has_callback(text,text) is 'Returns whether a cue sends requests to a URL set by the user.';
 grant execute on function cue.has_callback(text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.has_holds()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$ select exists (select from cue.holds h where h.until_at = 'infinity') $function$;
+comment on function cue.has_holds() is 'Returns whether anything is held, which hardly ever is so: then nothing else has to be looked up.';
+grant execute on function cue.has_holds() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -5519,6 +5591,15 @@ end $function$;
 comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'Records a worker''s heartbeat and the tasks it handles.';
 grant execute on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.held_accounts()
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select h.account_id from cue.holds h where h.until_at = 'infinity' $function$;
+comment on function cue.held_accounts() is 'Returns the accounts that are held; null stands for the service.';
+grant execute on function cue.held_accounts() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[])
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -5542,6 +5623,38 @@ begin
 end $function$;
 comment on function cue.held_attempts(uuid[],text[]) is 'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
 grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.held_reason(p_account_id uuid DEFAULT NULL::uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select h.reason from cue.holds h
+   where h.until_at = 'infinity' and (h.account_id is null or h.account_id = p_account_id) order by h.account_id nulls first limit 1
+$function$;
+comment on function cue.held_reason(uuid) is 'Returns why the service is held, or the account; null if neither is.';
+grant execute on function cue.held_reason(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.hold(p_reason text, p_account_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(account_id uuid, reason text, by text, since timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  if p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id) then
+    raise exception 'account % not found', p_account_id using errcode = cue.refusal('QU007');
+  end if;
+  return query
+  insert into cue.holds as h (account_id, reason, held_by, from_at) values (p_account_id, p_reason, p_actor, p_now)
+  on conflict (account_id) where until_at = 'infinity' do update set reason = excluded.reason, held_by = excluded.held_by
+  returning h.account_id, h.reason, h.held_by, h.from_at;
+  perform pg_notify('cue_hold', '');
+end $function$;
+comment on function cue.hold(text,uuid,text,timestamp with time zone) is 'Holds the service, or an account: nothing is taken, sent or claimed until release. Held already, it gets the new reason. QU007 account not found.';
+grant execute on function cue.hold(text,uuid,text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.holds_executions(p_cue_id text)
  RETURNS boolean
@@ -5705,6 +5818,16 @@ $function$;
 comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.is_held(p_account_id uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select exists (select from cue.holds h where h.until_at = 'infinity' and (h.account_id is null or h.account_id = p_account_id))
+$function$;
+comment on function cue.is_held(uuid) is 'Returns whether the service or the account is held.';
+grant execute on function cue.is_held(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.is_large(p_payload text)
  RETURNS boolean
  LANGUAGE sql
@@ -5757,6 +5880,20 @@ AS $function$
 $function$;
 comment on function cue.is_superseded(cue.executions) is 'Returns whether a worker''s execution was ended for the next one.';
 grant execute on function cue.is_superseded(cue.executions) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_unserved(p_account_id uuid, p_slot timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return exists (
+    select from cue.unserved_periods o
+     where coalesce(o.account_id, p_account_id) = p_account_id and (p_slot > o.from_at or o.until_at = 'infinity') and p_slot <= o.until_at);
+end $function$;
+comment on function cue.is_unserved(uuid,timestamp with time zone) is 'Returns whether a slot came due in an outage or a long hold, or its account is held now.';
+grant execute on function cue.is_unserved(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_untouched(a cue.accounts)
  RETURNS boolean
@@ -5917,7 +6054,7 @@ CREATE OR REPLACE FUNCTION cue.last_taken_at(p_now timestamp with time zone DEFA
 AS $function$
 begin
   return greatest(
-    (select max(o.until_at) from cue.outages o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
+    (select max(o.until_at) from cue.unserved_periods o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
     (select max(e.created_at) from (
        select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
         order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
@@ -6259,9 +6396,13 @@ declare
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
   v_outages boolean := exists (
-    select from cue.outages o
+    select from cue.unserved_periods o
      where o.until_at >= (select r.next_run from cue.cue_runs r where r.next_run <= p_until order by r.next_run limit 1));
 begin
+  if v_outages then
+    if cue.is_held(null) then return; end if;
+    p_skip_accounts := p_skip_accounts || array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  end if;
   select coalesce(sum(a.count) >= p_limit, false), array_agg(a.account_id) into v_full, v_accounts from (
     select r.account_id, count(*) from (
       select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
@@ -6300,7 +6441,10 @@ begin
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
            coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
            r.success_due_at is null as opens_window,
-           case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
+           case when v_outages then (
+             select max(o.until_at) from cue.unserved_periods o
+              where coalesce(o.account_id, r.account_id) = r.account_id and r.next_run > o.from_at and r.next_run <= o.until_at
+                and o.until_at < 'infinity') end as ended_at,
            r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
       from due r
      group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
@@ -6684,6 +6828,7 @@ declare
   r record;
   c cue.cues;
   e cue.executions;
+  v_deadline timestamptz;
   v_count int := 0;
 begin
   for r in
@@ -6693,8 +6838,16 @@ begin
   loop
     continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
     select * into c from cue.cues where id = r.cue_id;
-    perform from cue.executions where id = r.id for update skip locked;
+    select * into e from cue.executions where id = r.id for update skip locked;
     continue when not found;
+    -- Nobody may claim during a hold: after it, the time to do so begins anew.
+    v_deadline := cue.claim_timeout(c.claim_timeout_seconds) + (
+      select max(least(h.until_at, p_now)) from cue.holds h
+       where coalesce(h.account_id, e.account_id) = e.account_id and h.from_at < e.claim_deadline_at and h.until_at > e.claimable_at);
+    if v_deadline > p_now then
+      update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
+      continue;
+    end if;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'not claimed in time'
@@ -6786,7 +6939,9 @@ CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions intege
  SET lock_timeout TO '5ms'
 AS $function$
 declare
-  v_outages boolean := exists (select from cue.outages o where o.until_at >= (select min(u.at) from unnest(p_expected) as u (at)));
+  v_first timestamptz := (select min(u.at) from unnest(p_expected) as u (at));
+  v_outages boolean := exists (select from cue.outages o where o.until_at >= v_first)
+    or exists (select from cue.holds h where h.until_at >= v_first);
 begin
   return query
   update cue.cue_runs r
@@ -6800,7 +6955,7 @@ begin
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
      and r.next_run is not distinct from d.expected and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-     and not (v_outages and exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at))
+     and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $function$;
@@ -7392,6 +7547,7 @@ begin
   delete from cue.echoes where expires_at < p_now;
   delete from cue.rate_windows where expires_at < p_now;
   delete from cue.outages where until_at < p_now - interval '90 days';
+  delete from cue.holds where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.operations where ended_at < p_now - interval '90 days';
@@ -7401,7 +7557,7 @@ begin
   perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, operations, counters, engines, workers, keys and audit entries.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_accounts(p_now timestamp with time zone DEFAULT now())
@@ -8490,6 +8646,26 @@ end $function$;
 comment on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; QU031 above five per hour and p_address, QU040 if the email address is taken.';
 grant execute on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.release(p_account_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_missed_after interval := coalesce(
+    (select n.missed_after from cue.engines n where n.missed_after is not null order by n.last_seen_at desc limit 1), cue.missed_after());
+begin
+  update cue.holds h
+     set until_at = greatest(p_now, h.from_at + interval '1 millisecond'), catches_up = p_now - h.from_at > v_missed_after
+   where h.account_id is not distinct from p_account_id and h.until_at = 'infinity';
+  if not found then return false; end if;
+  perform pg_notify('cue_hold', '');
+  return true;
+end $function$;
+comment on function cue.release(uuid,text,timestamp with time zone) is 'Ends the hold of the service, or of an account; returns whether there was one. Slots that came due during a long one follow catch_up.';
+grant execute on function cue.release(uuid,text,timestamp with time zone) to cue_operator, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -8898,6 +9074,23 @@ end $function$;
 comment on function cue.require_set(text,text,text,boolean) is 'Raises QU024 if a cue belongs to another set, unless it is to be taken over.';
 grant execute on function cue.require_set(text,text,text,boolean) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_unheld(p_account_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_reason text := cue.held_reason(p_account_id);
+begin
+  if v_reason is not null then
+    raise exception 'The operator holds %: %. Claim again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
+      using errcode = cue.refusal('QU027');
+  end if;
+end $function$;
+comment on function cue.require_unheld(uuid) is 'Raises QU027 if the service or the account is held.';
+grant execute on function cue.require_unheld(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_writable()
  RETURNS void
  LANGUAGE plpgsql
@@ -9170,6 +9363,12 @@ begin
     return query select q.status, 50::float8 from cue.operations q where q.id = p_operation_id;
     return;
   end if;
+  -- What it made would wait, and then run at once, above the operation's rate.
+  if o.type in ('replay', 'fire', 'backfill') and cue.is_held(o.account_id) then
+    update cue.operations q set worked_at = p_now where q.id = o.id;
+    return query select 'running'::cue.operation_status, 5000::float8;
+    return;
+  end if;
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
   if not found then
     update cue.operations q set status = 'completed', ended_at = p_now where q.id = o.id;
@@ -9341,17 +9540,18 @@ AS $function$
   live as materialized (select * from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null),
   engines as (
     select (select max(n.last_seen_at) from cue.engines n) as last_seen_at, max(l.lateness_ms) as lateness_ms, count(*) as replicas from live l),
-  -- What engines can't take: for want of room, because it fails by itself, or because somebody's transaction holds its row.
+  -- What engines can't take: because it is held, for want of room, because it fails by itself, or because somebody's transaction holds its row.
   withheld as materialized (
     select array(select unnest(n.full_accounts) from live n) as accounts, array(select unnest(n.passed_over) from live n) as cues,
-           array(select k.transaction from cue.lockers() k where k.application is distinct from 'pgcue engine') as lockers),
+           array(select k.transaction from cue.lockers() k where k.application is distinct from 'pgcue engine') as lockers,
+           cue.is_held(null) as all_held, array(select h.account_id from cue.holds h where h.until_at = 'infinity') as held),
   oldest as materialized (
     select least(
              (select min(d.next_run) from due d
-               where not (d.takes_room and d.account_id = any (h.accounts)) and d.cue_id <> all (h.cues) and d.locker <> all (h.lockers)),
+               where not (d.takes_room and d.account_id = any (h.accounts)) and (d.account_id = any (h.held)) is not true and d.cue_id <> all (h.cues) and d.locker <> all (h.lockers)),
              (select min(w.attempt_due_at) from waiting w
-               where w.attempt_due_at <= p_now and w.account_id <> all (h.accounts) and w.locker <> all (h.lockers))) as at
-      from withheld h),
+               where w.attempt_due_at <= p_now and (w.account_id = any (h.accounts || h.held)) is not true and w.locker <> all (h.lockers))) as at
+      from withheld h where not h.all_held),
   active as materialized (select from cue.workers where last_heartbeat > p_now - cue.worker_timeout() limit cue.counted_to())
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
@@ -9359,7 +9559,7 @@ AS $function$
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
          o.at, (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
-    from engines n cross join oldest o cross join cue.require_writable()
+    from engines n left join oldest o on true cross join cue.require_writable()
 $function$;
 comment on function cue.service_health(timestamp with time zone) is 'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims. oldest_pending_at is that of work that could be taken.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;
@@ -9586,7 +9786,7 @@ begin
   select e.scheduled_for from (
     select v_first - interval '1 minute', v_last
     union all
-    select o.until_at, o.until_at from cue.outages o where o.from_at <= v_last and o.until_at >= v_first) w (first, last)
+    select o.until_at, o.until_at from cue.unserved_periods o where o.from_at <= v_last and o.until_at >= v_first and o.until_at < 'infinity') w (first, last)
    cross join lateral (
      select x.scheduled_for from cue.executions x
       where x.cue_id = p_cue_id and x.id >= cue.uuid_v7_floor(w.first) and x.id < cue.uuid_v7_floor(w.last + interval '2 days')
@@ -10026,6 +10226,21 @@ begin
 end $function$;
 comment on function cue.track_cue(text) is 'Makes a cue tracked, with the executions that it has now.';
 grant execute on function cue.track_cue(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.unserved_reason(p_account_id uuid, p_slot timestamp with time zone)
+ RETURNS cue.missed_reason
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return coalesce((
+    select o.reason from cue.unserved_periods o
+     where coalesce(o.account_id, p_account_id) = p_account_id and p_slot > o.from_at and p_slot <= o.until_at order by o.until_at desc limit 1),
+    'service_away');
+end $function$;
+comment on function cue.unserved_reason(uuid,timestamp with time zone) is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
+grant execute on function cue.unserved_reason(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.untrack_cue(p_cue_id text)
  RETURNS void

@@ -181,6 +181,18 @@ comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not ch
 
 -- For people in psql -----------------------------------------------------------------------------------------------------------------
 
+create or replace view cue.unserved_periods as
+select null::uuid as account_id, from_at, until_at, 'service_away'::cue.missed_reason as reason from cue.outages
+union all
+select account_id, from_at, until_at, 'held' from cue.holds where catches_up;
+comment on view cue.unserved_periods is
+  'Periods in which due slots were not taken, of all accounts or one: outages, and holds, but for short ones that have ended.';
+
+create or replace view cue.current_holds as
+select h.account_id, a.email, h.reason, h.held_by as by, h.from_at as since
+  from cue.holds h left join cue.accounts a on a.id = h.account_id where h.until_at = 'infinity';
+comment on view cue.current_holds is 'What the operator holds: the service (without an account), and accounts.';
+
 create or replace view cue.due_cues as
 select c.id, c.account_id, c.name, c.transport, r.next_run, now() - r.next_run as late_by
   from cue.cue_runs r join cue.cues c on c.id = r.cue_id

@@ -76,7 +76,7 @@ declare module 'fastify' {
     /** Reads the service's health from the database; null if it does not answer. */
     lookAtHealth: () => Promise<Found | null>
     /** The apps of all cells by number, including this one. */
-    cells: Pick<FastifyInstance, 'config' | 'fn' | 'lookAtHealth' | 'lookAtFigures' | 'measure'>[]
+    cells: Pick<FastifyInstance, 'config' | 'db' | 'fn' | 'lookAtHealth' | 'lookAtFigures' | 'measure'>[]
     /** Whether this cell may get requests of another, because older credentials are not known yet. */
     mayBeMisrouted: () => boolean
     /** Responds with 404, or with 405 if the path exists for other methods. */
@@ -137,8 +137,8 @@ export const build = async (options: Options) => {
   app.decorate(
     'lookAtHealth',
     createLook(app, async () => {
-      const [health, last_taken_at] = await Promise.all([app.fn.serviceHealth({}), app.fn.lastTakenAt({})])
-      return { ...health, last_taken_at }
+      const [health, last_taken_at, held] = await Promise.all([app.fn.serviceHealth({}), app.fn.lastTakenAt({}), app.fn.heldReason({})])
+      return { ...health, last_taken_at, held }
     })
   )
 

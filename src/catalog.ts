@@ -31,7 +31,7 @@ export const enums = {
   executionStatus: ['pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout'],
   keyOrigin: ['user', 'register', 'migration', 'mcp-exchange'],
   keyScope: ['read', 'write', 'worker', 'account'],
-  missedReason: ['service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full'],
+  missedReason: ['service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held'],
   operationStatus: ['running', 'completed', 'aborted'],
   operationType: ['replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill'],
   outcomeState: ['reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown'],

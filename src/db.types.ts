@@ -56,7 +56,7 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
 export type KeyScope = "account" | "read" | "worker" | "write";
 
-export type MissedReason = "excluded" | "execution_limit" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "excluded" | "execution_limit" | "held" | "overlap" | "queue_full" | "service_away";
 
 export type OperationStatus = "aborted" | "completed" | "running";
 
@@ -881,6 +881,14 @@ export interface CueView {
   version: number | null;
 }
 
+export interface CurrentHolds {
+  account_id: string | null;
+  by: string | null;
+  email: string | null;
+  reason: string | null;
+  since: Timestamp | null;
+}
+
 export interface DeadExecutionView {
   account_id: string | null;
   attempts: number | null;
@@ -1445,6 +1453,37 @@ export interface Flights {
    * End of the lease, after which any engine may take the flight over.
    */
   lease_expires_at: Timestamp;
+}
+
+export interface Holds {
+  /**
+   * The account; null for the service.
+   */
+  account_id: string | null;
+  /**
+   * Whether slots that came due meanwhile follow catch_up. After a short hold they run late.
+   */
+  catches_up: Generated<boolean>;
+  /**
+   * Begin of the hold.
+   */
+  from_at: Timestamp;
+  /**
+   * Who held it last: the operator's token, a session or key, or a database user.
+   */
+  held_by: string;
+  /**
+   * Random.
+   */
+  id: Generated<string>;
+  /**
+   * Why, for whoever asks: /status shows it, and so do refused claims.
+   */
+  reason: string;
+  /**
+   * End of the hold; infinity while it lasts.
+   */
+  until_at: Generated<Timestamp>;
 }
 
 export interface IdempotencyKeys {
@@ -2180,6 +2219,13 @@ export interface TicketView {
   updated_at: Timestamp | null;
 }
 
+export interface UnservedPeriods {
+  account_id: string | null;
+  from_at: Timestamp | null;
+  reason: MissedReason | null;
+  until_at: Timestamp | null;
+}
+
 export interface UsageCounters {
   /**
    * The account.
@@ -2265,6 +2311,7 @@ export interface DB {
   cue_runs: CueRuns;
   cue_view: CueView;
   cues: Cues;
+  current_holds: CurrentHolds;
   dead_execution_view: DeadExecutionView;
   dead_letters: DeadLetters;
   deletions: Deletions;
@@ -2280,6 +2327,7 @@ export interface DB {
   executions: Executions;
   fires: Fires;
   flights: Flights;
+  holds: Holds;
   idempotency_keys: IdempotencyKeys;
   key_view: KeyView;
   known_secrets: KnownSecrets;
@@ -2311,6 +2359,7 @@ export interface DB {
   tagged_cue_view: TaggedCueView;
   ticket_view: TicketView;
   tickets: Tickets;
+  unserved_periods: UnservedPeriods;
   usage_counters: UsageCounters;
   worker_view: WorkerView;
   workers: Workers;

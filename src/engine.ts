@@ -23,6 +23,7 @@ import { deriveKey } from './deliveries/signature.ts'
 import { createWebhookClient } from './deliveries/webhook.ts'
 import { createDeadlines } from './engine/deadlines.ts'
 import { createHeartbeat } from './engine/heartbeat.ts'
+import { createHolds } from './engine/holds.ts'
 import { startKeeper } from './engine/keeper.ts'
 import { createScheduler } from './engine/scheduler.ts'
 import { handOver } from './engine/stop.ts'
@@ -123,6 +124,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
   const calendars = createCalendars(fn)
   const ahead = createAhead({ fn, calendars, now, pollIntervalMs: config.pollIntervalMs, share })
+  const holds = createHolds({ fn, onChange: () => ahead.expect(0) })
   const results = createResults({ fn: functionsOf(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
     fn: traces.taking(fn),
@@ -141,6 +143,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
     capacity: capacityFor(config.deliveryConcurrency, log, undefined, config.engineCells.length),
     share,
+    isHeld: holds.isHeld,
     onChange: () => {
       wake()
       keeper?.notice()
@@ -164,9 +167,10 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
   const wakeTimes = createWakeTimes({ fn, flights, pump, deadlines, ahead, jobs, now })
   const listener = await createListener(config, {
-    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
+    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
+      if (channel === 'cue_hold') return keeper?.soon('read holds')
       const at = Number(payload)
       if (channel === 'cue_due') ahead.expect(at)
       else if (channel === 'cue_waiting') pump.expectWaiting(at)
@@ -178,6 +182,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       outageLog.back('listening')
       ahead.expect(0)
       keeper?.soon('read wake times')
+      keeper?.soon('read holds')
       keeper?.soon('read clock')
       wake()
     },
@@ -202,6 +207,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
       { task: 'heartbeat', everyMs: heartbeatMs, work: heartbeat.beat },
       { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
+      { task: 'read holds', everyMs: times.idleMs, work: holds.read },
       {
         task: 'read wake times',
         everyMs: Math.min(times.idleMs, config.pollIntervalMs),

@@ -51,6 +51,7 @@ export const statuses = {
   managed_elsewhere: 409,
   calendar_in_use: 409,
   operation_running: 409,
+  service_held: 409,
   nothing_claimable: 409,
   overlap_skipped: 409,
   claim_lost: 409,
@@ -105,6 +106,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU024: 'managed_elsewhere',
   QU025: 'operation_running', // DETAIL: id of the operation
   QU026: 'calendar_in_use', // DETAIL: JSON array of the ids of at most 100 cues that use it
+  QU027: 'service_held',
   QU028: 'session_not_found',
   QU029: 'overlap_skipped',
   QU030: 'cue_limit_exceeded',

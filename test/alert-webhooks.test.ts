@@ -203,3 +203,18 @@ t.test('an engine sends the webhook of an alert and retries it', async t => {
   )
   exactly(t, await get('/v1/alerts'), { alerts: [{ id: requests[2]!.headers['x-service-alert-id'] }], total: 1 })
 })
+
+t.test('an alert is not sent while the service or its account is held, and uses up no try', async t => {
+  const { fail, work, hook, jobs, fn, account, clock } = await serve(t)
+  await fail()
+  for (const account_id of [undefined, account.id]) {
+    await fn.hold({ reason: 'flood', account_id, actor: 'operator' })
+    await work()
+    t.equal(hook.requests.length, 0)
+    exactly(t, (await jobs('alerts')).at(-1), { start_after: new Date(clock.now().getTime() + 10_000) })
+    await fn.release({ account_id })
+  }
+  hook.answer({ status: 500 })
+  await work()
+  exactly(t, (await jobs('alerts')).at(-1), { data: { tries: 1 } })
+})

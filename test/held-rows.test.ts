@@ -113,7 +113,7 @@ const held: Record<string, string> = {
 }
 
 /**
- * Tables not locked here: written once, only by start and sweeps, only by backfills, only for large payloads and their optional cap, or only to sign in, to pay, to
+ * Tables not locked here: written once, only by start and sweeps, only by the operator, only by backfills, only for large payloads and their optional cap, or only to sign in, to pay, to
  * contact support and to delete the account.
  */
 const others = [
@@ -123,6 +123,7 @@ const others = [
   'device_codes',
   'directory',
   'echoes',
+  'holds',
   'known_secrets',
   'memory_versions',
   'migrations',

@@ -228,6 +228,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
       'executions_used',
       'expire_outcomes',
       'fire_cue',
+      'hold',
       'iso',
       'latest_executions',
       'latest_missed',
@@ -238,6 +239,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
     ...[
       'recover_leases',
       'recover_stuck',
+      'release',
       'repair_queues',
       'replay_execution',
       'requeue_attempts',

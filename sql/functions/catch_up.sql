@@ -15,6 +15,7 @@ declare
   v_due timestamptz[];
   v_made int;
   v_last_slot timestamptz;
+  v_reason cue.missed_reason;
   v_count int := 0;
 begin
   for d in
@@ -27,12 +28,13 @@ begin
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
     v_made := coalesce(cardinality(d.slots), 0);
     if d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
+              c.catch_up, v_reason, p_now);
     end if;
     -- A millisecond apart, so that queues and lists keep the order of the slots.
     v_due := array(
@@ -53,7 +55,8 @@ begin
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
     elsif c.schedule_type = 'once' then
-      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
+      e := cue.add_ended_execution(c, 'missed', d.expected,
+        format('came due %s, and catch_up is skip_missed', case v_reason when 'held' then 'during a hold' else 'during an outage' end), p_now);
       perform cue.after_end(e, c, p_now);
     end if;
     if v_made > 0 then
@@ -73,6 +76,16 @@ begin
 end $$;
 comment on function cue.catch_up_cues is
   'Applies each cue''s catch_up policy to slots that came due during an outage; returns the number of cues moved.';
+
+create or replace function cue.unserved_reason(p_account_id uuid, p_slot timestamptz) returns cue.missed_reason
+language plpgsql stable security definer as $$
+begin
+  return coalesce((
+    select o.reason from cue.unserved_periods o
+     where coalesce(o.account_id, p_account_id) = p_account_id and p_slot > o.from_at and p_slot <= o.until_at order by o.until_at desc limit 1),
+    'service_away');
+end $$;
+comment on function cue.unserved_reason is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
 
 create or replace function cue.add_ended_execution(
   c cue.cues, p_status cue.execution_status, p_scheduled_for timestamptz, p_error text, p_now timestamptz

@@ -178,6 +178,7 @@ begin
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.dead_letters where account_id = p_account_id;
+  delete from cue.holds where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));

@@ -41,17 +41,18 @@ language sql stable security definer as $$
   live as materialized (select * from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null),
   engines as (
     select (select max(n.last_seen_at) from cue.engines n) as last_seen_at, max(l.lateness_ms) as lateness_ms, count(*) as replicas from live l),
-  -- What engines can't take: for want of room, because it fails by itself, or because somebody's transaction holds its row.
+  -- What engines can't take: because it is held, for want of room, because it fails by itself, or because somebody's transaction holds its row.
   withheld as materialized (
     select array(select unnest(n.full_accounts) from live n) as accounts, array(select unnest(n.passed_over) from live n) as cues,
-           array(select k.transaction from cue.lockers() k where k.application is distinct from 'pgcue engine') as lockers),
+           array(select k.transaction from cue.lockers() k where k.application is distinct from 'pgcue engine') as lockers,
+           cue.is_held(null) as all_held, array(select h.account_id from cue.holds h where h.until_at = 'infinity') as held),
   oldest as materialized (
     select least(
              (select min(d.next_run) from due d
-               where not (d.takes_room and d.account_id = any (h.accounts)) and d.cue_id <> all (h.cues) and d.locker <> all (h.lockers)),
+               where not (d.takes_room and d.account_id = any (h.accounts)) and (d.account_id = any (h.held)) is not true and d.cue_id <> all (h.cues) and d.locker <> all (h.lockers)),
              (select min(w.attempt_due_at) from waiting w
-               where w.attempt_due_at <= p_now and w.account_id <> all (h.accounts) and w.locker <> all (h.lockers))) as at
-      from withheld h),
+               where w.attempt_due_at <= p_now and (w.account_id = any (h.accounts || h.held)) is not true and w.locker <> all (h.lockers))) as at
+      from withheld h where not h.all_held),
   active as materialized (select from cue.workers where last_heartbeat > p_now - cue.worker_timeout() limit cue.counted_to())
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
@@ -59,7 +60,7 @@ language sql stable security definer as $$
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
          o.at, (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
-    from engines n cross join oldest o cross join cue.require_writable()
+    from engines n left join oldest o on true cross join cue.require_writable()
 $$;
 comment on function cue.service_health is
   'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims. oldest_pending_at is that of '
@@ -70,7 +71,7 @@ create or replace function cue.last_taken_at(p_now timestamptz default now()) re
 language plpgsql stable security definer as $$
 begin
   return greatest(
-    (select max(o.until_at) from cue.outages o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
+    (select max(o.until_at) from cue.unserved_periods o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
     (select max(e.created_at) from (
        select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
         order by x.id desc limit 100) e where e.triggered_by = 'schedule'));

@@ -129,6 +129,12 @@ begin
     return query select q.status, 50::float8 from cue.operations q where q.id = p_operation_id;
     return;
   end if;
+  -- What it made would wait, and then run at once, above the operation's rate.
+  if o.type in ('replay', 'fire', 'backfill') and cue.is_held(o.account_id) then
+    update cue.operations q set worked_at = p_now where q.id = o.id;
+    return query select 'running'::cue.operation_status, 5000::float8;
+    return;
+  end if;
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
   if not found then
     update cue.operations q set status = 'completed', ended_at = p_now where q.id = o.id;

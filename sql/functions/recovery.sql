@@ -24,7 +24,8 @@ begin
   values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries, p_missed_after, p_full_accounts, p_passed_over)
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
-         open_deliveries = excluded.open_deliveries, full_accounts = excluded.full_accounts, passed_over = excluded.passed_over;
+         open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
+         passed_over = excluded.passed_over;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;

@@ -211,6 +211,7 @@ declare
   r record;
   c cue.cues;
   e cue.executions;
+  v_deadline timestamptz;
   v_count int := 0;
 begin
   for r in
@@ -220,8 +221,16 @@ begin
   loop
     continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
     select * into c from cue.cues where id = r.cue_id;
-    perform from cue.executions where id = r.id for update skip locked;
+    select * into e from cue.executions where id = r.id for update skip locked;
     continue when not found;
+    -- Nobody may claim during a hold: after it, the time to do so begins anew.
+    v_deadline := cue.claim_timeout(c.claim_timeout_seconds) + (
+      select max(least(h.until_at, p_now)) from cue.holds h
+       where coalesce(h.account_id, e.account_id) = e.account_id and h.from_at < e.claim_deadline_at and h.until_at > e.claimable_at);
+    if v_deadline > p_now then
+      update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
+      continue;
+    end if;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'not claimed in time'

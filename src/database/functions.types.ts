@@ -82,7 +82,10 @@ export const functions = {
   has_live_worker: ['value', 'account_id now'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
   heartbeat_worker: ['value', 'account_id worker_id handlers now'],
+  held_accounts: ['values', ''],
   held_attempts: ['values', 'execution_ids cue_ids'],
+  held_reason: ['value', 'account_id'],
+  hold: ['row', 'reason account_id actor now'],
   is_email_confirmed: ['value', 'account_id'],
   job_counts: ['rows', 'limit'],
   last_taken_at: ['value', 'now'],
@@ -147,6 +150,7 @@ export const functions = {
   regenerate_key: ['value', 'account_id key_hash prefix ciphertext actor ip now'],
   regenerate_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
   register: ['row', 'email key_hash prefix ciphertext address ip now'],
+  release: ['value', 'account_id actor now'],
   release_execution: ['value', 'account_id execution_id claim_token now'],
   release_flight: ['value', 'flight_id execution_ids now'],
   rename_key: ['value', 'account_id key_id label actor ip now'],
@@ -411,15 +415,15 @@ export type ClaimExecutionsRow = {
 
 export type ClaimNextRow = {
   claim: number
-  execution_id: string
-  cue_id: string
-  cue_name: string
-  task: string
-  scheduled_for: Date
-  lease_expires_at: Date
-  claim_token: string
-  attempt: number
-  payload: string
+  execution_id: string | null
+  cue_id: string | null
+  cue_name: string | null
+  task: string | null
+  scheduled_for: Date | null
+  lease_expires_at: Date | null
+  claim_token: string | null
+  attempt: number | null
+  payload: string | null
 }
 
 export type ClaimablePageRow = {
@@ -542,6 +546,13 @@ export type FindDeviceCodeRow = {
   ip: string
   created_at: Date
   expires_at: Date
+}
+
+export type HoldRow = {
+  account_id: string | null
+  reason: string
+  by: string
+  since: Date
 }
 
 export type JobCountsRow = {
@@ -1081,7 +1092,10 @@ export type Functions = {
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
   heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
   heartbeatWorker: (args: { account_id: string; worker_id: string; handlers: string[] }) => Promise<void>
+  heldAccounts: (args: object) => Promise<(string | null)[]>
   heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
+  heldReason: (args: { account_id?: string | null }) => Promise<string | null>
+  hold: (args: { reason: string; account_id?: string | null; actor?: string | null }) => Promise<HoldRow>
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   lastTakenAt: (args: object) => Promise<Date | null>
@@ -1146,6 +1160,7 @@ export type Functions = {
   regenerateKey: (args: { account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; actor?: string | null; ip?: string | null }) => Promise<string | null>
   regenerateWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
   register: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; address?: string | null; ip?: string | null }) => Promise<AccountsRow>
+  release: (args: { account_id?: string | null; actor?: string | null }) => Promise<boolean>
   releaseExecution: (args: { account_id: string; execution_id: string; claim_token: string }) => Promise<void>
   releaseFlight: (args: { flight_id: number; execution_ids: string[] }) => Promise<number>
   renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>

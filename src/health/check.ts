@@ -14,8 +14,8 @@ const stalledSeconds = 60
 const seconds = (from: Date | null | undefined, now: Date) =>
   from ? Math.max(0, Math.round((now.getTime() - from.getTime()) / 1000)) : null
 
-/** `last_taken_at`: when engines last took something. */
-export type Found = ServiceHealthRow & { last_taken_at?: Date | null }
+/** `last_taken_at`: when engines last took something; `held`: why the operator holds the service. */
+export type Found = ServiceHealthRow & { last_taken_at?: Date | null; held?: string | null }
 
 /** @param found null if the database is unreachable or read-only */
 export const judge = (found: Found | null, now: Date) => {
@@ -30,6 +30,8 @@ export const judge = (found: Found | null, now: Date) => {
     const state = seenAgo !== null && seenAgo <= downAfterSeconds ? 'degraded' : 'down'
     const reason = seenAgo === null ? 'no engine has run yet' : `no engine has been seen for ${seenAgo} s`
     reasons.push({ service: 'poller', state, reason }, { service: 'delivery', state, reason })
+  } else if (found.held) {
+    reasons.push({ service: 'delivery', state: 'degraded', reason: `held: ${found.held}` })
   } else if (stalled >= stalledSeconds) {
     reasons.push({ service: 'delivery', state: 'down', reason: `due work has not been taken for ${stalled} s` })
   } else if (behind > behindSeconds) {

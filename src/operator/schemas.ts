@@ -1,11 +1,17 @@
 /** The operator's figures on the wire. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { Nullable, Strict, Timestamp } from '../schemas.ts'
+import { Nullable, Strict, Timestamp, Uuid } from '../schemas.ts'
 
 /** An instant made by SQL, as text. */
 const At = Type.String({ format: 'date-time' })
 const Count = Type.Integer()
+
+const hold = {
+  reason: Type.String(),
+  by: Type.String({ description: 'The operator’s token, a session or key, or a database user.' }),
+  since: Timestamp
+}
 
 const Figures = Type.Object({
   postgres: Type.String({ description: 'The version of PostgreSQL.' }),
@@ -68,6 +74,8 @@ const Figures = Type.Object({
 export const Operator = Type.Object({
   version: Type.String({ description: 'Of this replica.' }),
   timestamp: Timestamp,
+  hold: Nullable(Type.Object(hold, { description: 'The hold of the service.' })),
+  held_accounts: Type.Array(Type.Object({ account_id: Type.String(), email: Type.String(), ...hold }), { description: 'Up to 1,000.' }),
   cells: Type.Array(
     Type.Object({
       cell: Count,
@@ -77,5 +85,15 @@ export const Operator = Type.Object({
     })
   )
 })
+
+export const unknownAccount = 'Account not found.'
+const HeldAccount = Uuid('not_found', unknownAccount)
+export const Hold = Strict({
+  reason: Type.String({ minLength: 1, maxLength: 500, pattern: '\\S', description: 'Shown to everybody, as by `GET /status`.' }),
+  account_id: Type.Optional(HeldAccount)
+})
+export const Held = Type.Object({ account_id: Nullable(Type.String()), ...hold })
+export const Release = Type.Optional(Strict({ account_id: Type.Optional(HeldAccount) }))
+export const Released = Type.Object({ released: Type.Boolean({ description: 'Whether it was held.' }) })
 
 export const OpenOperatorSession = Strict({ operator_token: Type.String({ minLength: 1, maxLength: 1000 }) })
