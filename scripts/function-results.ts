@@ -75,7 +75,7 @@ export const nullableArguments: Record<string, string> = {
   admit_with_runs: 'key_hashes session_ids execution_ids scopes cue_ids',
   apply_subscription: 'account_id',
   create_cue: 'next_run',
-  create_each_cue: 'next_runs next_slots',
+  create_each_cue: 'next_runs next_slots actors',
   end_memory_notice: 'version',
   finish_attempts: 'http_status bodies',
   fire_tracked_cues: 'next next_slots success_due',

@@ -92,15 +92,15 @@ comment on column cue.api_keys.created_at is 'Time of creation.';
 comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
 comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
 
-comment on table cue.audit_events is 'Changes to an account, its keys and its secrets, with their authors. Never contains a key or secret.';
+comment on table cue.audit_events is 'Changes to an account, its keys, secrets and cues, with their authors. Never contains a key or secret.';
 comment on column cue.audit_events.id is 'UUIDv7.';
 comment on column cue.audit_events.seq is 'Order of the events, including those of one millisecond.';
 comment on column cue.audit_events.account_id is 'The account that was changed.';
 comment on column cue.audit_events.event is 'Type of change.';
 comment on column cue.audit_events.actor is
   'The author: key:ID, session:ID, client:ID, stripe, service or anonymous; in psql the database user.';
-comment on column cue.audit_events.ip is 'Address of the request; null in psql.';
-comment on column cue.audit_events.detail is 'Details, depending on the event: the key''s id and prefix, the names of changed settings.';
+comment on column cue.audit_events.ip is 'Address of the request; null in psql, and for changes of cues.';
+comment on column cue.audit_events.detail is 'Details, depending on the event: the id of a key or cue, the names of changed settings, counts.';
 comment on column cue.audit_events.created_at is 'Time of the change. Entries are removed after 400 days.';
 
 comment on table cue.usage_counters is
@@ -552,6 +552,8 @@ comment on column cue.rate_windows.hits is
   '500, an entry counts several hits.';
 comment on column cue.rate_windows.newest is 'Hits counted by the newest entry so far.';
 comment on column cue.rate_windows.weight is 'Hits per entry: 1 for limits up to 500.';
+comment on column cue.rate_windows.recent is 'Hits of the latest five minutes, newest minute first, whatever the window''s length.';
+comment on column cue.rate_windows.recent_minute is 'The newest of these minutes, since the epoch.';
 comment on column cue.rate_windows.expires_at is 'When the last hit leaves the window and the row may be removed.';
 
 comment on sequence cue.payload_ids is 'Ids of payloads.';

@@ -14,7 +14,7 @@ create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'out
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
-create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed');
+create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released');
 comment on type cue.audit_event is 'Type of an audit log entry.';
 create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
 comment on type cue.callback_method is 'HTTP method of a webhook. GET sends no body.';
@@ -243,14 +243,15 @@ create table cue.audit_events (
 );
 CREATE INDEX audit_events_account ON cue.audit_events USING btree (account_id, seq);
 CREATE INDEX audit_events_created_at ON cue.audit_events USING btree (created_at);
-comment on table cue.audit_events is 'Changes to an account, its keys and its secrets, with their authors. Never contains a key or secret.';
+CREATE INDEX audit_events_cue ON cue.audit_events USING btree (((detail ->> 'cue_id'::text)), seq) WHERE (detail ? 'cue_id'::text);
+comment on table cue.audit_events is 'Changes to an account, its keys, secrets and cues, with their authors. Never contains a key or secret.';
 comment on column cue.audit_events.id is 'UUIDv7.';
 comment on column cue.audit_events.seq is 'Order of the events, including those of one millisecond.';
 comment on column cue.audit_events.account_id is 'The account that was changed.';
 comment on column cue.audit_events.event is 'Type of change.';
 comment on column cue.audit_events.actor is 'The author: key:ID, session:ID, client:ID, stripe, service or anonymous; in psql the database user.';
-comment on column cue.audit_events.ip is 'Address of the request; null in psql.';
-comment on column cue.audit_events.detail is 'Details, depending on the event: the key''s id and prefix, the names of changed settings.';
+comment on column cue.audit_events.ip is 'Address of the request; null in psql, and for changes of cues.';
+comment on column cue.audit_events.detail is 'Details, depending on the event: the id of a key or cue, the names of changed settings, counts.';
 comment on column cue.audit_events.created_at is 'Time of the change. Entries are removed after 400 days.';
 grant select on cue.audit_events to cue_service;
 
@@ -833,7 +834,8 @@ create table cue.holds (
   catches_up boolean not null default true,
   constraint holds_pkey PRIMARY KEY (id),
   constraint holds_check CHECK (from_at < until_at),
-  constraint holds_reason_check CHECK (length(reason) >= 1 AND length(reason) <= 500)
+  constraint holds_reason_check CHECK (length(reason) >= 1 AND length(reason) <= 500),
+  constraint holds_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX holds_active ON cue.holds USING btree (account_id) NULLS NOT DISTINCT WHERE (until_at = 'infinity'::timestamp with time zone);
 comment on table cue.holds is 'Periods in which the operator held the service or an account. Kept for 90 days.';
@@ -1149,6 +1151,8 @@ create unlogged table cue.rate_windows (
   newest integer not null,
   weight integer not null,
   expires_at timestamp with time zone not null,
+  recent integer[] storage plain,
+  recent_minute integer,
   constraint rate_windows_pkey PRIMARY KEY (subject)
 ) with (fillfactor=50);
 comment on table cue.rate_windows is 'Sliding windows of rate limits. Unlogged: requests never wait for the disk, and after a crash all windows are empty. Only the key is indexed, so that every hit is a HOT update.';
@@ -1158,6 +1162,8 @@ comment on column cue.rate_windows.hits is 'Times of the hits in milliseconds af
 comment on column cue.rate_windows.newest is 'Hits counted by the newest entry so far.';
 comment on column cue.rate_windows.weight is 'Hits per entry: 1 for limits up to 500.';
 comment on column cue.rate_windows.expires_at is 'When the last hit leaves the window and the row may be removed.';
+comment on column cue.rate_windows.recent is 'Hits of the latest five minutes, newest minute first, whatever the window''s length.';
+comment on column cue.rate_windows.recent_minute is 'The newest of these minutes, since the epoch.';
 grant select on cue.rate_windows to cue_service;
 
 create unlogged table cue.session_tokens (
@@ -1410,7 +1416,7 @@ create view cue.audit_view as
     created_at,
     seq
    FROM cue.audit_events;
-comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';
+comment on view cue.audit_view is 'Changes to accounts, keys, secrets and cues, as the API shows them.';
 grant select on cue.audit_view to cue_reader, cue_service;
 
 create view cue.calendar_view as
@@ -2177,6 +2183,20 @@ UNION ALL
 comment on view cue.unserved_periods is 'Periods in which due slots were not taken, of all accounts or one: outages, and holds, but for short ones that have ended.';
 grant select on cue.unserved_periods to cue_reader, cue_service;
 
+create view cue.waiting_retries as
+ SELECT count(*) AS waiting,
+    min(at) AS first_at,
+    max(at) AS last_at
+   FROM ( SELECT executions.attempt_due_at AS at
+           FROM cue.executions
+          WHERE executions.attempt_due_at < 'infinity'::timestamp with time zone AND executions.attempts > 0
+        UNION ALL
+         SELECT executions.claimable_at
+           FROM cue.executions
+          WHERE executions.claimable_at < 'infinity'::timestamp with time zone AND executions.status = 'retrying'::cue.execution_status) r;
+comment on view cue.waiting_retries is 'Retries that wait, and when the first and the last of them are due.';
+grant select on cue.waiting_retries to cue_reader, cue_service;
+
 create view cue.worker_view as
  SELECT worker_id,
     account_id,
@@ -2261,17 +2281,17 @@ begin
     when 'backfill' then
       perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
       v_done := found;
-    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
         raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
       end if;
-      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now, p_actor => null);
     when 'resume' then
       if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
-                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
+                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz, null);
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception
@@ -2712,7 +2732,7 @@ end $function$;
 comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a new key against the limit of ten per hour; QU031 above it.';
 grant execute on function cue.allow_key(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
  RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2752,7 +2772,7 @@ begin
       perform cue.lock_cues(v_ids);
       -- First, because it makes room.
       if v_pruned <> '{}' then
-        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now);
+        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now, null);
       end if;
       for v_given in select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) order by g.place loop
         continue when (v_given ->> 'same')::boolean;
@@ -2767,7 +2787,7 @@ begin
         begin
           perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
           perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
-                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz);
+                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz, null);
           v_results := v_results || jsonb_build_object(
             'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
         exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
@@ -2800,6 +2820,8 @@ begin
         end loop;
       end if;
       if v_refused or p_dry_run then raise sqlstate 'UNDO0'; end if;
+      perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
+        'set', p_set, 'created', cardinality(v_new), 'updated', cardinality(v_results) - cardinality(v_new), 'pruned', cardinality(v_pruned)), p_now);
     exception when sqlstate 'UNDO0' then
       null; -- what was done is undone; variables keep their values
     end;
@@ -2812,8 +2834,8 @@ begin
    order by g.place;
   return query select u.key, 'pruned', null::jsonb, null::jsonb, null, null from unnest(v_pruned) as u (key) order by u.key;
 end $function$;
-comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused.';
-grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone) to cue_service;
+comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused.';
+grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -3471,6 +3493,23 @@ $function$;
 comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
 grant execute on function cue.cell_of(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.changed_fields(old cue.cues, c cue.cues)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+  v_fields text[] := case when (c.payload, c.payload_id) is distinct from (old.payload, old.payload_id) then '{payload}' else '{}'::text[] end;
+  v_not text[] := '{task,payload_ref,payload_since_run,tracked,updated_at,completed_reason,paused_at,paused_by}';
+begin
+  select null, null, null, null into old.payload, c.payload, old.payload_id, c.payload_id;
+  return to_jsonb(v_fields || array(
+    select n.key from jsonb_each(to_jsonb(c)) n join jsonb_each(to_jsonb(old)) o using (key)
+     where n.value is distinct from o.value and n.key <> all (v_not) order by n.key));
+end $function$;
+comment on function cue.changed_fields(cue.cues,cue.cues) is 'Returns the names of the columns in which a changed cue differs from the old one.';
+grant execute on function cue.changed_fields(cue.cues,cue.cues) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -3846,6 +3885,7 @@ CREATE OR REPLACE FUNCTION cue.count_hits(p_subjects text[], p_limits integer[],
 AS $function$
 declare
   v_window bigint := date_part('epoch', p_window) * 1000;
+  v_minute int := cue.minute_of(p_now);
   -- Each is locked before the next one is waited for.
   v_held text[] := array(
     select s.subject
@@ -3883,7 +3923,8 @@ begin
       from fitting f cross join lateral (select (f.begun + f.added + f.weight - 1) / f.weight as entries) e),
   noted as (
     update cue.rate_windows w
-       set hits = c.hits, newest = c.newest, expires_at = p_now + p_window
+       set hits = c.hits, newest = c.newest, expires_at = p_now + p_window,
+           recent = cue.with_recent(w.recent, v_minute - w.recent_minute, c.added::int), recent_minute = v_minute
       from counted c
      where w.ctid = c.row and c.nth = c.wanted and c.added > 0)
   -- A caller that waited for the row has an earlier p_now: never return more than the window.
@@ -4010,7 +4051,7 @@ $function$;
 comment on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) is 'Returns whether a hit can be added to a rate window as it is; p_window is in milliseconds.';
 grant execute on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4023,10 +4064,11 @@ begin
     raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end if;
   if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
+  perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[v_id], '{}', p_now);
   return v_id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
-grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
+grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -4053,7 +4095,7 @@ end $function$;
 comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in use.';
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
+CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_actors text[] DEFAULT NULL::text[])
  RETURNS TABLE(id text, created_at timestamp with time zone, is_locked boolean, taken_by text, message text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4065,6 +4107,8 @@ AS $function$
 declare
   v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
 begin
+  perform cue.record_cue_events(p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])),
+    array(select case when cue.is_created(u.id) then u.id end from unnest(v_ids) with ordinality as u (id, place) order by u.place), '{}', p_now);
   return query
   select case when cue.is_created(u.id) then u.id end, p_now, u.id is null, h.cue_id,
          case when u.id = '' then cue.cue_limit_message(u.account_id)
@@ -4074,8 +4118,8 @@ begin
      select case u.id when '=' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
    order by u.place;
 end $function$;
-comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
-grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
+comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
+grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
@@ -4139,6 +4183,9 @@ begin
          array_agg(case when v_code = 'QU002' then coalesce(cue.execution_state(g.target::uuid), '') else '' end order by g.n)
     from jsonb_array_elements_text(p_targets) with ordinality as g (target, n) group by (g.n - 1) / 20;
   if o.status = 'running' then perform cue.queue_operation(o.id); end if;
+  perform cue.record_event(p_account_id, 'operation.created', p_actor, null,
+    jsonb_build_object('operation_id', o.id, 'type', o.type, 'total', o.total, 'not_found', o.failed)
+    || p_settings - '{paused_until,overlap}'::text[], p_now);
   return next o;
 end $function$;
 comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
@@ -4172,6 +4219,67 @@ begin
 end $function$;
 comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket and returns its number; QU060 in an account''s first hour, QU061 without an active cue, QU031 above five per hour.';
 grant execute on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cron_slots(p_cron text, p_timezone text, p_from timestamp with time zone, p_until timestamp with time zone)
+ RETURNS SETOF timestamp with time zone
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_text text := lower(trim(p_cron));
+  f text[] := regexp_split_to_array(case v_text when '@hourly' then '0 * * * *' when '@daily' then '0 0 * * *' when '@midnight' then '0 0 * * *'
+    when '@weekly' then '0 0 * * 0' when '@monthly' then '0 0 1 * *' when '@yearly' then '0 0 1 1 *' when '@annually' then '0 0 1 1 *'
+    else v_text end, '\s+');
+  v_seconds int[];
+  v_minutes int[];
+  v_hours int[];
+  v_days int[];
+  v_months int[];
+  v_weekdays int[];
+  v_wild boolean;
+  v_either boolean;
+begin
+  if cardinality(f) = 5 then f := array['0'] || f; end if;
+  v_seconds := cue.cron_values(f[1], 0, 59);
+  v_minutes := cue.cron_values(f[2], 0, 59);
+  v_hours := cue.cron_values(f[3], 0, 23);
+  v_days := cue.cron_values(f[4], 1, 31);
+  v_months := cue.cron_values(f[5], 1, 12, '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}');
+  v_weekdays := array(select d % 7 from unnest(cue.cron_values(f[6], 0, 7, '[0:6]={sun,mon,tue,wed,thu,fri,sat}')) as u (d));
+  v_wild := f[2] ~ '^[*?]' or f[3] ~ '^[*?]';
+  v_either := f[4] !~ '^[*?]' and f[6] !~ '^[*?]';
+  return query
+  select m.at + s.n * interval '1 second'
+    from generate_series(date_trunc('minute', p_from), p_until, interval '1 minute') as m (at)
+   cross join lateral (select m.at at time zone p_timezone as t, (m.at - interval '1 hour') at time zone p_timezone as before) l
+   cross join unnest(v_seconds) as s (n)
+   where date_part('minute', l.t)::int = any (v_minutes) and date_part('hour', l.t)::int = any (v_hours)
+     and date_part('month', l.t)::int = any (v_months)
+     and case when v_either then date_part('day', l.t)::int = any (v_days) or date_part('dow', l.t)::int = any (v_weekdays)
+              else date_part('day', l.t)::int = any (v_days) and date_part('dow', l.t)::int = any (v_weekdays) end
+     and (v_wild or l.before <> l.t)
+     and m.at + s.n * interval '1 second' >= p_from and m.at + s.n * interval '1 second' < p_until;
+end $function$;
+comment on function cue.cron_slots(text,text,timestamp with time zone,timestamp with time zone) is 'Returns the slots of a valid cron expression from p_from to before p_until.';
+grant execute on function cue.cron_slots(text,text,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cron_values(p_field text, p_min integer, p_max integer, p_names text[] DEFAULT '{}'::text[])
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select array_agg(distinct v)
+    from unnest(string_to_array(lower(p_field), ',')) as u (item)
+   cross join lateral regexp_match(u.item, '^([*?]|\w+)(?:-(\w+))?(?:/(\d+))?$') as m
+   cross join lateral (select coalesce(array_position(p_names, m[1])::text, m[1]) as first, coalesce(array_position(p_names, m[2])::text, m[2]) as last) n
+   cross join lateral generate_series(
+     case when m[1] in ('*', '?') then p_min else n.first::int end,
+     case when m[1] in ('*', '?') or m[2] is null and m[3] is not null then p_max else coalesce(n.last, n.first)::int end,
+     coalesce(m[3], '1')::int) as v
+$function$;
+comment on function cue.cron_values(text,integer,integer,text[]) is 'Returns the values of a valid field of a cron expression. Names stand for their subscripts in p_names.';
+grant execute on function cue.cron_values(text,integer,integer,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
  RETURNS jsonb
@@ -4326,7 +4434,7 @@ end $function$;
 comment on function cue.delete_calendar(uuid,text) is 'Deletes a calendar; QU008 if not found, QU026 if cues use it; the detail is a JSON array of at most 100 of their ids.';
 grant execute on function cue.delete_calendar(uuid,text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer)
+CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4339,15 +4447,15 @@ begin
       raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
     end if;
   end if;
-  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
+  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now, p_actor);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
-comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
-grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer) to cue_service;
+comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
+grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
  RETURNS SETOF text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4363,12 +4471,13 @@ begin
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
+    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     return next v_id;
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $function$;
-comment on function cue.delete_cues(uuid,text[],timestamp with time zone) is 'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
-grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone) to cue_service;
+comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text) is 'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
+grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -4392,7 +4501,7 @@ begin
   perform cue.drop_credentials(v_account, p_now);
   -- All cues at once, so that nothing runs any more; in batches only if there are very many.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
-  perform cue.delete_cues(v_account, v_cues, p_now);
+  perform cue.delete_cues(v_account, v_cues, p_now, p_actor => null);
   if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
   -- No order by id: both conditions match an index, and ordering would read the cues of all accounts by primary key.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);
@@ -4491,6 +4600,39 @@ $function$;
 comment on function cue.describe_session(uuid,uuid,text,text) is 'Records where a session was opened.';
 grant execute on function cue.describe_session(uuid,uuid,text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.destinations(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(host text, accounts bigint, attempts bigint, failures bigint, response_p50_ms integer, response_p95_ms integer, last_error text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return query
+  with newest as materialized (
+    select e.id, e.account_id, e.cue_id, e.attempts, e.attempt_ms, e.http_status from cue.executions e
+     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+       and e.transport = 'webhook' and e.attempts > 0
+     order by e.id desc limit 20000),
+  targets as materialized (
+    select x.cue_id, cue.host_of(c.callback_url) as host from (select distinct n.cue_id from newest n) x
+     cross join lateral (select q.callback_url from cue.cues q where q.id = x.cue_id limit 1) c),
+  tried as (
+    select t.host, n.account_id, 'success'::cue.attempt_result as result, n.attempt_ms as ms, n.http_status, null as error, n.id
+      from newest n join targets t using (cue_id) where n.attempt_ms is not null
+    union all
+    select t.host, n.account_id, a.result, a.duration_ms, a.http_status, a.error, n.id
+      from (select * from newest w where w.attempt_ms is null) n join targets t using (cue_id)
+     cross join lateral (
+       select o.result, o.duration_ms, o.http_status, o.error from cue.attempts o where o.execution_id = n.id order by o.attempt limit 100) a)
+  select t.host, count(distinct t.account_id), count(*), count(*) filter (where t.result = 'failed'),
+         (percentile_disc(0.5) within group (order by t.ms) filter (where t.http_status is not null))::int,
+         (percentile_disc(0.95) within group (order by t.ms) filter (where t.http_status is not null))::int,
+         (array_agg(t.error order by t.id desc) filter (where t.error is not null))[1]
+    from tried t group by t.host order by max(t.ms) desc nulls last, t.host limit 100;
+end $function$;
+comment on function cue.destinations(timestamp with time zone) is 'Returns up to 100 hosts that webhooks of all accounts went to in the last hour, by the newest 20,000 executions; the slowest response first.';
+grant execute on function cue.destinations(timestamp with time zone) to cue_operator, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.device_code_status(p_code_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS text
  LANGUAGE sql
@@ -4515,6 +4657,33 @@ AS $function$
 $function$;
 comment on function cue.device_link(bytea,uuid,timestamp with time zone) is 'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
 grant execute on function cue.device_link(bytea,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.disk_use(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(name text, size_bytes bigint, since timestamp with time zone, bytes_per_day bigint)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_month timestamp := date_trunc('month', p_now at time zone 'utc');
+  v_since timestamptz := (select e.created_at from cue.executions e where e.id >= cue.partition_bound(v_month) order by e.id limit 1);
+begin
+  return query
+  with parts as (
+    select p.parent, pg_total_relation_size(i.inhrelid) as size, i.inhrelid::regclass::text like to_char(v_month, '%YYYY_MM') as is_current
+      from unnest('{executions,attempts}'::text[]) as p (parent) join pg_inherits i on i.inhparent = format('cue.%I', p.parent)::regclass)
+  select d.name, d.size, d.since, (d.added / greatest(extract(epoch from p_now - d.since) / 86400, 1 / 24.0))::bigint
+    from (
+      select 1 as place, p.parent as name, sum(p.size)::bigint as size, v_since as since, max(p.size) filter (where p.is_current) as added
+        from parts p group by p.parent
+      union all
+      select 2, 'WAL', w.wal_bytes::bigint, coalesce(w.stats_reset, pg_postmaster_start_time()), w.wal_bytes::bigint from pg_stat_wal w
+      union all
+      select 3, 'whole database', pg_database_size(current_database()), null, null) d
+   order by d.place, d.name desc;
+end $function$;
+comment on function cue.disk_use(timestamp with time zone) is 'Returns sizes, and growth per day: of executions and attempts in this month, and of WAL since its statistics were reset.';
+grant execute on function cue.disk_use(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.dismiss_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.executions
@@ -4873,7 +5042,6 @@ begin
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.dead_letters where account_id = p_account_id;
-  delete from cue.holds where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
@@ -5351,6 +5519,39 @@ AS $function$ select interval '4 seconds' $function$;
 comment on function cue.flight_lease() is 'Returns how long an engine holds a flight that it does not extend.';
 grant execute on function cue.flight_lease() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.floods(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(account_id uuid, email text, plan cue.plan, executions bigint, requests bigint)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_minute int := cue.minute_of(p_now);
+begin
+  return query
+  with runs as (
+    select e.account_id, count(*) as executions from (
+      select x.account_id from cue.executions x
+       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes') and x.id < cue.uuid_v7_floor(p_now + interval '1 day')
+       order by x.id desc limit 100000) e group by e.account_id),
+  hits as materialized (
+    select w.subject, (select sum(h) from unnest(w.recent[: 5 - (v_minute - w.recent_minute)]) as u (h)) as hits from cue.rate_windows w
+     where w.recent_minute between v_minute - 4 and v_minute and w.subject ~ '^(key|sessions|execution):' limit 100000),
+  requests as (
+    select s.account_id, sum(s.hits)::bigint as requests from (
+      select coalesce(
+               (select k.account_id from cue.api_keys k where k.id = case when h.subject like 'key:%' then substring(h.subject from 5)::uuid end),
+               case when h.subject like 'sessions:%' then substring(h.subject from 10)::uuid end,
+               (select x.account_id from cue.executions x
+                 where x.id = case when h.subject like 'execution:%' then substring(h.subject from 11)::uuid end)) as account_id, h.hits
+        from hits h) s where s.account_id is not null group by s.account_id)
+  select a.id, a.email, a.plan, coalesce(r.executions, 0), coalesce(q.requests, 0)
+    from runs r full join requests q on q.account_id = r.account_id join cue.accounts a on a.id = coalesce(r.account_id, q.account_id)
+   order by coalesce(r.executions, 0) + coalesce(q.requests, 0) desc, a.id limit 20;
+end $function$;
+comment on function cue.floods(timestamp with time zone) is 'Returns the 20 accounts with the most executions and requests in the last five minutes, among the newest 100,000 executions.';
+grant execute on function cue.floods(timestamp with time zone) to cue_operator, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -5398,6 +5599,53 @@ begin
 end $function$;
 comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage counters into slot 0 and starts the grace period of accounts at their limit; returns the number of accounts.';
 grant execute on function cue.fold_usage(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.forecast(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(minute timestamp with time zone, slots bigint)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_first timestamptz := date_trunc('minute', p_now);
+  v_until timestamptz := v_first + interval '1 hour';
+begin
+  return query
+  with due as (
+    select r.* from cue.cue_runs r where r.next_run < v_until order by r.next_run limit 1000000),
+  groups as materialized (
+    select min(d.cue_id) as cue_id, d.next_run, min(d.next_slot) as next_slot, count(*) as cues, min(d.fired_count) as fired_count,
+           min(d.skipped_count) as skipped_count
+      from due d group by d.next_run, coalesce(d.schedule_key::text, d.cue_id)),
+  ranked as (select g.*, row_number() over (order by g.cues desc, g.next_run, g.cue_id) as place from groups g),
+  runs as (
+    select greatest(s.at, p_now) as at, g.cues
+      from ranked g
+     cross join lateral (
+       select q.schedule_type, q.cron, q.timezone, q.schedule_rules as rules, g.next_run - coalesce(g.next_slot, g.next_run) as delay
+         from cue.cues q where q.id = g.cue_id limit 1) c
+     cross join lateral (
+       select n.at + c.delay as at from (
+         select g.next_run - c.delay as at where g.place > 5000 or c.schedule_type = 'once'
+         union
+         select w.at
+           from unnest(case when c.cron is not null then array[c.cron] else array(select jsonb_array_elements_text(c.rules -> 'crons')) end)
+                as e (cron)
+          cross join lateral cue.cron_slots(e.cron, c.timezone, g.next_run - c.delay, v_until) as w (at)
+          where g.place <= 5000 and c.schedule_type = 'recurring'
+         union
+         select generate_series(g.next_run - c.delay, v_until, cue.length_of(c.rules ->> 'every'))
+          where g.place <= 5000 and c.rules ? 'every') n
+        where n.at <= coalesce((c.rules ->> 'ends_at')::timestamptz, 'infinity')
+        order by n.at limit cue.runs_left(c.rules, g.fired_count, g.skipped_count)) s
+     where s.at < v_until)
+  select m.at, coalesce(sum(r.cues), 0)::bigint
+    from generate_series(v_first, v_until - interval '1 minute', interval '1 minute') as m (at)
+    left join runs r on date_trunc('minute', r.at) = m.at
+   group by m.at order by m.at;
+end $function$;
+comment on function cue.forecast(timestamp with time zone) is 'Returns the slots that are due in each minute of the next hour, all of a cue''s; those that exclusions skip count as well. Reads up to a million cues.';
+grant execute on function cue.forecast(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.forget_engines(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -5652,6 +5900,9 @@ begin
   on conflict (account_id) where until_at = 'infinity' do update set reason = excluded.reason, held_by = excluded.held_by
   returning h.account_id, h.reason, h.held_by, h.from_at;
   perform pg_notify('cue_hold', '');
+  if p_account_id is not null then
+    perform cue.record_event(p_account_id, 'account.held', p_actor, null, jsonb_build_object('reason', p_reason), p_now);
+  end if;
 end $function$;
 comment on function cue.hold(text,uuid,text,timestamp with time zone) is 'Holds the service, or an account: nothing is taken, sent or claimed until release. Held already, it gets the new reason. QU007 account not found.';
 grant execute on function cue.hold(text,uuid,text,timestamp with time zone) to cue_operator, cue_service;
@@ -6139,6 +6390,17 @@ CREATE OR REPLACE FUNCTION cue.leave_counter_slot()
 AS $function$ select set_config('cue.counter_slot', (-1 - floor(random() * 2147483647)::int)::text, false)::int $function$;
 comment on function cue.leave_counter_slot() is 'Gives this backend another slot of counter rows, and returns it.';
 grant execute on function cue.leave_counter_slot() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.length_of(p_length text)
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select (left(p_length, -1)
+    || case right(p_length, 1) when 'd' then ' days' when 'h' then ' hours' when 'm' then ' minutes' else ' seconds' end)::interval
+$function$;
+comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval.';
+grant execute on function cue.length_of(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.limits_timeouts()
  RETURNS boolean
@@ -6816,6 +7078,14 @@ AS $function$ select least(greatest(extract(epoch from p_interval) * 1000, 0), 2
 comment on function cue.milliseconds(interval) is 'Returns an interval in whole milliseconds, at least 0.';
 grant execute on function cue.milliseconds(interval) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.minute_of(p_at timestamp with time zone)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select floor(date_part('epoch', p_at) / 60)::int $function$;
+comment on function cue.minute_of(timestamp with time zone) is 'Returns the minute of an instant, since the epoch.';
+grant execute on function cue.minute_of(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -7411,6 +7681,11 @@ begin
    where id = any (p_cue_ids);
   update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
+  -- A deleted account has an entry of its own.
+  if p_by <> 'deletion' then
+    perform cue.record_cue_events(array[c.account_id], 'cue.paused', array['service'], array[c.id], jsonb_build_object('paused_by', p_by), p_now)
+       from cue.cues c where c.id = any (p_cue_ids);
+  end if;
 end $function$;
 comment on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) is 'Pauses cues until somebody resumes them.';
 grant execute on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) to cue_service;
@@ -7583,18 +7858,24 @@ CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAUL
 AS $function$
 declare
   v_account uuid;
+  -- Whoever changes cues all day removes no trace of keys and secrets.
+  v_of_cues constant cue.audit_event[] := '{cue.created,cue.updated,cue.paused,cue.resumed,cue.deleted,cues.applied,operation.created}';
 begin
   for v_account in
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
     delete from cue.audit_events
      where account_id = v_account
-       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
+       and seq <= (select seq from cue.audit_events where account_id = v_account and event <> all (v_of_cues) order by seq desc offset 10000 limit 1)
        and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
                      'session.refreshed', 'session.revoked');
+    delete from cue.audit_events
+     where account_id = v_account
+       and seq <= (select seq from cue.audit_events where account_id = v_account and event = any (v_of_cues) order by seq desc offset 10000 limit 1)
+       and event = any (v_of_cues);
   end loop;
 end $function$;
-comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
+comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log about cues, and beyond the newest 10,000 others.';
 grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_dead_letters(p_batch integer DEFAULT 5000)
@@ -8233,7 +8514,7 @@ AS $function$
 begin
   perform from cue.rate_windows where subject = p_subject for update;
   if not found then
-    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, p_weight, p_now)
+    insert into cue.rate_windows (subject, started_at, hits, newest, weight, expires_at) values (p_subject, p_now, '{}', 0, p_weight, p_now)
     on conflict (subject) do update set subject = excluded.subject; -- another transaction is adding the row: wait for it and lock it
   end if;
   -- Hits of another weight are forgotten, and so are those outside of the window.
@@ -8250,6 +8531,20 @@ exception when lock_not_available then
 end $function$;
 comment on function cue.ready_window(text,bigint,bigint,boolean,timestamp with time zone) is 'Locks a rate window, adds it or gives it a new start if needed, and returns whether it could.';
 grant execute on function cue.ready_window(text,bigint,bigint,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.record_cue_events(p_account_ids uuid[], p_event cue.audit_event, p_actors text[], p_cue_ids text[], p_detail jsonb, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
+  select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
+    from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+end $function$;
+comment on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) is 'Adds an entry about each cue to the audit log of its account, unless its actor is null.';
+grant execute on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.record_event(p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb DEFAULT '{}'::jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -8661,6 +8956,7 @@ begin
    where h.account_id is not distinct from p_account_id and h.until_at = 'infinity';
   if not found then return false; end if;
   perform pg_notify('cue_hold', '');
+  if p_account_id is not null then perform cue.record_event(p_account_id, 'account.released', p_actor, null, '{}', p_now); end if;
   return true;
 end $function$;
 comment on function cue.release(uuid,text,timestamp with time zone) is 'Ends the hold of the service, or of an account; returns whether there was one. Slots that came due during a long one follow catch_up.';
@@ -8811,6 +9107,19 @@ begin
 end $function$;
 comment on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended, QU029 skipped, as p_overlap says.';
 grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.replicas(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(name text, is_alive boolean, version text, started_at timestamp with time zone, last_seen_at timestamp with time zone, stopped_at timestamp with time zone, lateness_ms integer, open_deliveries integer, engine_id uuid)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select n.name, n.stopped_at is null and n.last_seen_at > p_now - cue.engine_timeout(), n.version, n.started_at, n.last_seen_at, n.stopped_at,
+         n.lateness_ms, n.open_deliveries, n.id
+    from cue.engines n order by 2 desc, n.name, n.last_seen_at desc
+$function$;
+comment on function cue.replicas(timestamp with time zone) is 'Returns the replicas with an engine that were seen in the last hour, and whether they are alive. Those with ROLES=api have none: ask their /health.';
+grant execute on function cue.replicas(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_result_ref text DEFAULT NULL::text)
  RETURNS SETOF cue.executions
@@ -9153,6 +9462,7 @@ begin
       update cue.cue_runs set version = version + 1, next_run = d.next_run, next_slot = d.next_slot, failed_runs = 0 where cue_id = c.id;
       perform cue.watch_exclusions(array[c.id], p_now);
       perform cue.wake('cue_due', d.next_run);
+      perform cue.record_cue_events(array[c.account_id], 'cue.resumed', array['service'], array[c.id], '{}', p_now);
     end if;
     v_moved := v_moved + 1;
   end loop;
@@ -9839,7 +10149,7 @@ begin
       'payload', '{"task": "memory-update-check"}', 'task', 'memory-update-check', 'on_failure_email', false,
       'timeout_seconds', 30, 'outcome_deadline_seconds', 300, 'claim_timeout_seconds', 604800,
       'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10),
-    case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now);
+    case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now, p_actor => null);
 end $function$;
 comment on function cue.start_memory(uuid,timestamp with time zone) is 'Creates the weekly cue that reminds an agent to read the memory block.';
 grant execute on function cue.start_memory(uuid,timestamp with time zone) to cue_service;
@@ -9931,7 +10241,7 @@ AS $function$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
   perform cue.delete_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now);
+    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null);
 end $function$;
 comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly memory block cue and all subscriptions.';
 grant execute on function cue.stop_memory(uuid,timestamp with time zone) to cue_service;
@@ -10280,7 +10590,7 @@ end $function$;
 comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
 grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10353,6 +10663,13 @@ begin
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
+  if p_actor is not null then
+    perform cue.record_cue_events(
+      array[p_account_id],
+      case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
+           when c.status = 'active' and old.status = 'paused' then 'cue.resumed' else 'cue.updated' end::cue.audit_event,
+      array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
+  end if;
   c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
@@ -10371,8 +10688,8 @@ begin
   if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
   return true;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
-grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
  RETURNS date
@@ -10538,6 +10855,61 @@ $function$;
 comment on function cue.webhook_secret(uuid) is 'Returns the secret that signs an account''s webhooks.';
 grant execute on function cue.webhook_secret(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.who_changed(p_cue_id text)
+ RETURNS TABLE(at timestamp with time zone, event cue.audit_event, actor text, detail jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_account uuid := (select c.account_id from cue.cues c where c.id = p_cue_id);
+begin
+  return query
+  select c.created_at, c.event, c.actor, c.detail from (
+    (select e.* from cue.audit_events e where e.detail ->> 'cue_id' = p_cue_id and e.detail ? 'cue_id' order by e.seq desc limit 100)
+    union all
+    (select e.* from (select x.* from cue.audit_events x where x.account_id = v_account order by x.seq desc limit 10000) e
+      where e.event in ('cues.applied', 'operation.created', 'account.held', 'account.released') and not e.detail ? 'cue_id'
+      order by e.seq desc limit 100)) c
+   order by c.seq desc limit 100;
+end $function$;
+comment on function cue.who_changed(text) is 'Returns who changed a cue, newest first: entries about it, and those of its account that may concern it: operations, applied sets and holds.';
+grant execute on function cue.who_changed(text) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.why_late(p_cue_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(cue_id text, account_id uuid, due_at timestamp with time zone, late_by interval, held text, account_full boolean, locked_by text, passed_over boolean, over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return query
+  with waiting as materialized (
+    select e.* from (
+      select x.id, x.xmax as locker, least(x.attempt_due_at, x.claimable_at) as at, x.claimable_at, x.ended_at
+        from cue.executions x where x.cue_id = p_cue_id order by x.id desc limit 100) e where e.ended_at is null),
+  oldest as (select w.* from waiting w where w.at <= p_now order by w.at limit 1),
+  live as (select n.* from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null)
+  select c.id, c.account_id, d.at, case when d.at <= p_now then p_now - d.at end, cue.held_reason(c.account_id),
+         exists (select from live n where c.account_id = any (n.full_accounts)),
+         (select format('process %s (%s), since %s', k.pid, coalesce(k.application, 'unknown'), coalesce(k.since::text, 'unknown'))
+            from cue.lockers() k where k.transaction in (c.xmax, r.xmax, a.xmax, (select o.locker from oldest o)) limit 1),
+         exists (select from live n where c.id = any (n.passed_over)),
+         cue.is_over_limit(a, p_now) or cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now),
+         case when c.status = 'paused' then concat_ws(': ', c.paused_by, c.pause_reason) end,
+         not exists (select from live),
+         case when c.tracked then (select min(w.id::text)::uuid from waiting w where w.at is distinct from 'infinity') end,
+         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now)
+    from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
+   cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
+   where c.id = p_cue_id and c.deleted_at is null;
+  if not found then
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+  end if;
+end $function$;
+comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits.';
+grant execute on function cue.why_late(text,timestamp with time zone) to cue_operator, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.window_age(w cue.rate_windows, p_now timestamp with time zone)
  RETURNS bigint
  LANGUAGE sql
@@ -10592,6 +10964,18 @@ begin
 end $function$;
 comment on function cue.with_pause(cue.cues,cue.cues,boolean,timestamp with time zone) is 'Returns a changed cue with what its status says about pauses; p_repeated: a user pauses it, even if it is paused.';
 grant execute on function cue.with_pause(cue.cues,cue.cues,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.with_recent(p_recent integer[], p_later integer, p_hits integer)
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when p_later = 0 then array[p_recent[1] + p_hits] || p_recent[2:]
+              when p_later between 1 and 4 then (array[p_hits] || array_fill(0, array[p_later - 1]) || p_recent)[:5]
+              else array[p_hits] end
+$function$;
+comment on function cue.with_recent(integer[],integer,integer) is 'Adds hits to those of the latest five minutes, of which the newest is p_later minutes ago.';
+grant execute on function cue.with_recent(integer[],integer,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.within_bytes(p_execution_ids uuid[], p_claims integer[])
  RETURNS TABLE(execution_ids uuid[], claims integer[])

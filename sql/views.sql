@@ -249,6 +249,13 @@ comment on view cue.queue_depth is
   'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, '
   'including attempts that have ended.';
 
+create or replace view cue.waiting_retries as
+select count(*) as waiting, min(at) as first_at, max(at) as last_at from (
+  select attempt_due_at as at from cue.executions where attempt_due_at < 'infinity' and attempts > 0
+  union all
+  select claimable_at from cue.executions where claimable_at < 'infinity' and status = 'retrying') r;
+comment on view cue.waiting_retries is 'Retries that wait, and when the first and the last of them are due.';
+
 create or replace view cue.calendar_view as
 select account_id, name, description, dates, ranges, created_at, updated_at, revision from cue.calendars;
 comment on view cue.calendar_view is 'Calendars as the API shows them.';
@@ -310,7 +317,7 @@ comment on view cue.session_view is 'Sessions as the API shows them, including t
 
 create or replace view cue.audit_view as
 select id, account_id, event, actor, ip, detail, created_at, seq from cue.audit_events;
-comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';
+comment on view cue.audit_view is 'Changes to accounts, keys, secrets and cues, as the API shows them.';
 
 create or replace view cue.worker_view as
 select worker_id, account_id, handlers, last_heartbeat, registered_since from cue.workers;

@@ -22,7 +22,7 @@ export const enums = {
   alertSeverity: ['info', 'warning', 'high', 'critical'],
   alertType: ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused'],
   attemptResult: ['success', 'failed', 'lost'],
-  auditEvent: ['account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed'],
+  auditEvent: ['account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released'],
   callbackMethod: ['POST', 'PUT', 'PATCH', 'GET'],
   catchUp: ['skip_missed', 'run_once_if_missed', 'replay_all_missed'],
   completion: ['ended', 'max_runs', 'once'],

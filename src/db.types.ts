@@ -20,7 +20,7 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.registered" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type CallbackMethod = "GET" | "PATCH" | "POST" | "PUT";
 
@@ -364,7 +364,7 @@ export interface AuditEvents {
    */
   created_at: Timestamp;
   /**
-   * Details, depending on the event: the key's id and prefix, the names of changed settings.
+   * Details, depending on the event: the id of a key or cue, the names of changed settings, counts.
    */
   detail: Generated<Json>;
   /**
@@ -376,7 +376,7 @@ export interface AuditEvents {
    */
   id: string;
   /**
-   * Address of the request; null in psql.
+   * Address of the request; null in psql, and for changes of cues.
    */
   ip: string | null;
   /**
@@ -1964,6 +1964,14 @@ export interface RateWindows {
    */
   newest: number;
   /**
+   * Hits of the latest five minutes, newest minute first, whatever the window's length.
+   */
+  recent: number[] | null;
+  /**
+   * The newest of these minutes, since the epoch.
+   */
+  recent_minute: number | null;
+  /**
    * Start of the time scale of hits.
    */
   started_at: Timestamp;
@@ -2257,6 +2265,12 @@ export interface UsageCounters {
   succeeded: Generated<number>;
 }
 
+export interface WaitingRetries {
+  first_at: Timestamp | null;
+  last_at: Timestamp | null;
+  waiting: number | null;
+}
+
 export interface Workers {
   /**
    * The worker's account.
@@ -2361,6 +2375,7 @@ export interface DB {
   tickets: Tickets;
   unserved_periods: UnservedPeriods;
   usage_counters: UsageCounters;
+  waiting_retries: WaitingRetries;
   worker_view: WorkerView;
   workers: Workers;
 }

@@ -80,7 +80,7 @@ t.test('posts an alert, signed with a newly created secret, with all headers', a
     'x-service-alert-id': id,
     'x-service-alert-type': 'consecutive_failure'
   })
-  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'alert_webhook_secret.created', actor: 'service' }, {}, {}] })
+  exactly(t, await get('/v1/auth/audit'), { events: [{ event: 'alert_webhook_secret.created', actor: 'service' }, {}, {}, {}] })
 })
 
 t.test('retries a rejected webhook four times, after 10 seconds, 1, 5 and 30 minutes', async t => {

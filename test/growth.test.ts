@@ -77,6 +77,21 @@ t.test('the audit log keeps the newest 10,000 entries of repeatable requests, an
   )
 })
 
+t.test('changes of cues have their own 10,000 entries, and displace no others', async t => {
+  const { fn, rows, account_id, clock } = await stage(t)
+  await rows(
+    `insert into cue.audit_events (id, account_id, event, actor, created_at)
+     select gen_random_uuid(), $1, case when g % 100 = 0 then 'key.revealed' else 'cue.updated' end::cue.audit_event, 'key:x', $2
+       from generate_series(1, 20000) g order by g`,
+    [account_id, clock.now()]
+  )
+  await fn.prune({})
+  t.same(await rows('select event, count(*)::int as n from cue.audit_events group by 1 order by 1'), [
+    { event: 'key.revealed', n: 200 },
+    { event: 'cue.updated', n: 10_000 }
+  ])
+})
+
 t.test('stores at most 1,000 echoes, not counting expired and replaced ones', async t => {
   const { fn, rows, clock } = await stage(t)
   const store = (token: string) => fn.storeEcho({ token, payload: '1', headers: {}, address: null })

@@ -224,10 +224,14 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
     ...[
       'acknowledge_alert',
       'cancel_execution',
+      'destinations',
+      'disk_use',
       'dismiss_execution',
       'executions_used',
       'expire_outcomes',
       'fire_cue',
+      'floods',
+      'forecast',
       'hold',
       'iso',
       'latest_executions',
@@ -242,11 +246,14 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
       'release',
       'repair_queues',
       'replay_execution',
+      'replicas',
       'requeue_attempts',
       'row_tag',
       'set_ticket_status',
       'usage_month',
-      'uuid_v7_floor'
+      'uuid_v7_floor',
+      'who_changed',
+      'why_late'
     ]
   ])
 })

@@ -34,7 +34,8 @@ t.test('a one-time token becomes a session of one year with all rights of a key'
   t.equal(await del(`/v1/cues/${id}`), '')
   t.ok(isKey((await post('/v1/auth/keys', { label: 'made by a session' })).api_key))
   const by = `session:${claims.jti}`
-  t.same(await eventsOf(get), ['account.registered by anonymous', `key.created by ${by}`, `session.created by ${by}`])
+  const changes = ['cue.created', 'cue.deleted', 'key.created', 'session.created'].map(event => `${event} by ${by}`)
+  t.same(await eventsOf(get), ['account.registered by anonymous', ...changes])
 })
 
 t.test('a session can show the default key, even if all other keys are revoked', async t => {
@@ -175,8 +176,12 @@ t.test('an approved client gets a key with read, write and worker for a one-time
   const desk = { id: body.key_id, label: 'my desk', created_by: 'mcp-exchange', is_default: false }
   exactly(t, await get('/v1/auth/keys'), { keys: [desk, { label: 'default' }] })
   exactly(t, await get('/v1/auth/audit'), {
-    events: [{ event: 'key.created', actor: 'client:desk', detail: { client_id: 'desk' } }, { event: 'account.registered' }],
-    total: 2
+    events: [
+      { event: 'cue.created', actor: `key:${body.key_id}` },
+      { event: 'key.created', actor: 'client:desk', detail: { client_id: 'desk' } },
+      { event: 'account.registered' }
+    ],
+    total: 3
   })
 
   clock.advance('1 second')

@@ -10,6 +10,18 @@ language sql security definer as $$
 $$;
 comment on function cue.record_event is 'Adds an entry to an account''s audit log.';
 
+-- Operations and sets of declared cues have one entry for all that they change: they pass no actor.
+create or replace function cue.record_cue_events(
+  p_account_ids uuid[], p_event cue.audit_event, p_actors text[], p_cue_ids text[], p_detail jsonb, p_now timestamptz
+) returns void
+language plpgsql security definer as $$
+begin
+  insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
+  select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
+    from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+end $$;
+comment on function cue.record_cue_events is 'Adds an entry about each cue to the audit log of its account, unless its actor is null.';
+
 -- Every change to an account, its keys or its secrets starts here, so that such changes run one after the other.
 create or replace function cue.lock_account(p_account_id uuid) returns cue.accounts
 language plpgsql security definer as $$
@@ -202,18 +214,25 @@ create or replace function cue.prune_audit(p_now timestamptz default now()) retu
 language plpgsql security definer as $$
 declare
   v_account uuid;
+  -- Whoever changes cues all day removes no trace of keys and secrets.
+  v_of_cues constant cue.audit_event[] := '{cue.created,cue.updated,cue.paused,cue.resumed,cue.deleted,cues.applied,operation.created}';
 begin
   for v_account in
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
     delete from cue.audit_events
      where account_id = v_account
-       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
+       and seq <= (select seq from cue.audit_events where account_id = v_account and event <> all (v_of_cues) order by seq desc offset 10000 limit 1)
        and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
                      'session.refreshed', 'session.revoked');
+    delete from cue.audit_events
+     where account_id = v_account
+       and seq <= (select seq from cue.audit_events where account_id = v_account and event = any (v_of_cues) order by seq desc offset 10000 limit 1)
+       and event = any (v_of_cues);
   end loop;
 end $$;
-comment on function cue.prune_audit is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
+comment on function cue.prune_audit is
+  'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log about cues, and beyond the newest 10,000 others.';
 
 create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

@@ -16,6 +16,9 @@ begin
   on conflict (account_id) where until_at = 'infinity' do update set reason = excluded.reason, held_by = excluded.held_by
   returning h.account_id, h.reason, h.held_by, h.from_at;
   perform pg_notify('cue_hold', '');
+  if p_account_id is not null then
+    perform cue.record_event(p_account_id, 'account.held', p_actor, null, jsonb_build_object('reason', p_reason), p_now);
+  end if;
 end $$;
 comment on function cue.hold is
   'Holds the service, or an account: nothing is taken, sent or claimed until release. Held already, it gets the new reason. QU007 account not found.';
@@ -33,6 +36,7 @@ begin
    where h.account_id is not distinct from p_account_id and h.until_at = 'infinity';
   if not found then return false; end if;
   perform pg_notify('cue_hold', '');
+  if p_account_id is not null then perform cue.record_event(p_account_id, 'account.released', p_actor, null, '{}', p_now); end if;
   return true;
 end $$;
 comment on function cue.release is

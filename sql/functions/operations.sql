@@ -43,6 +43,9 @@ begin
          array_agg(case when v_code = 'QU002' then coalesce(cue.execution_state(g.target::uuid), '') else '' end order by g.n)
     from jsonb_array_elements_text(p_targets) with ordinality as g (target, n) group by (g.n - 1) / 20;
   if o.status = 'running' then perform cue.queue_operation(o.id); end if;
+  perform cue.record_event(p_account_id, 'operation.created', p_actor, null,
+    jsonb_build_object('operation_id', o.id, 'type', o.type, 'total', o.total, 'not_found', o.failed)
+    || p_settings - '{paused_until,overlap}'::text[], p_now);
   return next o;
 end $$;
 comment on function cue.create_operation is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
@@ -235,17 +238,17 @@ begin
     when 'backfill' then
       perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
       v_done := found;
-    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
         raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
       end if;
-      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now, p_actor => null);
     when 'resume' then
       if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
-                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
+                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz, null);
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception

@@ -11,6 +11,11 @@ begin
    where id = any (p_cue_ids);
   update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
+  -- A deleted account has an entry of its own.
+  if p_by <> 'deletion' then
+    perform cue.record_cue_events(array[c.account_id], 'cue.paused', array['service'], array[c.id], jsonb_build_object('paused_by', p_by), p_now)
+       from cue.cues c where c.id = any (p_cue_ids);
+  end if;
 end $$;
 comment on function cue.pause_cues is 'Pauses cues until somebody resumes them.';
 
@@ -102,6 +107,7 @@ begin
       update cue.cue_runs set version = version + 1, next_run = d.next_run, next_slot = d.next_slot, failed_runs = 0 where cue_id = c.id;
       perform cue.watch_exclusions(array[c.id], p_now);
       perform cue.wake('cue_due', d.next_run);
+      perform cue.record_cue_events(array[c.account_id], 'cue.resumed', array['service'], array[c.id], '{}', p_now);
     end if;
     v_moved := v_moved + 1;
   end loop;

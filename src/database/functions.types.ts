@@ -11,7 +11,7 @@ export const functions = {
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
-  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now'],
+  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
   approve_device: ['value', 'code_hash link_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
@@ -33,9 +33,9 @@ export const functions = {
   claimable_page: ['rows', 'account_id task limit bytes now'],
   confirm_email: ['value', 'account_id now'],
   count_accounts: ['value', ''],
-  create_cue: ['value', 'account_id cue next_run now next_slot'],
+  create_cue: ['value', 'account_id cue next_run now next_slot actor'],
   create_device_code: ['value', 'code_hash address ip now'],
-  create_each_cue: ['rows', 'account_ids cues next_runs now next_slots'],
+  create_each_cue: ['rows', 'account_ids cues next_runs now next_slots actors'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
   create_operation: ['row', 'account_id type targets missing name rate_per_minute settings actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
@@ -44,13 +44,14 @@ export const functions = {
   cues_left: ['values', 'cue_ids expected'],
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
-  delete_cue: ['value', 'account_id cue_id now version'],
-  delete_cues: ['values', 'account_id cue_ids now'],
+  delete_cue: ['value', 'account_id cue_id now version actor'],
+  delete_cues: ['values', 'account_id cue_ids now actor'],
   delete_due_accounts: ['value', 'batch now'],
   delete_old_executions: ['value', 'before batch'],
   delete_worker: ['value', 'account_id worker_id now'],
   deletion_status: ['row', 'deletion_id now'],
   describe_session: ['value', 'account_id session_id user_agent ip'],
+  destinations: ['rows', 'now'],
   device_code_status: ['value', 'code_hash now'],
   device_link: ['row', 'code_hash link_id now'],
   dismiss_execution: ['row', 'account_id execution_id now'],
@@ -156,6 +157,7 @@ export const functions = {
   rename_key: ['value', 'account_id key_id label actor ip now'],
   repair_queues: ['value', 'after limit now'],
   replay_execution: ['row', 'account_id execution_id now overlap'],
+  replicas: ['rows', 'now'],
   report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
@@ -181,7 +183,7 @@ export const functions = {
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
   take_last_slots: ['rows', 'cue_ids versions expected missed_after lease now'],
   update_account: ['value', 'account_id changes actor ip now'],
-  update_cue: ['value', 'account_id cue_id version changes next_run now next_slot'],
+  update_cue: ['value', 'account_id cue_id version changes next_run now next_slot actor'],
   verify_outcome: ['row', 'account_id execution_id state reason now'],
   webhook_secret: ['value', 'account_id']
 } as const
@@ -490,6 +492,16 @@ export type CueDetailByKeyRow = {
 export type DeletionStatusRow = {
   status: 'pending' | 'cancelled' | 'completed'
   due_at: Date | null
+}
+
+export type DestinationsRow = {
+  host: string
+  accounts: number
+  attempts: number
+  failures: number
+  response_p50_ms: number
+  response_p95_ms: number
+  last_error: string
 }
 
 export type DeviceLinkRow = {
@@ -984,6 +996,18 @@ export type AccountsRow = {
   email_confirmed_at: Date | null
 }
 
+export type ReplicasRow = {
+  name: string
+  is_alive: boolean
+  version: string
+  started_at: Date
+  last_seen_at: Date
+  stopped_at: Date
+  lateness_ms: number
+  open_deliveries: number
+  engine_id: string
+}
+
 export type RevealKeyRow = {
   key_prefix: string
   ciphertext: string
@@ -1021,7 +1045,7 @@ export type Functions = {
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
-  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null }) => Promise<ApplyCuesRow[]>
+  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
   approveDevice: (args: { code_hash: Buffer; link_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
@@ -1043,9 +1067,9 @@ export type Functions = {
   claimablePage: (args: { account_id: string; task?: string | null; limit?: number | null; bytes?: number | null }) => Promise<ClaimablePageRow[]>
   confirmEmail: (args: { account_id: string }) => Promise<void>
   countAccounts: (args: object) => Promise<number>
-  createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null }) => Promise<string>
+  createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<string>
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
-  createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<CreateEachCueRow[]>
+  createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null; actors?: (string | null)[] | null }) => Promise<CreateEachCueRow[]>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
   createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
@@ -1054,13 +1078,14 @@ export type Functions = {
   cuesLeft: (args: { cue_ids: string[]; expected: Date[] }) => Promise<string[]>
   databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
-  deleteCue: (args: { account_id: string; cue_id: string; version?: number | null }) => Promise<void>
-  deleteCues: (args: { account_id: string; cue_ids: string[] }) => Promise<string[]>
+  deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
+  deleteCues: (args: { account_id: string; cue_ids: string[]; actor?: string | null }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
   deleteOldExecutions: (args: { before: Date; batch?: number | null }) => Promise<number>
   deleteWorker: (args: { account_id: string; worker_id: string }) => Promise<void>
   deletionStatus: (args: { deletion_id: string }) => Promise<DeletionStatusRow>
   describeSession: (args: { account_id: string; session_id: string; user_agent: string; ip?: string | null }) => Promise<void>
+  destinations: (args: object) => Promise<DestinationsRow[]>
   deviceCodeStatus: (args: { code_hash: Buffer }) => Promise<DeviceCodeStatus | 'expired'>
   deviceLink: (args: { code_hash: Buffer; link_id: string }) => Promise<DeviceLinkRow | undefined>
   dismissExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
@@ -1166,6 +1191,7 @@ export type Functions = {
   renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>
   repairQueues: (args: { after?: string | null; limit?: number | null }) => Promise<string | null>
   replayExecution: (args: { account_id: string; execution_id: string; overlap?: Overlap | null }) => Promise<ExecutionsRow>
+  replicas: (args: object) => Promise<ReplicasRow[]>
   reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null }) => Promise<ExecutionsRow>
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>
@@ -1191,7 +1217,7 @@ export type Functions = {
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>
   takeLastSlots: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
   updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>
-  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null }) => Promise<boolean>
+  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<boolean>
   verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>
   webhookSecret: (args: { account_id: string }) => Promise<string>
 }
