@@ -4,8 +4,8 @@ import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
-import { readCells } from './cells/settings.ts'
-import { makeDirectory } from './files/directories.ts'
+import { oneServer, readCells, requireOneServer } from './cells/settings.ts'
+import { draftIn, makeDirectory } from './files/directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
 /** Limits of a plan. Those that may be null are off by default. */
@@ -73,6 +73,8 @@ export const readers = (env: Env) => {
   }
 
   const text = (name: string) => raw(name)
+  const token = (name: string) =>
+    read(name, null, 'must have at least 16 characters, without blanks', value => (/^\S{16,}$/.test(value) ? value : undefined))
   const integer = (name: string, fallback: number, min: number, max: number) =>
     read(name, fallback, `must be a whole number from ${min} to ${max}`, value => {
       const number = Number(value)
@@ -92,8 +94,11 @@ export const readers = (env: Env) => {
     const value = url(name, fallback, ['http:', 'https:'])
     return typeof value === 'string' ? value.replace(/\/+$/, '') : value
   }
-  const postgresUrl = (name: string, fallback: string) => url(name, fallback, ['postgres:', 'postgresql:'])
-  return { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl }
+  const postgresUrl = (name: string, fallback: string) => {
+    requireOneServer(raw(name) ?? '', () => refuse(name, oneServer))
+    return url(name, fallback, ['postgres:', 'postgresql:'])
+  }
+  return { refuse, raw, read, text, token, integer, flag, list, url, webUrl, postgresUrl }
 }
 
 /**
@@ -114,7 +119,7 @@ export const loadMigrateUrls = (env: Env): readonly string[] => {
  */
 export const loadConfig = (env: Env) => {
   const known = readers(env)
-  const { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl } = known
+  const { refuse, raw, read, text, token, integer, flag, list, url, webUrl, postgresUrl } = known
 
   const cells = readCells(known)
   const databaseUrl = cells.databases[0]!
@@ -122,7 +127,12 @@ export const loadConfig = (env: Env) => {
   const dataDir = resolve(raw('DATA_DIR') ?? '.data')
   const secret = (name: string) => {
     if (raw(name) !== null) return raw(name) as string
-    return embedded ? keepSecret(dataDir, name) : refuse(name, 'is required with DATABASE_URL; generate one with: openssl rand -base64 32')
+    if (embedded) return keepSecret(dataDir, name)
+    const kept = secretFile(dataDir, name)
+    return refuse(
+      name,
+      `is required with DATABASE_URL; ${existsSync(kept) ? `that of the database in DATA_DIR is in ${kept}` : 'generate one with: openssl rand -base64 32'}`
+    )
   }
   const encryptionKeys = secret('ENCRYPTION_KEYS').split(',').map(base64Key)
   const sessionSecret = secret('SESSION_SECRET')
@@ -185,10 +195,8 @@ export const loadConfig = (env: Env) => {
     githubApiBase: webUrl('GITHUB_API_BASE', 'https://api.github.com'),
     mcpClientIds: list('MCP_CLIENT_IDS', 'must be a comma-separated list of client ids', item => /^\S+$/.test(item)),
     executionRetentionDays: integer('EXECUTION_RETENTION_DAYS', 90, 35, 36_500),
-    metricsToken: text('METRICS_TOKEN'),
-    operatorToken: read('OPERATOR_TOKEN', null, 'must have at least 16 characters, without blanks', v =>
-      /^\S{16,}$/.test(v) ? v : undefined
-    ),
+    metricsToken: token('METRICS_TOKEN'),
+    operatorToken: token('OPERATOR_TOKEN'),
     replicaName: read('REPLICA_NAME', `${hostname()}:${process.pid}`, 'must have at most 100 printable characters', v =>
       /^[^\p{C}]{1,100}$/u.test(v) ? v : undefined
     ),
@@ -265,8 +273,10 @@ const prices = (value: string): Prices | undefined => {
   return good ? (given as Prices) : undefined
 }
 
+const secretFile = (dataDir: string, name: string) => join(dataDir, name.toLowerCase())
+
 const keepSecret = (dataDir: string, name: string) =>
-  inDataDir(() => readOrMake(join(dataDir, name.toLowerCase()), () => randomBytes(32).toString('base64')))
+  inDataDir(() => readOrMake(secretFile(dataDir, name), () => randomBytes(32).toString('base64')))
 
 /** @throws {ConfigError} naming DATA_DIR if `work` fails */
 export const inDataDir = <T>(work: () => T): T => {
@@ -283,8 +293,8 @@ export const inDataDir = <T>(work: () => T): T => {
  */
 export const readOrMake = (file: string, make: () => string): string => {
   if (!existsSync(file)) {
-    const draft = `${file}.${process.pid}`
     makeDirectory(dirname(file))
+    const draft = draftIn(dirname(file))
     writeFileSync(draft, `${make()}\n`, { mode: 0o600, flush: true })
     try {
       linkSync(draft, file)

@@ -229,16 +229,16 @@ const situations: Record<string, Situation> = {
     alerts: ['PgcueJobsFailing'],
     happens: async service => {
       await beat(service)
-      for (let tries = 0; tries < 4; tries++) service.metrics.jobFailed('housekeeping')
+      for (let tries = 0; tries < 4; tries++) service.metrics.jobFailed('housekeeping', tries === 3)
     }
   },
   'a job fails four times, as it did yesterday': {
     alerts: ['PgcueJobsFailing'],
-    began: ({ metrics }) => metrics.jobFailed('mails'),
+    began: ({ metrics }) => metrics.jobFailed('mails', false),
     before: 26 * 60,
     happens: async service => {
       await beat(service)
-      for (let tries = 0; tries < 4; tries++) service.metrics.jobFailed('mails')
+      for (let tries = 0; tries < 4; tries++) service.metrics.jobFailed('mails', false)
     }
   },
   'the process needs twice the memory of a day before': {

@@ -50,9 +50,9 @@ $$;
 comment on function cue.mail_limit_reached is 'Returns the content of the mail about the monthly limit.';
 
 create or replace function cue.mail_magic_link(p_link_id uuid, p_now timestamptz default now())
-returns table (email text, code_ciphertext text, ip text, expires_at timestamptz)
+returns table (email text, code_hash bytea, code_ciphertext text, ip text, expires_at timestamptz)
 language sql stable security definer as $$
-  select email, code_ciphertext, ip, expires_at from cue.device_codes
+  select email, code_hash, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
 $$;
 comment on function cue.mail_magic_link is 'Returns the content of the mail with a sign-in link.';
@@ -69,11 +69,11 @@ returns table (email text, plan cue.plan, cues int, paused text[])
 language sql stable security definer as $$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
-                order by c.created_at desc, c.id desc)
+                order by c.created_at desc, c.id desc limit 100)
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id
 $$;
-comment on function cue.mail_downgrade is 'Returns the content of the mail about a downgrade, with the cues it paused.';
+comment on function cue.mail_downgrade is 'Returns the content of the mail about a downgrade, with the names of the newest 100 cues that it paused.';
 
 create or replace function cue.mail_payment_failed(p_account_id uuid) returns table (email text, plan cue.plan)
 language sql stable security definer as $$

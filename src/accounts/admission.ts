@@ -6,7 +6,7 @@ import type { Config, Plan } from '../config.ts'
 import { createBatches, type Pacer } from '../database/batched.ts'
 import type { AdmitWithRunsRow, Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
-import type { ErrorCode } from '../errors.ts'
+import { type ErrorCode, isLost } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { limitCallers } from './callers.ts'
 import { createKeyHash } from './keys.ts'
@@ -110,6 +110,8 @@ const columns = (questions: Question[]) => ({
 type Asked = {
   /** The Authorization header as received. */
   authorization: string | undefined
+  /** Whether it is made from the session cookie of a browser. */
+  isCookie?: boolean
   /** The peer's IP address. */
   address: string
   /** The required scope, or one of a list; `any` for any credential, null if the credential is ignored. */
@@ -133,7 +135,7 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
       return await ask(config.rateLimit)
     } catch (error) {
       // The server responds with an error. The rate limits are the only writes, so without them the check is read-only and may succeed.
-      if (!(error instanceof pg.DatabaseError) || /^(08|57P)/.test(error.code ?? '') || !config.rateLimit) throw error
+      if (!(error instanceof pg.DatabaseError) || isLost(error) || !config.rateLimit) throw error
       const answer = await ask(false)
       log.error({ err: error }, 'rate limits skipped')
       return answer
@@ -167,13 +169,21 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
   const callerOf = (question: Question) => `${credentialOf(question)} ${question.address}`
   const admit = limitCallers(batched, { callerOf, now, closing })
 
-  return async ({ authorization, address, scope, execution_id = null, cue_id = null, isCounted = false }: Asked): Promise<Admitted> => {
+  return async ({
+    authorization,
+    isCookie = false,
+    address,
+    scope,
+    execution_id = null,
+    cue_id = null,
+    isCounted = false
+  }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
     const key_hash = hashOf(bearer)
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
     const { error, account_id, actor, ...rest } = await (isCounted ? uncounted : admit)({
       key_hash,
-      session_id: key_hash ? null : await sessions.read(bearer, now()),
+      session_id: key_hash ? null : await sessions.read(bearer, now(), isCookie),
       execution_id: tokenOf,
       address: subjectOf(address),
       scope: isOneOf(scope) ? 'any' : scope,

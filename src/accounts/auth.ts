@@ -3,7 +3,9 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Plan } from '../config.ts'
-import { ApiError, isAway, unavailable } from '../errors.ts'
+import { ApiError, changedNothing, inTime, isAway, unavailable } from '../errors.ts'
+import { answerWithinMs } from '../http/http.ts'
+import { createTokenCheck, type TokenCheck } from '../metrics/access.ts'
 import { isCueId } from '../schemas.ts'
 import { type Caller, type CueRun, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
 import { credentialOf, refuseOtherOrigins } from './cookies.ts'
@@ -26,6 +28,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Returns headers, valid once, for an internal request on behalf of one already counted, so that it is not counted again. */
     countedAlready: () => Record<string, string>
+    /** Compares a bearer with a token of the service, unless its address sent too many wrong ones. */
+    hasToken: TokenCheck
   }
   interface FastifyRequest {
     /** Null on public routes, and for the operator's token. Spread last into a function's arguments. */
@@ -53,6 +57,7 @@ export default fp(
       counted.add(pass)
       return { [passHeader]: pass }
     })
+    app.decorate('hasToken', createTokenCheck(config, now))
     app.decorateRequest('caller', null as unknown as Caller)
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
     app.decorateRequest('plan', null as unknown as Plan)
@@ -71,16 +76,18 @@ export default fp(
       const { scope, exempt, operator, executionToken, withCue } = request.routeOptions.config
       const isCounted = counted.delete(String(request.headers[passHeader]))
       if (exempt || request.method === 'OPTIONS') return
-      if (operator && isFromOperator(request, app.config, app.now())) {
-        if (request.headers.authorization === undefined && request.method !== 'GET') refuseOtherOrigins(request, app.config)
+      if (operator && isFromOperator(request, app.config, app.now(), app.hasToken)) {
+        if (request.headers.authorization === undefined && request.method !== 'GET') refuseOtherOrigins(request.raw, app.origins)
         return
       }
       const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
-      const { authorization, isCookie } = credentialOf(request.headers)
+      const { authorization, isCookie } = credentialOf(request.headers, app.config)
       request.hasSessionCookie = isCookie
-      if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request, app.config)
-      const admitted = await admit({
+      if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request.raw, app.origins)
+      const askedAt = performance.now()
+      const asking = admit({
         authorization,
+        isCookie,
         address: request.ip,
         // Unknown paths need no scope, but count towards the caller's rate limit.
         scope: request.is404 ? 'any' : (scope ?? null),
@@ -88,10 +95,12 @@ export default fp(
         execution_id: executionToken ? execution_id : null,
         // The route rejects malformed cue ids.
         cue_id: withCue && isCueId(cue_id) ? cue_id : null
-      }).catch(error => {
-        // Without a database nothing can be counted, and public routes may work without it.
-        if (scope || !isAway(error)) throw error
       })
+      const admitted = await inTime(asking, scope ? answerWithinMs : answerWithinMs / 2).catch(error => {
+        // Without a database nothing can be counted, and public routes may work without it.
+        if (scope || !isAway(error)) throw changedNothing(error)
+      })
+      request.remainingMs -= performance.now() - askedAt
       if (!admitted) return
       const { error, caller, rate, retry_after, usage_warning } = admitted
       reply.headers({ 'x-ratelimit-limit': rate.limit, 'x-ratelimit-remaining': rate.remaining, 'x-ratelimit-reset': rate.reset })

@@ -30,8 +30,8 @@ const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.pos
 const outageLogOf = (cell: number): OutageLog => ({
   lost: (error, task, isReported) => {
     if (!isAway(error)) return false
-    const { name, message, code } = error as Error & { code?: string }
-    send({ kind: 'lost', cell, error: { name, message, code }, task, isReported })
+    const { name, message, code, sent } = error as Error & { code?: string; sent?: boolean }
+    send({ kind: 'lost', cell, error: { name, message, code, sent }, task, isReported })
     return true
   },
   back: task => send({ kind: 'back', cell, task })

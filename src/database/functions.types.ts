@@ -1,7 +1,7 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
 import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
-/** How each function returns its result, and its parameters without the prefix p_. */
+/** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
   abort_operation: ['row', 'account_id operation_id now'],
   acknowledge_alert: ['value', 'account_id alert_id now'],
@@ -13,16 +13,16 @@ export const functions = {
   allow: ['row', 'subject limit window now'],
   apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
-  approve_device: ['value', 'code_hash link_id key_hash prefix ciphertext ip now'],
+  approve_device: ['value', 'code_hash link_id account_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
   beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now name full_accounts passed_over'],
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
   begin_waiting: ['rows', 'limit skip_accounts lease now'],
-  billing_account: ['row', 'account_id'],
-  calendar_cues: ['rows', 'account_id name cue_ids'],
-  calendars_by_revision: ['rows', 'revisions'],
+  billing_account: ['row', 'account_id', 'stable'],
+  calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
+  calendars_by_revision: ['rows', 'revisions', 'stable'],
   cancel_deletion: ['value', 'deletion_id ip now'],
   cancel_execution: ['row', 'account_id execution_id now running'],
   catch_up_cues: ['value', 'cues now'],
@@ -30,18 +30,18 @@ export const functions = {
   claim_address: ['value', 'email cell address now'],
   claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
   claim_next: ['rows', 'claims lease now'],
-  claimable_page: ['rows', 'account_id task limit bytes now'],
+  claimable_page: ['rows', 'account_id task limit bytes now', 'stable'],
   confirm_email: ['value', 'account_id now'],
-  count_accounts: ['value', ''],
+  count_accounts: ['value', '', 'stable'],
   create_cue: ['value', 'account_id cue next_run now next_slot actor'],
   create_device_code: ['value', 'code_hash address ip now'],
   create_each_cue: ['rows', 'account_ids cues next_runs now next_slots actors'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
-  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings actor now'],
+  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
-  cue_detail_by_key: ['row', 'account_id key now'],
-  cue_id_by_key: ['value', 'account_id key'],
-  cues_left: ['values', 'cue_ids expected'],
+  cue_detail_by_key: ['row', 'account_id key now', 'stable'],
+  cue_id_by_key: ['value', 'account_id key', 'stable'],
+  cues_left: ['values', 'cue_ids expected', 'stable'],
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
   delete_cue: ['value', 'account_id cue_id now version actor'],
@@ -49,77 +49,78 @@ export const functions = {
   delete_due_accounts: ['value', 'batch now'],
   delete_old_executions: ['value', 'before batch'],
   delete_worker: ['value', 'account_id worker_id now'],
-  deletion_status: ['row', 'deletion_id now'],
+  deletion_status: ['row', 'deletion_id now', 'stable'],
   describe_session: ['value', 'account_id session_id user_agent ip'],
-  destinations: ['rows', 'now'],
-  device_code_status: ['value', 'code_hash now'],
-  device_link: ['row', 'code_hash link_id now'],
+  destinations: ['rows', 'now', 'stable'],
+  device_code_status: ['value', 'code_hash now', 'stable'],
+  device_link: ['row', 'code_hash link_id now', 'stable'],
   dismiss_execution: ['row', 'account_id execution_id now'],
   disown_account: ['value', 'account_id ip now'],
-  disownable_account: ['row', 'account_id now'],
-  disowned_until: ['value', 'account_id'],
+  disownable_account: ['row', 'account_id now', 'stable'],
+  disowned_until: ['value', 'account_id', 'stable'],
   drop_old_executions: ['values', 'before now'],
   end_flights: ['value', 'flight_ids'],
   end_idempotent: ['value', 'account_id route key request_hash status body now'],
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
-  ended_executions: ['rows', ''],
-  ended_pauses: ['rows', 'limit now rules'],
+  ended_executions: ['rows', '', 'stable'],
+  ended_pauses: ['rows', 'limit now rules', 'stable'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
-  executions_used: ['value', 'account_id now'],
+  executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
   extend_flights: ['values', 'flight_ids lease now'],
-  failure_notice: ['row', 'execution_id now'],
+  failure_notice: ['row', 'execution_id now', 'stable'],
   failure_notice_retry_at: ['value', 'execution_id tries retry_after_ms now'],
-  find_address: ['value', 'email'],
-  find_device_code: ['rows', 'code_hash now'],
+  find_address: ['value', 'email', 'stable'],
+  find_device_code: ['rows', 'code_hash now', 'stable'],
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
   fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap'],
   fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now next_slots'],
   fold_usage: ['value', 'now'],
-  gone_attempts: ['values', 'execution_ids attempts'],
+  gone_attempts: ['values', 'execution_ids attempts', 'stable'],
   group_dead_letters: ['value', 'batch'],
   hand_over_device_code: ['value', 'code_hash cell now'],
-  has_live_worker: ['value', 'account_id now'],
+  has_live_worker: ['value', 'account_id now', 'stable'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
   heartbeat_worker: ['value', 'account_id worker_id handlers now'],
-  held_accounts: ['values', ''],
+  held_accounts: ['values', '', 'stable'],
   held_attempts: ['values', 'execution_ids cue_ids'],
-  held_reason: ['value', 'account_id'],
+  held_reason: ['value', 'account_id', 'stable'],
   hold: ['row', 'reason account_id actor now'],
-  is_email_confirmed: ['value', 'account_id'],
-  job_counts: ['rows', 'limit'],
-  last_taken_at: ['value', 'now'],
-  latest_results: ['rows', 'cue_ids now'],
-  look_ahead: ['rows', 'until limit skip_accounts now rules after overdue'],
-  look_ahead_by_schedule: ['rows', 'until limit skip_accounts now after overdue'],
-  look_waiting: ['rows', 'after after_id limit now'],
+  is_email_confirmed: ['value', 'account_id', 'stable'],
+  job_counts: ['rows', 'limit', 'stable'],
+  last_taken_at: ['value', 'now', 'stable'],
+  latest_results: ['rows', 'cue_ids now', 'stable'],
+  look_ahead: ['rows', 'until limit skip_accounts now rules after overdue', 'stable'],
+  look_ahead_by_schedule: ['rows', 'until limit skip_accounts now after overdue', 'stable'],
+  look_waiting: ['rows', 'after after_id limit now', 'stable'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
-  mail_deletion_requested: ['row', 'deletion_id'],
-  mail_downgrade: ['row', 'account_id cue_ids'],
-  mail_limit_reached: ['row', 'account_id now'],
-  mail_magic_link: ['row', 'link_id now'],
-  mail_payment_failed: ['row', 'account_id'],
-  mail_registered: ['row', 'account_id key_id'],
+  mail_deletion_requested: ['row', 'deletion_id', 'stable'],
+  mail_downgrade: ['row', 'account_id cue_ids', 'stable'],
+  mail_limit_reached: ['row', 'account_id now', 'stable'],
+  mail_magic_link: ['row', 'link_id now', 'stable'],
+  mail_payment_failed: ['row', 'account_id', 'stable'],
+  mail_registered: ['row', 'account_id key_id', 'stable'],
   maintain_partitions: ['value', 'months now'],
   memory_notice: ['row', 'subscription_id release now'],
   miss_unclaimed: ['value', 'limit now'],
   move_calendar_cues: ['values', 'cue_ids versions expected next_runs next_slots excluded_at later_than now'],
   move_windows: ['value', 'cue_ids versions expected next missed now'],
-  named_calendars: ['rows', 'account_id names'],
-  next_claimable: ['value', 'account_id now'],
-  next_jobs: ['rows', 'past limit'],
-  next_resumed: ['rows', 'operation_id'],
-  next_wakes: ['row', ''],
+  named_calendars: ['rows', 'account_id names', 'stable'],
+  new_account_id: ['value', 'now'],
+  next_claimable: ['value', 'account_id now', 'stable'],
+  next_jobs: ['rows', 'past limit', 'stable'],
+  next_resumed: ['rows', 'operation_id', 'stable'],
+  next_wakes: ['row', '', 'stable'],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
-  open_key_session: ['row', 'key_hash ip now'],
-  open_limits: ['rows', 'account_ids'],
-  open_local_account: ['value', 'email key_hash prefix ciphertext token_hash now'],
-  open_session: ['row', 'token_hash ip now'],
-  passed_exclusions: ['rows', 'limit now'],
-  passed_windows: ['rows', 'limit now rules'],
+  open_key_session: ['row', 'key_hash lifetime ip now'],
+  open_limits: ['rows', 'account_ids', 'stable'],
+  open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
+  open_session: ['row', 'token_hash lifetime ip now'],
+  passed_exclusions: ['rows', 'limit now', 'stable'],
+  passed_windows: ['rows', 'limit now rules', 'stable'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -129,18 +130,18 @@ export const functions = {
   put_calendar: ['value', 'account_id name description dates ranges revision now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   queue_operation: ['value', 'operation_id delay'],
-  read_cues: ['rows', 'account_ids cue_ids'],
-  read_declared_cues: ['rows', 'account_id keys'],
-  read_destinations: ['row', 'account_id from to now'],
-  read_echo: ['row', 'token now'],
-  read_errors: ['row', 'account_id from to now'],
-  read_execution_details: ['rows', 'account_ids execution_ids'],
-  read_history: ['rows', 'account_id cue_id bounds'],
+  read_cues: ['rows', 'account_ids cue_ids', 'stable'],
+  read_declared_cues: ['rows', 'account_id keys', 'stable'],
+  read_destinations: ['row', 'account_id from to now', 'stable'],
+  read_echo: ['row', 'token now', 'stable'],
+  read_errors: ['row', 'account_id from to now', 'stable'],
+  read_execution_details: ['rows', 'account_ids execution_ids', 'stable'],
+  read_history: ['rows', 'account_id cue_id bounds', 'stable'],
   read_memory: ['row', 'account_id release reader now'],
-  read_operator: ['row', 'now'],
-  read_overview: ['row', 'account_id now'],
-  read_tagged_cues: ['rows', 'account_ids cue_ids'],
-  read_usage: ['row', 'account_id actor now'],
+  read_operator: ['row', 'now', 'stable'],
+  read_overview: ['row', 'account_id now', 'stable'],
+  read_tagged_cues: ['rows', 'account_ids cue_ids', 'stable'],
+  read_usage: ['row', 'account_id actor now', 'stable'],
   record_exclusions: ['value', 'cues now'],
   recover_flights: ['value', 'limit asked_at now'],
   recover_leases: ['value', 'limit now'],
@@ -150,14 +151,14 @@ export const functions = {
   regenerate_alert_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
   regenerate_key: ['value', 'account_id key_hash prefix ciphertext actor ip now'],
   regenerate_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
-  register: ['row', 'email key_hash prefix ciphertext address ip now'],
+  register: ['row', 'account_id email key_hash prefix ciphertext address ip now'],
   release: ['value', 'account_id actor now'],
   release_execution: ['value', 'account_id execution_id claim_token now'],
   release_flight: ['value', 'flight_id execution_ids now'],
   rename_key: ['value', 'account_id key_id label actor ip now'],
   repair_queues: ['value', 'after limit now'],
   replay_execution: ['row', 'account_id execution_id now overlap'],
-  replicas: ['rows', 'now'],
+  replicas: ['rows', 'now', 'stable'],
   report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
@@ -170,22 +171,22 @@ export const functions = {
   revoke_sessions: ['value', 'account_id all actor ip now'],
   run_operation: ['row', 'operation_id resumed now'],
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
-  service_health: ['row', 'now'],
+  service_health: ['row', 'now', 'stable'],
   set_customer: ['value', 'account_id customer_id now'],
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reported reported_results reported_errors ended_flights now'],
-  slots_without_execution: ['values', 'cue_id slots'],
+  slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
   store_payloads: ['value', 'batch now'],
-  stored_response: ['row', 'account_id route key request_hash now'],
+  stored_response: ['row', 'account_id route key request_hash now', 'stable'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
   take_last_slots: ['rows', 'cue_ids versions expected missed_after lease now'],
   update_account: ['value', 'account_id changes actor ip now'],
   update_cue: ['value', 'account_id cue_id version changes next_run now next_slot actor'],
   verify_outcome: ['row', 'account_id execution_id state reason now'],
-  webhook_secret: ['value', 'account_id']
+  webhook_secret: ['value', 'account_id', 'stable']
 } as const
 
 export type OperationsRow = {
@@ -660,6 +661,7 @@ export type MailLimitReachedRow = {
 
 export type MailMagicLinkRow = {
   email: string
+  code_hash: Buffer
   code_ciphertext: string
   ip: string | null
   expires_at: Date
@@ -757,6 +759,7 @@ export type PassedWindowsRow = {
 export type PollDeviceRow = {
   status: DeviceCodeStatus | 'expired'
   email: string | null
+  account_id: string | null
   key_ciphertext: string | null
 }
 
@@ -1047,7 +1050,7 @@ export type Functions = {
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
   applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
-  approveDevice: (args: { code_hash: Buffer; link_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
+  approveDevice: (args: { code_hash: Buffer; link_id: string; account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
   beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null; name?: string | null; full_accounts?: string[] | null; passed_over?: string[] | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
@@ -1071,7 +1074,7 @@ export type Functions = {
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null; actors?: (string | null)[] | null }) => Promise<CreateEachCueRow[]>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
-  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
+  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
@@ -1142,16 +1145,17 @@ export type Functions = {
   moveCalendarCues: (args: { cue_ids: string[]; versions: number[]; expected: (Date | null)[]; next_runs: (Date | null)[]; next_slots: (Date | null)[]; excluded_at: (Date | null)[]; later_than?: Date | null }) => Promise<string[]>
   moveWindows: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; missed: boolean[] }) => Promise<number>
   namedCalendars: (args: { account_id: string; names: string[] }) => Promise<NamedCalendarsRow[]>
+  newAccountId: (args: object) => Promise<string>
   nextClaimable: (args: { account_id: string }) => Promise<Date | null>
   nextJobs: (args: { past?: string | null; limit?: number | null }) => Promise<NextJobsRow[]>
   nextResumed: (args: { operation_id: string }) => Promise<NextResumedRow[]>
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>
-  openKeySession: (args: { key_hash: Buffer; ip?: string | null }) => Promise<OpenKeySessionRow>
+  openKeySession: (args: { key_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenKeySessionRow>
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
-  openLocalAccount: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
-  openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
+  openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
+  openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
   passedExclusions: (args: { limit?: number | null }) => Promise<PassedExclusionsRow[]>
   passedWindows: (args: { limit?: number | null; rules?: boolean | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
@@ -1184,7 +1188,7 @@ export type Functions = {
   regenerateAlertWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
   regenerateKey: (args: { account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; actor?: string | null; ip?: string | null }) => Promise<string | null>
   regenerateWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
-  register: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; address?: string | null; ip?: string | null }) => Promise<AccountsRow>
+  register: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; address?: string | null; ip?: string | null }) => Promise<AccountsRow | undefined>
   release: (args: { account_id?: string | null; actor?: string | null }) => Promise<boolean>
   releaseExecution: (args: { account_id: string; execution_id: string; claim_token: string }) => Promise<void>
   releaseFlight: (args: { flight_id: number; execution_ids: string[] }) => Promise<number>

@@ -1,4 +1,4 @@
-/** Everything that applies to all requests: ids, one log line each, the form of errors, 404 and 405, CORS, timeouts, and an orderly shutdown. */
+/** Everything that applies to all requests: hosts and origins, ids, one log line each, the form of errors, 404 and 405, CORS, timeouts, an orderly shutdown. */
 import { randomUUID } from 'node:crypto'
 import { type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -15,7 +15,9 @@ import { ApiError, type ErrorCode, isConflict, toApiError, tooLarge, unavailable
 import { MAX_BODY } from './body.ts'
 import { watchConnections } from './connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
+import { createOrigins, type Origins } from './origins.ts'
 import { buildSerializer } from './serializer.ts'
+import { refuseUnknownQuery } from './validation.ts'
 
 /** Milliseconds that a client may take to send its headers, to send the whole request, and without accepting any of a response. */
 export type Patience = { headers: number; request: number; stalled?: number }
@@ -24,8 +26,16 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Responses that their clients have not read yet. */
     inFlight: InFlight
+    origins: Origins
+  }
+  interface FastifyRequest {
+    /** Milliseconds that the request may still wait for the database. */
+    remainingMs: number
   }
 }
+
+/** A request waits no longer for a database that does not answer, in addition to the time that it asks to wait. */
+export const answerWithinMs = 9000
 
 /** Options for Fastify itself; the plugin below does the rest. */
 export const serverOptions = (patience: Patience = { headers: 20_000, request: 60_000 }) =>
@@ -45,7 +55,7 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
     clientErrorHandler: refuseSocket,
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
       reply.headers({ ...request.server.securityHeaders, 'x-request-id': request.id, 'cache-control': 'no-store', ...uncounted() })
-      refuse(toApiError(error), reply)
+      refuse(request.server.origins.refusalOf(request.raw) ?? toApiError(error), reply)
     }
   }) satisfies FastifyHttpOptions<Server>
 
@@ -70,7 +80,10 @@ export default fp(
     const closeIdle = watchConnections(app.server, patience?.stalled ?? 30_000)
     const inFlight = createInFlight(responseLimits)
     app.decorate('inFlight', inFlight)
+    const origins = createOrigins(app.config)
+    app.decorate('origins', origins)
     app.decorateRequest('responseBytes', 0)
+    app.decorateRequest('remainingMs', answerWithinMs)
     app.decorate('closing', stopping.signal)
     app.addHook('preClose', async () => {
       stopping.abort()
@@ -86,6 +99,8 @@ export default fp(
     app.addHook('onRequest', (request, reply, done) => {
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
+      const refusal = origins.refusalOf(request.raw)
+      if (refusal) return void refuse(refusal, reply)
       const { origin } = request.headers
       if (origin && corsOrigins.includes(origin)) {
         reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed })
@@ -93,6 +108,12 @@ export default fp(
       if (stopping.signal.aborted) throw unavailable()
       // PostgreSQL stores no NUL in text.
       if (/%00/.test(request.url)) throw new ApiError('validation_error', 'The URL contains a NUL character.')
+      done()
+    })
+
+    // After authentication, and before the body is read.
+    app.addHook('preParsing', (request, _reply, _payload, done) => {
+      refuseUnknownQuery(request)
       done()
     })
 
@@ -111,11 +132,19 @@ export default fp(
     })
     app.addHook('onRequestAbort', async request => request.log.info(about(request), 'request aborted by the client'))
 
+    app.addHook('onRoute', route => {
+      const { handler, url } = route
+      if (!url.startsWith('/v1/')) return // pages and files wait for the CPU, if at all
+      route.handler = function (request, reply) {
+        return answered(handler.call(this, request, reply), request, reply)
+      }
+    })
+
     app.setErrorHandler((thrown, request, reply) => {
       const error =
         (thrown as FastifyError | null)?.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
           ? tooLarge(request.routeOptions.bodyLimit, thrown)
-          : toApiError(thrown)
+          : toApiError(thrown, request.method)
       // Fastify would close the connection at once, and a client that is still sending would lose the response. So the rest is read and dropped.
       reply.removeHeader('connection')
       // Billing that is not configured is not an error of ours, and anyone can request it.
@@ -135,7 +164,7 @@ export default fp(
     })
     // For requests without a route; their bodies are not read.
     app.decorate('refuseUnknown', (request, reply) => {
-      const path = request.url.replace(/[?#].*/, '')
+      const { path } = splitUrl(request.url)
       const methods = [...paths.values()].filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods])
       const allow = [...new Set([...methods, 'OPTIONS'])].join(', ')
       if (!methods.length) return refuse(new ApiError('not_found', `Path ${path.slice(0, 200)} not found. See /docs.`), reply)
@@ -153,6 +182,27 @@ export default fp(
   },
   { name: 'http' }
 )
+
+/** Rejects when the time of a request is over; while a response is being sent, that takes its own time. */
+const answered = (result: unknown, request: FastifyRequest, reply: FastifyReply): unknown => {
+  if (!(result instanceof Promise)) return result
+  const { wait = (request.body as { wait?: number } | null | undefined)?.wait } = request.query as { wait?: number }
+  return new Promise((resolve, reject) => {
+    const end = () => reply.sent || reject(unavailable(new Error('the database did not answer in time')))
+    const timer = setTimeout(end, request.remainingMs + Math.min(Number(wait) || 0, 60) * 1000)
+    result.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+/** The path and the query of a request's target as the router reads them: decoded, without the host of an absolute-form target. */
+export const splitUrl = (url: string): { path: string; query: string } => {
+  const [, encoded = '', query = ''] = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is.exec(url)!
+  try {
+    return { path: decodeURI(encoded), query }
+  } catch {
+    return { path: encoded, query } // refused by the router
+  }
+}
 
 /** Log fields of a request: the route's pattern rather than the path, which may contain a token. */
 const about = ({ method, routeOptions, caller }: FastifyRequest) => ({

@@ -23,7 +23,7 @@ type Options = {
   links: Links
   baseUrl: string
   /** Decrypts with ENCRYPTION_KEYS; undefined if the key is missing. */
-  decryptKey: (ciphertext: string) => string | undefined
+  decryptKey: (ciphertext: string, purpose: `device_code ${string}`) => string | undefined
 }
 
 /**
@@ -130,7 +130,7 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
 
     magic_link: async ({ link_id }) => {
       const row = await fn.mailMagicLink({ link_id })
-      const device_code = row && decryptKey(row.code_ciphertext)
+      const device_code = row && decryptKey(row.code_ciphertext, `device_code ${row.code_hash.toString('hex')}`)
       if (!row || !device_code) return undefined
       return {
         to: row.email,
@@ -173,7 +173,9 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
             row.paused.length
               ? `It includes ${row.cues} cues. The newest cues over that limit are now paused; nothing was deleted:`
               : `It includes ${row.cues} cues. All of yours keep running.`,
-            ...(row.paused.length ? [{ quotes: row.paused }, 'To resume one of them, pause or delete another cue first.'] : [])
+            ...(row.paused.length ? [{ quotes: row.paused }] : []),
+            ...(row.paused.length === namesListed && cue_ids.length > namesListed ? [`And ${cue_ids.length - namesListed} more.`] : []),
+            ...(row.paused.length ? ['To resume one of them, pause or delete another cue first.'] : [])
           ],
           why: 'This mail is sent when an account changes to a smaller plan.'
         }
@@ -207,6 +209,8 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
   }
 }
 
+/** By mail_downgrade. */
+const namesListed = 100
 const lastOfHour = 'This is the tenth such mail within an hour. You get no more until the hour has passed.'
 const lastOfDay = 'This is the third such mail within 24 hours. You get no more until they have passed.'
 const unconfirmed = 'This address is not confirmed yet, so it gets at most three such mails in 24 hours. To get all of them:'
