@@ -17,7 +17,8 @@ t.test('with two cells', async t => {
   const one = await addAccount(pools[0], 1)
   const two = await addAccount(pools[1], 2)
   const former = await addAccount(pools[0], 1, createKey(2))
-  const { call, tick, url } = await start()
+  const OPERATOR_TOKEN = 'operator-token-0123456789'
+  const { call, tick, url } = await start({ OPERATOR_TOKEN })
   const hook = await receiver(t)
 
   await t.test('a key leads to its cell, whose engine fires its cues', async t => {
@@ -131,6 +132,17 @@ t.test('with two cells', async t => {
       t.match(text, new RegExp(`^pgcue_database_up\\{cell="${cell}"\\} 1$`, 'm'))
     }
     t.equal([...text.matchAll(/^process_resident_memory_bytes /gm)].length, 1)
+  })
+
+  await t.test("the operator's questions are answered by each cell, and one about a cue by its cell", async t => {
+    const ask = async (question: string) => (await call('GET', `/v1/operator/on-call/${question}`, { key: OPERATOR_TOKEN })).body.rows
+    exactly(t, await ask('replicas'), [
+      { cell: 1, is_alive: true },
+      { cell: 2, is_alive: true }
+    ])
+    const { rows } = await pools[1].query('select id from cue.cues')
+    exactly(t, await ask(`late?cue_id=${rows[0].id}`), [{ cell: 2, cue_id: rows[0].id, account_id: two.id }])
+    t.equal((await call('GET', '/v1/operator/on-call/late?cue_id=cue_2nobody00000', { key: OPERATOR_TOKEN })).status, 404)
   })
 })
 

@@ -4,13 +4,16 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { questions } from '../src/operator/on-call.ts'
 import { nominalSlots } from '../src/schedule/schedule.ts'
+import { listening } from './cli-stage.ts'
 import { exactly } from './exactly.ts'
 import { always } from './seed.ts'
-import { build } from './setup.ts'
+import { build, error } from './setup.ts'
 import { type Row, refused, resultsOf, stage } from './stage.ts'
 import { connectAdmin } from './template.ts'
 
+const OPERATOR_TOKEN = 'operator-token-0123456789'
 const readme = readFileSync(new URL('../sql/README.md', import.meta.url), 'utf8')
 const [, section = ''] = /\n## On call\n([\s\S]*?)\n## /.exec(readme)!
 /** Question → statement, in their order. */
@@ -35,8 +38,9 @@ const asOperator = async (t: Test, url: string) => {
   return { name, ask: async (sql: string): Promise<Row[]> => (await client.query(sql)).rows }
 }
 
-t.test('each of the ten questions has one statement that cue_operator can run', async t => {
-  const { url, post, fn, account } = await build(t, undefined, { env: { RATE_LIMIT: 'on' } })
+t.test('each of the ten questions has one statement that cue_operator can run, and one command', async t => {
+  const stage = await listening(t, await build(t, undefined, { env: { RATE_LIMIT: 'on', OPERATOR_TOKEN } }))
+  const { url, post, fn, account } = stage
   const hook = { name: 'hook', callback_url: 'http://127.0.0.1:9999/', cron: '* * * * *' }
   const { id } = await post('/v1/cues', hook)
   await post(`/v1/cues/${id}/pause`, { reason: 'a flood' })
@@ -47,18 +51,7 @@ t.test('each of the ten questions has one statement that cue_operator can run', 
   const { name, ask } = await asOperator(t, url)
   t.same(
     answers.map(({ question }) => question),
-    [
-      'Why is this cue late?',
-      'Which account floods now?',
-      'What fires in the next hour?',
-      'What is stuck?',
-      'Who paused it?',
-      'How many retries wait, and until when?',
-      'Is this replica alive?',
-      'Which destination is slow?',
-      'How much disk per day?',
-      'How do I stop everything?'
-    ]
+    Object.values(questions).map(({ text }) => text)
   )
   const replies = []
   for (const { sql } of answers) replies.push(await ask(sql.replaceAll('cue_…', id).replaceAll('<account id>', account.id)))
@@ -86,7 +79,30 @@ t.test('each of the ten questions has one statement that cue_operator can run', 
     ]
   )
   exactly(t, held, [{ account_id: null, reason: 'a flood of retries', by: name }])
-  t.same(await ask('select cue.release()'), [{ release: true }])
+
+  const env = { PGCUE_API_KEY: OPERATOR_TOKEN }
+  const cli = (...args: string[]) => stage.cli(['operator', ...args], { env })
+  for (const [n, [question, { text, needsCue }]] of Object.entries(questions).entries()) {
+    const answer = await stage.json(['operator', question, ...(needsCue ? [id] : [])], { env })
+    t.equal(answer.question, text)
+    const columns = (rows: Row[]) => rows.map(row => Object.keys(row))
+    if (question !== 'holds') t.same(columns(answer.rows), columns(replies[n]!), question)
+  }
+  exactly(t, await cli('late', id), {
+    code: 0,
+    out: /^Why is this cue late\?\ncue_id +cue_\w+\naccount_id +\S+\nheld +a flood of retries\npaused +user: a flood\n$/
+  })
+  exactly(t, await cli('replicas'), { code: 0, out: /\nNAME +IS_ALIVE [^\n]+\nblue +true / })
+  exactly(t, await cli('holds'), { code: 0, out: /a flood of retries/ })
+  exactly(t, await cli('release', '--account', account.id), { code: 0, out: 'It was not held.\n' })
+  exactly(t, await cli('release'), { code: 0, out: 'Released.\n' })
+  exactly(t, await cli('holds'), { code: 0, out: /\nNothing is held\. To stop everything: pgcue operator hold REASON\n$/ })
+  exactly(t, await cli('hold', 'spam', '--account', account.id), { code: 0, out: /^account_id +\S+\nreason +spam\nby +operator\n/ })
+  exactly(t, await cli('release', '--account', account.id), { code: 0, out: 'Released.\n' })
+  exactly(t, await cli('late', 'cue_000000000000'), { code: 3, err: /not found/ })
+  exactly(t, await cli('late'), { code: 2, err: /missing argument CUE_ID/ })
+  exactly(t, await cli('why'), { code: 2, err: /unknown question why: late, floods,/ })
+  exactly(t, await stage.call('GET', '/v1/operator/on-call/floods'), error('insufficient_scope', 403))
 })
 
 t.test('why_late names each reason, and only those that apply', async t => {

@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
@@ -54,6 +54,7 @@ export const functions = {
   destinations: ['rows', 'now', 'stable'],
   device_code_status: ['value', 'code_hash now', 'stable'],
   device_link: ['row', 'code_hash link_id now', 'stable'],
+  disk_use: ['rows', 'now', 'stable'],
   dismiss_execution: ['row', 'account_id execution_id now'],
   disown_account: ['value', 'account_id ip now'],
   disownable_account: ['row', 'account_id now', 'stable'],
@@ -76,7 +77,9 @@ export const functions = {
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
   fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap'],
   fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now next_slots'],
+  floods: ['rows', 'now', 'stable'],
   fold_usage: ['value', 'now'],
+  forecast: ['rows', 'now', 'stable'],
   gone_attempts: ['values', 'execution_ids attempts', 'stable'],
   group_dead_letters: ['value', 'batch'],
   hand_over_device_code: ['value', 'code_hash cell now'],
@@ -186,7 +189,9 @@ export const functions = {
   update_account: ['value', 'account_id changes actor ip now'],
   update_cue: ['value', 'account_id cue_id version changes next_run now next_slot actor'],
   verify_outcome: ['row', 'account_id execution_id state reason now'],
-  webhook_secret: ['value', 'account_id', 'stable']
+  webhook_secret: ['value', 'account_id', 'stable'],
+  who_changed: ['rows', 'cue_id', 'stable'],
+  why_late: ['rows', 'cue_id now', 'stable']
 } as const
 
 export type OperationsRow = {
@@ -514,6 +519,13 @@ export type DeviceLinkRow = {
   active_keys: number
 }
 
+export type DiskUseRow = {
+  name: string
+  size_bytes: number
+  since: Date
+  bytes_per_day: number
+}
+
 export type DisownableAccountRow = {
   email: string
   created_at: Date
@@ -559,6 +571,19 @@ export type FindDeviceCodeRow = {
   ip: string
   created_at: Date
   expires_at: Date
+}
+
+export type FloodsRow = {
+  account_id: string
+  email: string
+  plan: Plan
+  executions: number
+  requests: number
+}
+
+export type ForecastRow = {
+  minute: Date
+  slots: number
 }
 
 export type HoldRow = {
@@ -1039,6 +1064,29 @@ export type StoredResponseRow = {
   body: string
 }
 
+export type WhoChangedRow = {
+  at: Date
+  event: AuditEvent
+  actor: string
+  detail: unknown
+}
+
+export type WhyLateRow = {
+  cue_id: string
+  account_id: string
+  due_at: Date
+  late_by: string
+  held: string
+  account_full: boolean
+  locked_by: string
+  passed_over: boolean
+  over_limit: boolean
+  paused: string
+  no_engine: boolean
+  previous_run: string
+  no_worker: boolean
+}
+
 export type Functions = {
   abortOperation: (args: { account_id: string; operation_id: string }) => Promise<OperationsRow>
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
@@ -1091,6 +1139,7 @@ export type Functions = {
   destinations: (args: object) => Promise<DestinationsRow[]>
   deviceCodeStatus: (args: { code_hash: Buffer }) => Promise<DeviceCodeStatus | 'expired'>
   deviceLink: (args: { code_hash: Buffer; link_id: string }) => Promise<DeviceLinkRow | undefined>
+  diskUse: (args: object) => Promise<DiskUseRow[]>
   dismissExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
   disownAccount: (args: { account_id: string; ip?: string | null }) => Promise<Date | null>
   disownableAccount: (args: { account_id: string }) => Promise<DisownableAccountRow | undefined>
@@ -1113,7 +1162,9 @@ export type Functions = {
   finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null; overlap?: Overlap | null }) => Promise<ExecutionsRow>
   fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; next_slots?: (Date | null)[] | null }) => Promise<number>
+  floods: (args: object) => Promise<FloodsRow[]>
   foldUsage: (args: object) => Promise<number>
+  forecast: (args: object) => Promise<ForecastRow[]>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
   groupDeadLetters: (args: { batch?: number | null }) => Promise<number>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
@@ -1224,4 +1275,6 @@ export type Functions = {
   updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<boolean>
   verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>
   webhookSecret: (args: { account_id: string }) => Promise<string>
+  whoChanged: (args: { cue_id: string }) => Promise<WhoChangedRow[]>
+  whyLate: (args: { cue_id: string }) => Promise<WhyLateRow[]>
 }

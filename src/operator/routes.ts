@@ -7,10 +7,11 @@ import { refuseOtherOrigins } from '../accounts/cookies.ts'
 import { clearOperatorCookie, isLocalOperator, setOperatorCookie } from '../accounts/operator.ts'
 import { version } from '../config.ts'
 import type { ReadOperatorRow } from '../database/functions.ts'
-import { ApiError } from '../errors.ts'
+import { ApiError, invalid, toApiError } from '../errors.ts'
 import { createLook } from '../health/cached-health.ts'
 import { judge } from '../health/check.ts'
 import { ErrorBody } from '../schemas.ts'
+import { questions } from './on-call.ts'
 import * as schemas from './schemas.ts'
 
 declare module 'fastify' {
@@ -65,7 +66,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const [cells, holds] = await Promise.all([Promise.all(looks), readHolds()])
       const hold = holds.find(({ account_id }) => account_id === null) ?? null
       const held_accounts = holds.filter(({ account_id }) => account_id !== null)
-      return { version, timestamp: now, hold, held_accounts, cells } as unknown as Static<typeof schemas.Operator>
+      const list = Object.entries(questions).map(([name, { text, needsCue = false }]) => ({ name, text, needs_cue: needsCue }))
+      return { version, timestamp: now, hold, held_accounts, questions: list, cells } as unknown as Static<typeof schemas.Operator>
     }
   )
 
@@ -111,6 +113,41 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const released = await inCells(account_id, ({ fn }, account_id) => fn.release({ account_id, actor: by }))
       app.log.warn({ by, released_account_id: account_id }, 'released')
       return { released: released.includes(true) }
+    }
+  )
+
+  app.get(
+    '/v1/operator/on-call/:question',
+    {
+      config: { scope: 'account', operator: true, errors: ['cue_not_found'] },
+      schema: {
+        tags,
+        summary: 'Answer a question of the operator',
+        description: Object.entries(questions)
+          .map(([name, { text }]) => `\`${name}\`: ${text}`)
+          .join('\n\n'),
+        params: schemas.OnCallParams,
+        querystring: schemas.OnCallQuery,
+        response: { 200: schemas.Answer, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await requireOperator(request)
+      const { text, needsCue, answer } = questions[request.params.question]!
+      const { cue_id = '' } = request.query
+      if (needsCue && !cue_id) throw invalid([{ type: 'missing', loc: ['query', 'cue_id'], msg: 'Field required', input: null }])
+      const reads = await Promise.allSettled(app.cells.map(cell => answer(cell, cue_id)))
+      const failures = reads.flatMap(read => (read.status === 'rejected' ? [read.reason] : []))
+      if (failures.length === reads.length) throw failures[0]
+      const isElsewhere = (error: unknown) => toApiError(error).code === 'cue_not_found'
+      const rowsOf = (read: (typeof reads)[number]) => {
+        if (read.status === 'fulfilled') return read.value
+        return isElsewhere(read.reason) ? [] : [{ error: toApiError(read.reason).message }]
+      }
+      const rows = reads.flatMap((read, n) =>
+        rowsOf(read).map(row => ({ ...(reads.length > 1 && { cell: app.cells[n]!.config.cell }), ...row }))
+      )
+      return { question: text, rows: rows as Record<string, unknown>[] }
     }
   )
 

@@ -2,6 +2,7 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Nullable, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { questions } from './on-call.ts'
 
 /** An instant made by SQL, as text. */
 const At = Type.String({ format: 'date-time' })
@@ -76,6 +77,9 @@ export const Operator = Type.Object({
   timestamp: Timestamp,
   hold: Nullable(Type.Object(hold, { description: 'The hold of the service.' })),
   held_accounts: Type.Array(Type.Object({ account_id: Type.String(), email: Type.String(), ...hold }), { description: 'Up to 1,000.' }),
+  questions: Type.Array(Type.Object({ name: Type.String(), text: Type.String(), needs_cue: Type.Boolean() }), {
+    description: 'Answered by `GET /v1/operator/on-call/{question}`.'
+  }),
   cells: Type.Array(
     Type.Object({
       cell: Count,
@@ -84,6 +88,17 @@ export const Operator = Type.Object({
       figures: Nullable(Figures)
     })
   )
+})
+
+export const OnCallParams = Type.Object({ question: Type.Enum(Object.keys(questions)) })
+export const OnCallQuery = Type.Object({
+  cue_id: Type.Optional(Type.String({ description: 'The cue in question, for `late` and `changes`.' }))
+})
+export const Answer = Type.Object({
+  question: Type.String(),
+  rows: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    description: 'With several cells, each row has its `cell`, and a cell that does not respond has a row with its `error`.'
+  })
 })
 
 export const unknownAccount = 'Account not found.'

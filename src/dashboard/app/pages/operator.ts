@@ -1,17 +1,18 @@
-/** The whole service, for its operator: engines, waiting work, connections, partitions, accounts, migrations. */
+/** The whole service, for its operator: holds, questions, engines, waiting work, connections, partitions, accounts, migrations. */
 import { useState } from 'preact/hooks'
 import type { Operator } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
 import { duration, useNow } from '../time.ts'
-import { Badge, Button, type Children, Code, count, counted, Empty, Loading, Panel, Problem, type Tone } from '../ui/basics.ts'
+import { Badge, Button, bytes, Code, count, counted, Empty, Loading, Panel, Problem, type Tone } from '../ui/basics.ts'
 import { useAction } from '../ui/dialog.ts'
 import { TextField } from '../ui/form.ts'
 import { Page } from '../ui/frame.ts'
-import { Table } from '../ui/table.ts'
+import { List } from '../ui/table.ts'
 import { When } from '../ui/when.ts'
 import { Figure } from './attention.ts'
+import { Holds, OnCall } from './on-call.ts'
 
 type Cell = Operator['cells'][number]
 type Figures = NonNullable<Cell['figures']>
@@ -26,8 +27,19 @@ export const OperatorPage = () => {
     h(Problem, { failure }),
     !data
       ? !failure && h(Loading, { lines: 8 })
-      : data.cells.map(cell =>
-          h('div', { key: cell.cell, class: 'stack' }, data.cells.length > 1 && h('h2', {}, `Cell ${cell.cell}`), h(CellFigures, { cell }))
+      : h(
+          'div',
+          { class: 'stack' },
+          h(Holds, { operator: data, onDone: read.reload }),
+          h(OnCall, { questions: data.questions }),
+          data.cells.map(cell =>
+            h(
+              'div',
+              { key: cell.cell, class: 'stack' },
+              data.cells.length > 1 && h('h2', {}, `Cell ${cell.cell}`),
+              h(CellFigures, { cell })
+            )
+          )
         )
   )
 }
@@ -109,35 +121,6 @@ const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
     h(Migrations, { key: 'migrations', figures })
   ]
 }
-
-type ListProps = { title: string; columns: string[]; numbers?: string[]; rows: Children[][]; none: string }
-
-/** A table. On phones, where it has no head, the column's name is shown before each value. */
-const List = ({ title, columns, numbers = [], rows, none }: ListProps) =>
-  h(
-    Panel,
-    { title, flush: true },
-    rows.length === 0
-      ? h('p', { class: 'soft item' }, none)
-      : h(
-          Table,
-          { caption: title, columns, numbers },
-          rows.map((values, n) =>
-            h(
-              'tr',
-              { key: n },
-              values.map((value, at) =>
-                h(
-                  'td',
-                  { key: at, class: at === 0 ? 'cell-main' : numbers.includes(columns[at]!) ? 'number' : undefined },
-                  at > 0 && h('span', { class: 'phone-only soft' }, `${columns[at]} `),
-                  value
-                )
-              )
-            )
-          )
-        )
-  )
 
 const engineTones = { live: 'good', silent: 'bad', stopped: 'quiet' } as const
 const Engines = ({ engines }: Pick<Figures, 'engines'>) =>
@@ -232,11 +215,3 @@ const Migrations = ({ figures: { migrations, migration_count } }: { figures: Fig
     none: '',
     rows: migrations.map(({ name, applied_at }) => [h('span', { class: 'mono' }, name), h(When, { at: applied_at })])
   })
-
-/** 8 KB, 1.5 GB */
-const bytes = (size: number): string => {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB']
-  const at = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), units.length - 1)
-  const value = size / 1024 ** at
-  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`
-}
