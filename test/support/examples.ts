@@ -142,7 +142,7 @@ const tools = (dir: string): Record<string, string> => {
     'jq',
     `exec '${process.execPath}' -p 'process.argv[2].slice(1).split(/[.[\\]]+/).filter(Boolean).reduce((value, name) => value[name], JSON.parse(fs.readFileSync(0)))' -- "$@"`
   )
-  command('sql', `exec '${process.execPath}' '${root}test/run-sql.ts' "$@"`)
+  command('sql', `exec '${process.execPath}' '${root}test/support/run-sql.ts' "$@"`)
   symlinkSync(join(root, 'src'), join(installed, 'src'))
   writeFileSync(join(installed, 'package.json'), '{"type": "module", "exports": {"./client": "./src/client/index.ts"}}')
   writeFileSync(join(dir, 'package.json'), '{"type": "module"}')

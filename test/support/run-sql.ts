@@ -1,4 +1,4 @@
-/** Runs a file of SQL, as psql would: `node test/run-sql.ts FILE`, on DATABASE_URL. Ids are those of the newest rows. */
+/** Runs a file of SQL, as psql would: `node test/support/run-sql.ts FILE`, on DATABASE_URL. Ids are those of the newest rows. */
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 
