@@ -356,7 +356,7 @@ create table cue.cue_runs (
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint cue_runs_next_slot_check CHECK (next_slot <= next_run),
-  constraint next_run_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone),
+  constraint instants_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone AND next_slot = next_slot::timestamp(3) with time zone AND success_due_at = success_due_at::timestamp(3) with time zone AND excluded_at = excluded_at::timestamp(3) with time zone),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
@@ -10255,7 +10255,7 @@ CREATE OR REPLACE FUNCTION cue.watch_exclusions(p_cue_ids text[], p_now timestam
  SET enable_seqscan TO 'off'
 AS $function$
 begin
-  update cue.cue_runs r set excluded_at = case when n.watched then p_now + interval '1 millisecond' end
+  update cue.cue_runs r set excluded_at = case when n.watched then date_trunc('milliseconds', p_now) + interval '1 millisecond' end
     from cue.cues c cross join lateral (select c.status = 'active' and coalesce(c.schedule_rules ?| '{exclude,exclude_calendars}', false) as watched) n
    where r.cue_id = any (p_cue_ids) and c.id = r.cue_id and (n.watched or r.excluded_at is not null);
   if found then perform cue.wake('cue_deadline', p_now); end if;

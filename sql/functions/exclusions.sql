@@ -4,7 +4,7 @@
 create or replace function cue.watch_exclusions(p_cue_ids text[], p_now timestamptz) returns void
 language plpgsql security definer as $$
 begin
-  update cue.cue_runs r set excluded_at = case when n.watched then p_now + interval '1 millisecond' end
+  update cue.cue_runs r set excluded_at = case when n.watched then date_trunc('milliseconds', p_now) + interval '1 millisecond' end
     from cue.cues c cross join lateral (select c.status = 'active' and coalesce(c.schedule_rules ?| '{exclude,exclude_calendars}', false) as watched) n
    where r.cue_id = any (p_cue_ids) and c.id = r.cue_id and (n.watched or r.excluded_at is not null);
   if found then perform cue.wake('cue_deadline', p_now); end if;
