@@ -28,6 +28,7 @@ import { createScheduler } from './engine/scheduler.ts'
 import { handOver } from './engine/stop.ts'
 import { createWakeTimes } from './engine/wake-times.ts'
 import { createCalendars } from './firing/calendars.ts'
+import { createComputing } from './firing/computing.ts'
 import { createPauseSweep } from './firing/ended-pauses.ts'
 import { createExclusionSweep } from './firing/excluded-slots.ts'
 import { createFiring } from './firing/fire-others.ts'
@@ -120,8 +121,9 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const share = () => heartbeat.share
   const flights = createFlights(createFunctions(leasePool))
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
+  const computing = createComputing()
   const calendars = createCalendars(fn)
-  const ahead = createAhead({ fn, calendars, now, pollIntervalMs: config.pollIntervalMs, share })
+  const ahead = createAhead({ fn, calendars, computing, now, pollIntervalMs: config.pollIntervalMs, share, onPrepared: wake, onError })
   const results = createResults({ fn: functionsOf(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
     fn: traces.taking(fn),
@@ -184,7 +186,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })
-  await startOperations({ jobs, fn, now, log })
+  await startOperations({ jobs, fn, computing, now, log })
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
   await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, release, now, log })

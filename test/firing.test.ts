@@ -5,6 +5,7 @@ import { bisect } from '../src/database/bisect.ts'
 import { createFiring } from '../src/firing/fire-others.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
 import { exactly } from './exactly.ts'
+import { prepared } from './firing-stage.ts'
 import { once, type Row, stage } from './stage.ts'
 
 const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }
@@ -24,6 +25,7 @@ const setup = async (t: Test) => {
       await s.beat('1 day')
       ahead.reset()
       await ahead.look()
+      await prepared()
       await firing.others()
       await firing.tracked()
     },

@@ -5,6 +5,7 @@ import { createFiring } from '../src/firing/fire-others.ts'
 import { createAhead } from '../src/firing/look-ahead.ts'
 import { createWindowSweep } from '../src/firing/missed-windows.ts'
 import { exactly } from './exactly.ts'
+import { prepared } from './firing-stage.ts'
 import { scaled, spelled } from './scale.ts'
 import { serviceAt } from './service.ts'
 
@@ -27,6 +28,7 @@ const serve = async (at = service) => {
     clock.set(at)
     ahead.reset()
     await ahead.look()
+    await prepared()
     await firing.others()
     await firing.tracked()
     return (await rows('select id from cue.executions order by id desc limit 1'))[0]?.id

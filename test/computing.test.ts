@@ -1,0 +1,77 @@
+// Computing schedules: an account that takes long delays only itself.
+import t from 'tap'
+import { createComputing, type Steps } from '../src/firing/computing.ts'
+import { eventually } from './eventually.ts'
+import { prepared } from './firing-stage.ts'
+
+/** Computing on a clock that only computations move, and `advance`. */
+const setup = () => {
+  let time = 0
+  const computing = createComputing(() => time)
+  const done: string[] = []
+  function* taking(ms: number, steps = 1): Steps<void> {
+    for (let n = 0; n < steps; n++) {
+      if (n > 0) yield
+      time += ms / steps
+    }
+  }
+  return {
+    computing,
+    done,
+    /** Starts a computation. */
+    start: (account: string, ms: number, steps?: number) =>
+      computing.run(account, () => taking(ms, steps)).then(() => void done.push(account)),
+    advance: (ms: number) => {
+      time += ms
+    }
+  }
+}
+
+t.test('an account that has used more than its share is passed over until it is below again, and nobody else waits', async t => {
+  const { computing, done, start, advance } = setup()
+  void start('a', 500)
+  void start('a', 1)
+  for (let n = 0; n < 5; n++) void start('b', 1)
+  await eventually(() => done.length === 6)
+  t.same(done, ['a', 'b', 'b', 'b', 'b', 'b'])
+  t.same(computing.passedOver(), ['a'])
+  advance(900)
+  await prepared()
+  t.same(computing.passedOver(), ['a'], 'a second of its share was not enough')
+  t.equal(done.length, 6)
+  advance(200)
+  await eventually(() => done.length === 7)
+  t.same(computing.passedOver(), [])
+})
+
+t.test('accounts that need much share a quarter of each second, and others take nothing from it', async t => {
+  const { computing, start, advance } = setup()
+  const many = Array.from({ length: 5 }, (_, n) => `heavy ${n}`)
+  for (const account of many) await start(account, 300)
+  for (let n = 0; n < 1000; n++) await start(`light ${n}`, 0.01)
+  t.same(computing.passedOver(), many)
+  advance(4000)
+  t.same(computing.passedOver(), [])
+  advance(10_000)
+  await start('alone', 240)
+  t.same(computing.passedOver(), [])
+})
+
+t.test('a long computation lets other accounts, and everything else, have their turns', async t => {
+  const { done, start } = setup()
+  void start('a', 100, 100)
+  setImmediate(() => done.push('event loop'))
+  void start('b', 1)
+  await eventually(() => done.length === 3)
+  t.same(done.sort(), ['a', 'b', 'event loop'])
+})
+
+t.test('an error ends only the computation that throws it', async t => {
+  const { computing, start } = setup()
+  const broken = computing.run('a', function* (): Steps<void> {
+    yield
+    throw new Error('broken')
+  })
+  await t.rejects(broken, { message: 'broken' })
+  await start('a', 1)
+})
