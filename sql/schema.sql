@@ -4738,8 +4738,8 @@ $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4748,14 +4748,15 @@ CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now t
 AS $function$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
+  select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
+           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $function$;
-comment on function cue.ended_pauses(integer,timestamp with time zone,boolean) is 'Returns cues whose pause has ended, with the input for computing their next run.';
-grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean) to cue_service;
+comment on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -4911,22 +4912,19 @@ CREATE OR REPLACE FUNCTION cue.expire_outcomes(p_limit integer DEFAULT 500, p_no
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_ids uuid[];
-  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
 begin
-  select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
-    select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
-  if v_ids is null then return 0; end if;
-  v_cues := cue.lock_free_cues(v_cues);
-  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
-    select * from cue.executions where id = any (v_ids) and outcome_deadline_at <= p_now order by id
+    select x.* from cue.executions x
+     where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
@@ -6641,29 +6639,26 @@ CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
   v_count int := 0;
 begin
-  for r in
-    select w.id, w.cue_id from (
-      select id, cue_id from cue.executions where claim_deadline_at <= p_now order by claim_deadline_at limit p_limit) w
-     order by w.cue_id, w.id
+  for e in
+    select x.* from cue.executions x
+     where x.claim_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.claim_deadline_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    perform from cue.executions where id = r.id for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'not claimed in time'
-     where id = r.id and claim_deadline_at <= p_now
+     where id = e.id
     returning * into e;
-    continue when not found;
     perform cue.after_end(e, c, p_now);
     v_count := v_count + 1;
   end loop;
@@ -7145,8 +7140,8 @@ $function$;
 comment on function cue.partition_bound(timestamp without time zone) is 'Returns the smallest id of a month''s partitions.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
+CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7155,16 +7150,17 @@ CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_
 AS $function$
 begin
   return query
-  select r.cue_id, r.version, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
-    from (select n.* from cue.cue_runs n where n.excluded_at <= p_now order by n.excluded_at limit p_limit) r
+    from (select n.* from cue.cue_runs n
+           where n.excluded_at <= p_now and n.cue_id not in (select unnest(p_skip)) order by n.excluded_at limit p_limit) r
    cross join lateral (select q.* from cue.cues q where q.id = r.cue_id limit 1) c;
 end $function$;
-comment on function cue.passed_exclusions(integer,timestamp with time zone) is 'Returns cues that may have had excluded slots, with the input for computing them.';
-grant execute on function cue.passed_exclusions(integer,timestamp with time zone) to cue_service;
+comment on function cue.passed_exclusions(integer,timestamp with time zone,text[]) is 'Returns cues that may have had excluded slots, except those in p_skip, with the input for computing them.';
+grant execute on function cue.passed_exclusions(integer,timestamp with time zone,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7176,16 +7172,17 @@ declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_cue_ids text[] := array(
     (select w.cue_id from cue.cue_runs w
-      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
+      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now and w.cue_id not in (select unnest(p_skip))
+      order by w.success_due_at limit p_limit)
     union all
     (select o.cue_id from (
        select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
-      where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit));
+      where o.success_due_at >= o.next_run and o.success_due_at <= p_now and o.cue_id not in (select unnest(p_skip)) limit p_limit));
 begin
   -- Usually none, and planning what follows takes longer than finding that out.
   if v_cue_ids = '{}' then return; end if;
   return query
-  select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(
@@ -7204,8 +7201,8 @@ begin
    where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone,boolean) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
-grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean) to cue_service;
+comment on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -8146,24 +8143,22 @@ CREATE OR REPLACE FUNCTION cue.recover_leases(p_limit integer DEFAULT 200, p_now
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
   v_heard_at timestamptz;
   v_count int := 0;
 begin
-  for r in
-    select l.* from (
-      select x.id, x.cue_id from cue.executions x where x.lease_expires_at <= p_now order by x.lease_expires_at limit p_limit) l
-     order by l.cue_id, l.id
+  for e in
+    select x.* from cue.executions x
+     where x.lease_expires_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.lease_expires_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
     if v_heard_at > p_now - cue.worker_timeout() then

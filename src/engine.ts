@@ -122,8 +122,8 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const flights = createFlights(createFunctions(leasePool))
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
   const computing = createComputing()
-  const calendars = createCalendars(fn)
-  const ahead = createAhead({ fn, calendars, computing, now, pollIntervalMs: config.pollIntervalMs, share, onPrepared: wake, onError })
+  const sweeping = { fn, calendars: createCalendars(fn), computing, onError, now }
+  const ahead = createAhead({ ...sweeping, pollIntervalMs: config.pollIntervalMs, share, onPrepared: wake })
   const results = createResults({ fn: functionsOf(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
     fn: traces.taking(fn),
@@ -149,10 +149,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   metrics.watchDeliveries(pump)
   const deadlines = createDeadlines({
     fn,
-    endPauses: createPauseSweep({ fn, calendars }),
-    recordExclusions: createExclusionSweep({ fn, calendars, now }),
+    endPauses: createPauseSweep(sweeping),
+    recordExclusions: createExclusionSweep(sweeping),
     readNext: () => wakeTimes.read(),
-    metrics
+    metrics,
+    now
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError })
@@ -211,7 +212,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
         task: 'check missed windows',
         everyMs: windowsMs,
         isDue: wakeTimes.mayHavePassedWindow,
-        work: createWindowSweep({ fn, calendars, now })
+        work: createWindowSweep(sweeping)
       }
     ]
   })

@@ -1,6 +1,7 @@
 // Computing schedules: an account that takes long delays only itself.
 import t from 'tap'
 import { createComputing, type Steps } from '../src/firing/computing.ts'
+import { createSweep, untilMoved } from '../src/firing/sweep.ts'
 import { eventually } from './eventually.ts'
 import { prepared } from './firing-stage.ts'
 
@@ -74,4 +75,65 @@ t.test('an error ends only the computation that throws it', async t => {
   })
   await t.rejects(broken, { message: 'broken' })
   await start('a', 1)
+})
+
+t.test('cues that a sweep cannot move hold up no others, however many they are', async t => {
+  const { computing } = setup()
+  const rows = Array.from({ length: 1000 }, (_, n) => ({ cue_id: `cue ${n}`, account_id: n < 10 ? 'slow' : 'a', calendars: null }))
+  const [locked, broken, refused] = [new Set(rows.slice(0, 450)), rows[460], rows[470]]
+  const due = new Set(rows)
+  const errors: string[] = []
+  const sweep = untilMoved(
+    createSweep<(typeof rows)[0], string>(
+      {
+        fn: { calendarsByRevision: async () => [] },
+        computing,
+        onError: (error, task) => errors.push(`${task}: ${(error as Error).message}`)
+      },
+      {
+        task: 'move',
+        read: async ({ limit, skip }) => [...due].filter(({ cue_id }) => !skip.includes(cue_id)).slice(0, limit),
+        compute: row => {
+          if (row === broken) throw new Error('broken')
+          return row.cue_id
+        },
+        write: async moves => {
+          if (moves.some(({ row }) => row === refused)) throw Object.assign(new Error('refused'), { code: '54000' })
+          const free = moves.filter(({ row }) => !locked.has(row))
+          for (const { row } of free) due.delete(row)
+          return free.length
+        }
+      }
+    )
+  )
+  let moved = 0
+  for (let count = await sweep(); count > 0; count = await sweep()) moved += count
+  t.equal(moved, 1000 - 450 - 2)
+  t.same(errors.sort(), ['move of cue cue 460: broken', 'move of cue cue 470: refused'])
+})
+
+t.test('a sweep does not wait for accounts that are passed over, and writes their cues later', async t => {
+  const { computing, advance } = setup()
+  const rows = ['a', 'a', 'b'].map((account_id, n) => ({ cue_id: `cue ${n}`, account_id, calendars: null }))
+  const due = new Set(rows)
+  const page = createSweep<(typeof rows)[0], null>(
+    { fn: { calendarsByRevision: async () => [] }, computing },
+    {
+      task: 'move',
+      read: async ({ skip }) => [...due].filter(({ cue_id }) => !skip.includes(cue_id)),
+      compute: ({ account_id }) => {
+        if (account_id === 'a') advance(1000)
+        return null
+      },
+      write: async moves => {
+        for (const { row } of moves) due.delete(row)
+        return moves.length
+      }
+    }
+  )
+  t.same(await page(), { count: 2, isFull: false })
+  t.same([...due], [rows[1]])
+  advance(4000)
+  await eventually(async () => (await page()).count === 1)
+  t.equal(due.size, 0)
 })

@@ -63,7 +63,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', ''],
-  ended_pauses: ['rows', 'limit now rules'],
+  ended_pauses: ['rows', 'limit now rules skip'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now'],
   expire_outcomes: ['value', 'limit now'],
@@ -113,8 +113,8 @@ export const functions = {
   open_limits: ['rows', 'account_ids'],
   open_local_account: ['value', 'email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash ip now'],
-  passed_exclusions: ['rows', 'limit now'],
-  passed_windows: ['rows', 'limit now rules'],
+  passed_exclusions: ['rows', 'limit now skip'],
+  passed_windows: ['rows', 'limit now rules skip'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -509,6 +509,7 @@ export type EndedExecutionsRow = {
 
 export type EndedPausesRow = {
   cue_id: string
+  account_id: string
   version: number
   paused_until: Date
   last_slot: Date | null
@@ -708,6 +709,7 @@ export type OpenSessionRow = {
 
 export type PassedExclusionsRow = {
   cue_id: string
+  account_id: string
   version: number
   excluded_at: Date
   schedule_type: ScheduleType
@@ -719,6 +721,7 @@ export type PassedExclusionsRow = {
 
 export type PassedWindowsRow = {
   cue_id: string
+  account_id: string
   version: number
   success_due_at: Date
   schedule_type: ScheduleType
@@ -1061,7 +1064,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
-  endedPauses: (args: { limit?: number | null; rules?: boolean | null }) => Promise<EndedPausesRow[]>
+  endedPauses: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -1111,8 +1114,8 @@ export type Functions = {
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
-  passedExclusions: (args: { limit?: number | null }) => Promise<PassedExclusionsRow[]>
-  passedWindows: (args: { limit?: number | null; rules?: boolean | null }) => Promise<PassedWindowsRow[]>
+  passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
+  passedWindows: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
