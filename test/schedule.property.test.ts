@@ -217,7 +217,7 @@ t.test('every expression has a description, and a preview with its next runs', a
         const schedule = { type: 'recurring', cron: drawn.text, timezone: zone } as const
         const words = describe(schedule)
         if (!words.endsWith(`, ${zone}`) || /undefined|NaN|null|\*|\d{3}/.test(words)) throw new Error(words)
-        const rows = previewNotes(schedule, from, 5)
+        const rows = [...previewNotes(schedule, from, 5)]
         same(
           'at',
           rows.map(({ at }) => at),

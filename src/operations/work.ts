@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { resumptionOf } from '../cues/next-runs.ts'
 import { shown } from '../cues/stored.ts'
 import type { Functions, RunOperationRow } from '../database/functions.ts'
+import { createGiveWay } from '../database/give-way.ts'
 import { toApiError } from '../errors.ts'
 import type { Jobs } from '../jobs/boss.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
@@ -54,18 +55,21 @@ const resumed = async (
   const stored = cues.map(shown)
   const names = stored.flatMap(({ schedule }) => (schedule.type === 'once' ? [] : (schedule.exclude_calendars ?? [])))
   const calendars = await readCalendars(fn, targets[0]!.account_id, [...new Set(names)])
-  const entries = stored.map(cue => {
+  const giveWay = createGiveWay()
+  const entries: Record<string, object> = {}
+  for (const cue of stored) {
     try {
       // Of an active one, nothing changes.
       const change = cue.status === 'active' ? { columns: {} } : resumptionOf(cue, now, calendars)
-      return [cue.id, { version: cue.revision, ...change }]
+      entries[cue.id] = { version: cue.revision, ...change }
     } catch (error) {
       const { code, message, statusCode } = toApiError(error)
       if (statusCode >= 500) throw error
-      return [cue.id, { code, message }]
+      entries[cue.id] = { code, message }
     }
-  })
-  return Object.fromEntries(entries)
+    await giveWay()
+  }
+  return entries
 }
 
 const createQueue = () => {

@@ -1,9 +1,12 @@
 /** Runs of a timetable, as Dates. Pure. */
 import { constants } from '../catalog.ts'
-import type { Timetable } from './timetable.ts'
+import { effort } from './slots.ts'
+import { stepsPerSearch, type Timetable } from './timetable.ts'
 
 /** Maximum count of `slotsBetween`; 10,000 means that many or more. */
 export const slotsCounted = constants.countedTo
+/** Then counting stops, and so does collecting: only exclusions that leave out very many slots one by one take more steps. */
+const stepsOfAll = 40 * stepsPerSearch
 
 const dateOf = (instant: number) => (Number.isFinite(instant) ? new Date(instant) : undefined)
 
@@ -38,7 +41,10 @@ export const nthRun = (slots: Timetable, after: Date, n: number): Date | undefin
   return dateOf(slot)
 }
 
-/** `count` is exact up to 10,000; `first` and `last` are always exact; `newest` is in ascending order. */
+/**
+ * `count` is exact up to 10,000, `first` and `last` always; `newest` is in ascending order. If counting takes too long, `count` is 10,000, and if
+ * collecting does, `newest` has fewer.
+ */
 export type Slots = { count: number; first: Date | undefined; last: Date | undefined; newest: Date[] }
 
 /** Returns the runs in (from, to], including the newest `keepNewest`. Computes at most 10,000 slots plus those, however many there are. */
@@ -46,13 +52,15 @@ export const slotsBetween = (slots: Timetable, from: Date, to: Date, keepNewest:
   const until = millisecondsOf(to)
   let count = 0
   let first: number | undefined
+  let end = effort.steps + stepsOfAll
   for (let slot = slots.next(millisecondsOf(from)); slot <= until && count < slotsCounted; slot = slots.next(slot)) {
     first ??= slot
-    count++
+    count = effort.steps < end ? count + 1 : slotsCounted
   }
   if (first === undefined) return { count: 0, first: undefined, last: undefined, newest: [] }
   const last = slots.previous(until + 1)
   const newest: number[] = []
-  for (let slot = last; slot >= first && newest.length < keepNewest; slot = slots.previous(slot)) newest.push(slot)
+  end = effort.steps + stepsOfAll
+  for (let slot = last; slot >= first && newest.length < keepNewest && effort.steps < end; slot = slots.previous(slot)) newest.push(slot)
   return { count, first: dateOf(first), last: dateOf(last), newest: newest.reverse().map(slot => new Date(slot)) }
 }
