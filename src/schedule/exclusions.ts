@@ -19,7 +19,7 @@ const daysUnited = 400
 /** Years in which 29 February occurs at least once. */
 const years = 9
 /** Bytes of compiled exclusions that are kept: those of schedules, and those of calendars. */
-const bytesKept = 16 * 2 ** 20
+const bytesKept = 32 * 2 ** 20
 /** Days and exclusions that are as much work as a step. */
 const perStep = 8
 
