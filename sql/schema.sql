@@ -6422,11 +6422,11 @@ CREATE OR REPLACE FUNCTION cue.mail_downgrade(p_account_id uuid, p_cue_ids text[
 AS $function$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
-                order by c.created_at desc, c.id desc)
+                order by c.created_at desc, c.id desc limit 100)
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id
 $function$;
-comment on function cue.mail_downgrade(uuid,text[]) is 'Returns the content of the mail about a downgrade, with the cues it paused.';
+comment on function cue.mail_downgrade(uuid,text[]) is 'Returns the content of the mail about a downgrade, with the names of the newest 100 cues that it paused.';
 grant execute on function cue.mail_downgrade(uuid,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_limit_reached(p_account_id uuid, p_now timestamp with time zone DEFAULT now())

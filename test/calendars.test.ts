@@ -270,6 +270,45 @@ t.test('a change that would leave a cue without a slot is refused, and so is one
   t.equal((await s.call('PUT', `/v1/calendars/${'x'.repeat(65)}`, {})).status, 422)
 })
 
+t.test('the calendars of a cue have at most 2,000 dates and 1,000 ranges', async t => {
+  const s = await service()
+  const dates = Array.from({ length: 1000 }, (_, n) => new Date(Date.UTC(2031, 0, n)).toISOString().slice(0, 10))
+  const ranges = dates.slice(0, 500).map(date => ({ from: `${date}T01:00`, to: `${date}T02:00` }))
+  for (const name of ['a', 'b']) await s.call('PUT', `/v1/calendars/${name}`, { dates, ranges })
+  await s.call('PUT', holidays, {})
+  const names = ['a', 'holidays', 'b']
+  const id = await s.cue(daily(names, { exclude: [{ dates: ['2031-01-01'] }] }))
+  const pausing = '; pause or delete that cue first, or change its schedule'
+  const over = [
+    [{ dates: ['12-25'] }, '2001 dates in total, where at most 2000 are allowed'],
+    [{ ranges: ranges.slice(0, 1) }, '1001 ranges in total, where at most 1000 are allowed']
+  ] as const
+  for (const [content, excess] of over) {
+    exactly(t, await s.call('PUT', holidays, content), {
+      status: 422,
+      body: { detail: [{ loc: ['body'], msg: `Value error, makes ${excess}, over the calendars of cue ${id}${pausing}` }] }
+    })
+    exactly(t, await s.get(holidays), { dates: [], ranges: [] })
+  }
+  await s.patch(`/v1/cues/${id}`, { status: 'paused' })
+  const other = await s.cue()
+  for (const [content, excess] of over) {
+    t.equal((await s.call('PUT', holidays, content)).status, 200)
+    const detail = { msg: `Value error, must not have ${excess}; name fewer calendars, or shorten them` }
+    const { schedule } = daily(names)
+    const body = { name: 'n', worker: true, schedule }
+    for (const [method, path, given] of [
+      ['POST', '/v1/schedules/preview', { schedule }],
+      ['POST', '/v1/cues', body],
+      ['PATCH', `/v1/cues/${other}`, { schedule }],
+      ['PUT', '/v1/cues/by-key/k', body],
+      ['POST', '/v1/cues/apply', { set: 's', cues: [{ ...body, key: 'k' }], dry_run: true }],
+      ['POST', `/v1/cues/${id}/resume`, {}]
+    ] as const)
+      exactly(t, await s.call(method, path, given), { status: 422, body: { detail: [detail] } })
+  }
+})
+
 t.test('an account has at most 100 calendars', async t => {
   const s = await service()
   await s.pool.query(

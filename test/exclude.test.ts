@@ -150,6 +150,11 @@ const refused: [exclude: unknown, path: (string | number)[], rule: string][] = [
     [],
     'must have at most 500 dates in total; use a calendar for more'
   ],
+  [
+    Array.from({ length: 50 }, (_, n) => ({ cron: n % 2 ? '0-58 * * * *' : '5 3 29 2 */7', minutes: 1 })),
+    [],
+    'must have at most 10 entries with cron and minutes'
+  ],
   [[{ cron: '* * * * * *', minutes: 1 }], [], 'leaves no slot: all are excluded'],
   [[{ cron: '0 0 * * *', minutes: 1440 }], [], 'leaves no slot: all are excluded'],
   [[{ from: '0001-01-01T00:00', to: '9999-12-31T23:59:59' }], [], 'leaves no slot: all are excluded']
@@ -197,4 +202,64 @@ t.test('refuses members of the wrong type', async t => {
     status: 422,
     body: { detail: [{ loc: ['body', 'schedule', 'exclude'], msg: 'Value error, is for recurring schedules' }] }
   })
+})
+
+t.test('refuses exclusions that are too expensive to search on every route, with the exclusion', async t => {
+  const { call, cue, pool } = await service()
+  // Of a year, a minute of an hour remains on Sundays that are the last of a month.
+  const exclude = [{ dates: ['12-25'] }, ...['0-58 * * * *', '59 * * * 1-6', '59 * 1-30 * 0'].map(cron => ({ cron, minutes: 1 }))]
+  const schedule = { cron: '* * * * *', exclude }
+  const body = { name: 'n', worker: true, schedule }
+  const [id, paused] = [await cue(), await cue()]
+  await call('POST', `/v1/cues/${paused}/pause`)
+  const [past, former] = [await cue({ cron: '* * * * *' }), await cue({ cron: '* * * * *' })]
+  await pool.query('update cue.cues set cron = $2, schedule_rules = $3 where id = any ($1)', [
+    [past, paused],
+    schedule.cron,
+    JSON.stringify({ exclude })
+  ])
+  const rule =
+    'Value error, {"cron":"0-58 * * * *","minutes":1} is too expensive to search: it leaves out too many slots one by one. ' +
+    'Exclude longer stretches, with more minutes, dates, or from and to'
+  const period = { from: '2025-01-06T00:00:00Z', to: '2030-01-20T00:00:00Z' }
+  for (const [method, path, given, at = 'schedule'] of [
+    ['POST', preview, { schedule }],
+    ['POST', '/v1/cues', body],
+    ['PATCH', `/v1/cues/${id}`, { schedule }],
+    ['PUT', '/v1/cues/by-key/k', body],
+    ['POST', '/v1/cues/apply', { set: 's', cues: [{ ...body, key: 'k' }], dry_run: true }, 'cues.k.schedule'],
+    ['POST', '/v1/operations', { type: 'backfill', cue_id: past, ...period, dry_run: true }],
+    ['POST', `/v1/cues/${paused}/resume`, {}]
+  ] as const) {
+    const answer = await call(method, path, given)
+    const detail = [{ type: 'value_error', loc: ['body', ...at.split('.'), 'exclude', 1], msg: rule, input: null }]
+    t.strictSame([answer.status, answer.body.detail], [422, detail], path)
+  }
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'preview_schedule', arguments: { schedule } } }
+  const { body: reply } = await call('POST', '/mcp', message, { accept: 'application/json, text/event-stream' })
+  exactly(t, reply.result, { isError: true, content: [{ text: `validation_error: schedule.exclude.1: ${rule}` }] })
+  await call('PUT', '/v1/calendars/c', {})
+  await pool.query('update cue.cues set schedule_rules = $2 where id = $1', [former, JSON.stringify({ exclude, exclude_calendars: ['c'] })])
+  exactly(t, await call('PUT', '/v1/calendars/c', { dates: ['12-26'] }), {
+    status: 422,
+    body: {
+      detail: [
+        {
+          loc: ['body'],
+          msg: `Value error, does not work with cue ${former}: schedule.exclude.1: ${rule}; pause or delete that cue first, or change its schedule`
+        }
+      ]
+    }
+  })
+})
+
+t.test('previews and backfills of a slot per hour among excluded minutes are within the limit', async t => {
+  const { call, cue, post } = await service()
+  const rare = Array.from({ length: 9 }, (_, n) => ({ cron: `${n} 3 29 2 */7`, minutes: 1 }))
+  const schedule = { cron: '* * * * *', exclude: [{ cron: '0-58 * * * *', minutes: 1 }, ...rare] }
+  const { next, excluded } = await post(preview, { schedule, count: 50 })
+  t.strictSame([next.length, next[49].at, excluded.length], [50, '2030-01-22T13:59:00.000Z', 50])
+  const cue_id = await cue({ cron: undefined, schedule })
+  const backfill = { type: 'backfill', cue_id, from: '2029-12-10T00:00:00Z', to: '2030-01-20T00:00:00Z', dry_run: true }
+  exactly(t, await call('POST', '/v1/operations', backfill), { status: 200, body: { total: 984 } })
 })

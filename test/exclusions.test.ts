@@ -1,8 +1,18 @@
 // Exclusions and windows against a walk over every minute around clock changes, whose local times come from Intl.
+
+import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import t from 'tap'
+import { parseCron } from '../src/schedule/cron.ts'
 import { type Exclusion, excludedBy } from '../src/schedule/exclusions.ts'
-import { fractionOf, planOf, runDueAfter } from '../src/schedule/plan.ts'
+import { cronTimetable } from '../src/schedule/next-run.ts'
+import { firstRun } from '../src/schedule/parse-schedule.ts'
+import { excludedFrom, fractionOf, lastDueBy, planOf, runDueAfter } from '../src/schedule/plan.ts'
+import { nthRun, slotsBetween } from '../src/schedule/runs.ts'
+import type { Schedule } from '../src/schedule/schedule.ts'
+import { effort } from '../src/schedule/slots.ts'
+import { stepsPerSearch } from '../src/schedule/timetable.ts'
+import { zoneOf } from '../src/schedule/zones.ts'
 import { clockChanges, type Drawn, expressions, runsAlong, walk } from './schedule-oracle.ts'
 import { always } from './seed.ts'
 
@@ -52,7 +62,7 @@ const isParsed = ({ values }: Drawn) => !(values[3]!.has(31) && values[3]!.size 
 
 const isCron = (text: string) => {
   try {
-    excludedBy([{ cron: text, minutes: 1 }], 'UTC')
+    parseCron(text)
     return true
   } catch {
     return false
@@ -148,4 +158,138 @@ t.test('a window ends before the next slot, and no delay is longer than a day', 
     t.ok(delay({ cron: '0 0 1 1 *', window: '50%' }, id) < 86_400_000)
     t.equal(delay({ cron: '0 0 1 1 *', window: '24h' }, id), Math.floor(fractionOf(id) * 86_400_000))
   }
+})
+
+/** Expressions that are searched far, and those that leave out slots one by one. */
+const costly = fc.constantFrom(
+  '* * * * * *',
+  '* * * * 1-6',
+  '0-58 * * * *',
+  '59 * * 2-12 *',
+  '5 3 29 2 */7',
+  '* * 29 2 0',
+  // It never occurs in New York.
+  '* 2 8-14 3 */7'
+)
+const anyCron = fc
+  .oneof(
+    { weight: 2, arbitrary: costly },
+    {
+      weight: 1,
+      arbitrary: fc.oneof(expressions({ anywhere: true }), expressions({ seconds: true, anywhere: true })).map(({ text }) => text)
+    }
+  )
+  .filter(isCron)
+const dayBetween = fc.integer({ min: 10_000, max: 40_000 })
+const anyDates = (maxLength: number) =>
+  fc.array(
+    fc.tuple(dayBetween, fc.boolean()).map(([date, isYearly]) => iso(date * day).slice(isYearly ? 5 : 0, 10)),
+    { maxLength }
+  )
+const anyRanges = (maxLength: number) =>
+  fc.array(
+    fc.tuple(dayBetween, fc.integer({ min: 1, max: 60 * day }), fc.constantFrom(19, 24)).map(([date, length, end]) => ({
+      from: iso(date * day).slice(0, end),
+      to: iso(date * day + length).slice(0, end)
+    })),
+    { maxLength }
+  )
+const minutes = fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.integer({ min: 1, max: 3000 }) })
+const anySchedule = fc
+  .record({
+    kind: fc.oneof(
+      anyCron.map(cron => ({ cron })),
+      fc.array(anyCron, { minLength: 2, maxLength: 10 }).map(crons => ({ crons })),
+      fc.constantFrom('10s', '1m', '1d', '366d').map(every => ({ every }))
+    ),
+    timezone: fc.constantFrom('UTC', ...zones),
+    window: fc.constantFrom(undefined, '50%', '24h'),
+    crons: fc.array(fc.record({ cron: anyCron, minutes }), { maxLength: 10 }),
+    dates: anyDates(500),
+    ranges: anyRanges(39),
+    calendars: fc.array(fc.record({ dates: anyDates(1000), ranges: anyRanges(500) }), { maxLength: 2 })
+  })
+  .map(({ kind, timezone, window, crons, dates, ranges, calendars }) => {
+    const exclude: Exclusion[] = [...crons, ...(dates.length > 0 ? [{ dates }] : []), ...ranges]
+    const exclude_calendars = calendars.map((_, n) => `c${n}`)
+    const schedule: Schedule = { type: 'recurring', ...kind, timezone, exclude, exclude_calendars, ...(window && { window }) }
+    return { schedule, calendars }
+  })
+
+t.test('no search of a schedule takes many steps, and so does no first run', async t => {
+  // A zone is computed only once.
+  for (const zone of zones) for (let year = 1850; year < 2300; year++) zoneOf(zone)(Date.UTC(year, 0) / 1000)
+  let most = 0
+  always(
+    fc.property(anySchedule, fc.integer({ min: 7000, max: 45_000 }), ({ schedule, calendars }, date) => {
+      const at = new Date(date * day * 1000)
+      const steps = (searches: number, search: () => unknown) => {
+        const began = effort.steps
+        search()
+        const part = (effort.steps - began) / stepsPerSearch / searches
+        if (part > 2) throw new Error(`${search} takes ${effort.steps - began} steps`)
+        most = Math.max(most, part)
+      }
+      const plan = () => planOf(schedule, 'cue_1', calendars)
+      steps(1, () => plan().next(+at))
+      steps(1, () => plan().previous(+at))
+      steps(1, () => plan().due(+at))
+      steps(1, () => plan().excludedAt(+at))
+      steps(1, () => excludedFrom(plan(), at))
+      steps(2, () => lastDueBy(plan(), at))
+      steps(3, () => runDueAfter(plan(), at, null))
+      steps(10, () => nthRun(plan(), at, 10))
+      const slots = slotsBetween(plan(), new Date(+at - 366 * day * 1000), at, 100)
+      for (let n = 0; n < 100; n++) steps(2, () => slots.next())
+      steps(11, () => {
+        try {
+          firstRun(schedule, at, 'cue_1', calendars)
+        } catch {}
+      })
+    }),
+    40
+  )
+  t.ok(most > 0.5 && most <= 2, `at most ${most.toFixed(2)} times as many as a search may take`)
+})
+
+t.test('a search takes no steps within a known stretch or the gap after it, nor for a rare expression of a union', async t => {
+  const at = Date.parse('2026-06-01T00:00:00Z')
+  const stepsOf = (search: (instant: number) => unknown, ...instants: number[]) => {
+    const began = effort.steps
+    for (const instant of instants) search(instant)
+    return effort.steps - began
+  }
+  const daily = excludedBy([{ cron: '0 0 * * *', minutes: 60 }], 'Europe/London')
+  const rare = excludedBy([{ cron: '5 3 29 2 */7', minutes: 1 }], 'Europe/London')
+  for (const { at: search } of [daily, rare]) {
+    t.ok(stepsOf(search, at, at + 2 * hour * 1000) > 0)
+    t.equal(stepsOf(search, at + 2 * hour * 1000, at + 3 * hour * 1000, at + 1, at + 22 * hour * 1000, at + 2 * hour * 1000), 0)
+  }
+  const alone = cronTimetable(parseCron('* * * * *'), 'UTC')
+  const both = planOf({ type: 'recurring', crons: ['* * * * *', '5 3 29 2 */7'], timezone: 'UTC' })
+  const minutes = Array.from({ length: 100 }, (_, n) => at + n * 60_000)
+  both.next(at)
+  t.equal(stepsOf(both.next, ...minutes), stepsOf(alone.next, ...minutes) - 1)
+})
+
+t.test('exclusions and calendars of very many zones fit into little memory', async t => {
+  const code = `
+    const { planOf } = await import(${JSON.stringify(new URL('../src/schedule/plan.ts', import.meta.url))})
+    const day = n => new Date(Date.UTC(2026, 0, n)).toISOString().slice(0, 10)
+    const calendar = n => ({
+      dates: Array.from({ length: 1000 }, (_, i) => day(2 * i + n)),
+      ranges: Array.from({ length: 500 }, (_, i) => ({ from: day(2 * i + n) + 'T10:00', to: day(2 * i + n) + 'T11:00' }))
+    })
+    const zones = Intl.supportedValuesOf('timeZone').slice(0, 40)
+    for (let change = 0; change < 10; change++) {
+      const calendars = [calendar(change), calendar(change + 1)]
+      for (const timezone of zones) {
+        const exclude = Array.from({ length: 10 }, (_, n) => ({ cron: change + n + ' 3 * * *', minutes: 1 }))
+        const dates = calendar(change).dates.slice(500)
+        planOf({ type: 'recurring', cron: '0 9 * * *', timezone, exclude: [...exclude, { dates }] }, undefined, calendars).next(Date.UTC(2026, 0))
+      }
+    }`
+  const worker = new Worker(`(async () => {${code}})()`, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 64 } })
+  const error = await new Promise(resolve => worker.once('error', resolve).once('exit', () => resolve(undefined)))
+  t.equal(error, undefined)
 })

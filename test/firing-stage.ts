@@ -1,20 +1,12 @@
 /** Fires cues step by step as engines do, each with what it has read. */
 import type { Functions, LookAheadRow } from '../src/database/functions.ts'
 import { createCalendars } from '../src/firing/calendars.ts'
-import type { Steps } from '../src/firing/computing.ts'
 import { cuesOf, dueColumns, followingColumns, isLast, movedColumns } from '../src/firing/due-cue.ts'
 import { catchUp, prepareInSteps } from '../src/firing/preparing.ts'
+import { finish } from './finish.ts'
 import type { Stage } from './stage.ts'
 
 const never = '100 years'
-
-/** The result of a computation. */
-export const finish = <T>(steps: Steps<T>): T => {
-  for (;;) {
-    const step = steps.next()
-    if (step.done) return step.value
-  }
-}
 
 export type Seen = Awaited<ReturnType<typeof look>>
 

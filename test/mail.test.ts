@@ -173,7 +173,7 @@ t.test('the mail about the monthly limit names the end of the grace period, and 
 
 t.test('the downgrade mail lists the paused cues', async t => {
   const server = await mailServer(t)
-  const service = await setup(t, { SMTP_URL: server.url })
+  const service = await setup(t, { SMTP_URL: server.url, PLANS: '{"free": {"cues": 200}}' })
   const one = await service.post('/v1/cues', { name: 'first & <i>foremost</i>', cron: '0 9 * * *', worker: true })
   service.clock.advance('1 minute')
   const two = await service.post('/v1/cues', { name: 'second', cron: '0 9 * * *', worker: true })
@@ -182,6 +182,19 @@ t.test('the downgrade mail lists the paused cues', async t => {
   const mail = server.mails.find(({ subject }) => subject === 'Your plan is now free')!
   t.ok(mail.text.includes('- “second”\n- “first & <i>foremost</i>”\n'), mail.text)
   t.ok(mail.html.includes('<li>“second”</li><li>“first &amp; &lt;i&gt;foremost&lt;/i&gt;”</li>'), mail.html)
+
+  service.clock.advance('1 minute')
+  const cue = JSON.stringify(
+    Array(102).fill({ name: 'n', transport: 'worker', cron: '0 9 * * *', schedule_type: 'recurring', timezone: 'UTC' })
+  )
+  const account_ids = Array(102).fill(service.account.id)
+  const rows = await service.fn.createEachCue({ account_ids, cues: cue, next_runs: Array(102).fill(service.clock.now()) })
+  const cue_ids = rows.map(({ id }) => id!)
+  await service.addMail({ kind: 'downgrade', account_id: service.account.id, cue_ids: [...cue_ids, one.id] })
+  await sendMails(service)
+  const { text } = server.mails.findLast(({ subject }) => subject === 'Your plan is now free')!
+  t.equal(text.match(/- “n”/g)?.length, 100)
+  t.match(text, /\n\nAnd 3 more\.\n\nTo resume/)
 })
 
 t.test('sends no mail about deleted things', async t => {

@@ -169,3 +169,119 @@ for (const { method, path, schema } of others) {
     }
   })
 }
+
+/** Few runs remain of each hour, between exclusions that are short or rare. */
+const exclusions = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ cron: n % 2 === 0 ? `${n >> 1}-58 * * * *` : `${n} 3 29 2 */7`, minutes: 1 }))
+const hourly = { cron: '* * * * *', exclude: exclusions(10) }
+/** Every minute is excluded until a Sunday that is the last day of a month. */
+const endless = {
+  cron: '* * * * *',
+  exclude: [{ dates: ['12-25'] }, ...['0-58 * * * *', '59 * * * 1-6', '59 * 1-30 * 0'].map(cron => ({ cron, minutes: 1 }))]
+}
+const sundays = (minute: string, hour: number) => `${minute} ${hour} 29 2 */7`
+const rare = {
+  crons: Array.from({ length: 10 }, (_, n) => sundays(`*/${n + 2}`, n)),
+  window: '50%',
+  exclude: Array.from({ length: 10 }, (_, n) => ({ cron: sundays('*/2', n), minutes: 1 }))
+}
+const zones = Intl.supportedValuesOf('timeZone').slice(0, 100)
+const dates = Array.from({ length: 1000 }, (_, n) => new Date(Date.UTC(2020, 0, 2 * n)).toISOString().slice(0, 10))
+const ranges = Array.from({ length: 500 }, (_, n) => ({
+  from: `${2020 + (n % 20)}-02-01T00:${10 + (n % 50)}`,
+  to: `${2020 + (n % 20)}-02-01T09:00`
+}))
+const cues = (schedule: object, count = 500) =>
+  Array.from({ length: count }, (_, n) => ({
+    key: `k${n}`,
+    name: 'a',
+    worker: true,
+    schedule: { timezone: zones[n % zones.length], ...schedule }
+  }))
+const json = JSON.stringify
+const apply = (schedule: object, dry_run = true) =>
+  call('POST', '/v1/cues/apply', json({ set: 'schedules', cues: cues(schedule), dry_run }))
+const preview = (schedule: object) => call('POST', '/v1/schedules/preview', json({ schedule, count: 50 }))
+const mcp = (schedule: object) =>
+  json(
+    Array.from({ length: 20 }, (_, id) => ({ ...JSON.parse(message('preview_schedule', json({ schedule, count: 50 }).slice(1, -1))), id }))
+  )
+const backfill = async (schedule: object) => {
+  const { id: cue_id } = await post('/v1/cues', { name: 'a', worker: true, schedule })
+  return call(
+    'POST',
+    '/v1/operations',
+    json({ type: 'backfill', cue_id, from: '2026-01-01T00:00:00Z', to: '2026-01-31T00:00:00Z', dry_run: true })
+  )
+}
+const resume = async (schedule: object) => {
+  const { id } = await post('/v1/cues', { name: 'a', worker: true, schedule })
+  await post(`/v1/cues/${id}/pause`)
+  return call('POST', `/v1/cues/${id}/resume`, '{}')
+}
+await call('PUT', '/v1/calendars/a', json({ dates, ranges }))
+await call('PUT', '/v1/calendars/b', json({ dates, ranges }))
+const withCalendars = { cron: '0 9 * * *', exclude_calendars: ['a', 'b'] }
+t.equal((await apply(withCalendars, false)).status, 200)
+
+const scheduled: Record<string, { send: () => Promise<Sent>; status: number; body?: RegExp }> = {
+  'a preview with fifty exclusions': {
+    send: () => preview({ ...hourly, exclude: exclusions(50) }),
+    status: 422,
+    body: /at most 10 entries with cron and minutes/
+  },
+  'a preview of one slot per hour': { send: () => preview(hourly), status: 200 },
+  'a preview of rare slots': { send: () => preview(rare), status: 200 },
+  'a preview of rare slots in the far future': {
+    send: () =>
+      call(
+        'POST',
+        '/v1/schedules/preview',
+        json({ schedule: { ...rare, timezone: 'Europe/Paris' }, from: '7000-01-01T00:00:00Z', count: 50 })
+      ),
+    status: 200
+  },
+  'a preview with full calendars': {
+    send: () => preview({ cron: '* * * * *', exclude_calendars: ['a', 'b'], timezone: 'Asia/Gaza' }),
+    status: 200
+  },
+  'a preview without a slot': {
+    send: () => preview(endless),
+    status: 422,
+    body: /schedule\.exclude\.1: .*0-58 \* \* \* \*.* too expensive to search/
+  },
+  'twenty previews over MCP': { send: () => call('POST', '/mcp', mcp(hourly), accept), status: 200 },
+  'creating a cue': { send: () => call('POST', '/v1/cues', json({ name: 'a', worker: true, schedule: rare })), status: 201 },
+  'a cue that is refused': { send: () => call('POST', '/v1/cues', json({ name: 'a', worker: true, schedule: endless })), status: 422 },
+  'applying 500 cues': { send: () => apply(hourly), status: 200 },
+  'applying 500 cues that are refused': { send: () => apply(endless), status: 422 },
+  'applying 500 cues with full calendars': { send: () => apply({ ...withCalendars, window: '50%' }), status: 200 },
+  'moving 500 cues by a calendar': {
+    send: () => call('PUT', '/v1/calendars/a', json({ dates: [...dates.slice(1), `2020-01-0${1 + (Date.now() % 9)}`], ranges })),
+    status: 200
+  },
+  'a backfill of 720 slots': { send: () => backfill(hourly), status: 200 },
+  'resuming a cue': { send: () => resume(rare), status: 200 },
+  'a list of schedules in words': {
+    send: async () => {
+      const { statusCode, body } = await app.inject({
+        url: '/v1/cues?summary=true&limit=100',
+        headers: { authorization: `Bearer ${account.api_key}` }
+      })
+      return { status: statusCode, body }
+    },
+    status: 200
+  }
+}
+
+for (const [name, { send, status, body = /^/ }] of Object.entries(scheduled)) {
+  t.test(name, async t => {
+    let answer: Sent = { status: 0, body: '' }
+    const stall = await longestStall(async () => {
+      answer = await send()
+    }, MOST_MS)
+    t.equal(answer.status, status, answer.body.slice(0, 300))
+    t.match(answer.body, body)
+    t.ok(stall < MOST_MS, `${stall.toFixed(1)} ms`)
+  })
+}

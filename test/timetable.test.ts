@@ -85,7 +85,7 @@ t.test('excluded stretches are passed in both directions', async t => {
   ])
 })
 
-t.test('a search for a slot that is not excluded pauses after 1,000 stretches, at an excluded slot', async t => {
+t.test('a search for a slot that is not excluded pauses after 5,000 steps, at an excluded slot', async t => {
   let asked = 0
   const slots = without(regular(1000, 0), {
     at: instant => {
@@ -93,9 +93,9 @@ t.test('a search for a slot that is not excluded pauses after 1,000 stretches, a
       return { from: instant, to: instant + 1 }
     }
   })
-  t.equal(slots.next(0), 1_001_000)
-  t.equal(asked, 1000)
-  t.equal(slots.previous(0), -1_001_000)
+  t.equal(slots.next(0), 5_001_000)
+  t.equal(asked, 5000)
+  t.equal(slots.previous(0), -5_001_000)
 })
 
 t.test('a schedule without a slot in a century has none', async t => {
@@ -140,14 +140,15 @@ for (const [rules, timezone, description] of words) {
 }
 
 t.test('previews list at most max_runs', async t => {
-  const rows = (rules: Rules & { cron?: string }) => previewNotes(schedule(rules), new Date('2026-01-01T00:00:00Z'), 5).map(({ at }) => at)
+  const rows = (rules: Rules & { cron?: string }) =>
+    [...previewNotes(schedule(rules), new Date('2026-01-01T00:00:00Z'), 5)].map(({ at }) => at)
   t.strictSame(rows({ every: '1d', max_runs: 2 }), ['2026-01-02T00:00:00.000Z', '2026-01-03T00:00:00.000Z'])
   t.strictSame(rows({ every: '1d', ends_at: '2026-01-02T00:00:00.000Z' }), ['2026-01-02T00:00:00.000Z'])
 })
 
 t.test('notes on clock changes name what each expression does', async t => {
   const notes = (rules: Rules & { cron?: string }, from: string, count: number) =>
-    previewNotes(schedule(rules, 'Europe/Berlin'), new Date(from), count).map(({ local, note }) => [local, note])
+    [...previewNotes(schedule(rules, 'Europe/Berlin'), new Date(from), count)].map(({ local, note }) => [local, note])
   t.strictSame(notes({ crons: ['30 2 * * *', '0 4 * * *'] }, '2026-03-29T00:00:00Z', 2), [
     ['2026-03-29T03:00:00+02:00', '02:30 does not exist, as the clocks go from 02:00 to 03:00: it runs at 03:00.'],
     ['2026-03-29T04:00:00+02:00', null]

@@ -69,11 +69,11 @@ returns table (email text, plan cue.plan, cues int, paused text[])
 language sql stable security definer as $$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
-                order by c.created_at desc, c.id desc)
+                order by c.created_at desc, c.id desc limit 100)
     from cue.accounts a join cue.plans p using (plan)
    where a.id = p_account_id
 $$;
-comment on function cue.mail_downgrade is 'Returns the content of the mail about a downgrade, with the cues it paused.';
+comment on function cue.mail_downgrade is 'Returns the content of the mail about a downgrade, with the names of the newest 100 cues that it paused.';
 
 create or replace function cue.mail_payment_failed(p_account_id uuid) returns table (email text, plan cue.plan)
 language sql stable security definer as $$

@@ -6,10 +6,11 @@ import { changeInTurn } from '../cues/write.ts'
 import type { CalendarCuesRow, Functions } from '../database/functions.ts'
 import { createGiveWay } from '../database/give-way.ts'
 import type { Transaction } from '../database/transaction.ts'
-import { invalid } from '../errors.ts'
+import { ApiError, invalid } from '../errors.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { readDates, readRange } from '../schedule/parse-exclusions.ts'
-import { excludedFrom, planOf, runAfter } from '../schedule/plan.ts'
+import { createAllowance, excessOf, slotsAfter } from '../schedule/parse-schedule.ts'
+import { excludedFrom, planOf, runOf } from '../schedule/plan.ts'
 import { type Rules, scheduleOf } from '../schedule/schedule.ts'
 import type { PutCalendar } from './schemas.ts'
 
@@ -78,6 +79,7 @@ const createMoves = (name: string, content: Calendar, now: Date) => {
     const others = names.length > 0 ? await fn.namedCalendars({ account_id, names }) : []
     const calendars = new Map(others.map(one => [one.name, one]))
     const giveWay = createGiveWay()
+    const allow = createAllowance(rows.length)
     const moves: Moved[] = []
     for (const row of rows) {
       await giveWay()
@@ -87,9 +89,13 @@ const createMoves = (name: string, content: Calendar, now: Date) => {
       const before = known.get(row.cue_id)
       const isKnown = before?.version === row.version && +(before.next_run ?? 0) === +(row.next_run ?? 0) && before.names === revisions
       const used = namesOf(row).flatMap(other => (other === name ? content : ((calendars.get(other) as Calendar | undefined) ?? [])))
-      const move = isKnown ? before.move : moveOf(row, used, now)
-      known.set(row.cue_id, { version: row.version, next_run: row.next_run, names: revisions, move })
-      moves.push(move)
+      try {
+        const move = isKnown ? before.move : allow(() => moveOf(row, used, now))
+        known.set(row.cue_id, { version: row.version, next_run: row.next_run, names: revisions, move })
+        moves.push(move)
+      } catch (error) {
+        throw refusalFor(row.cue_id, error)
+      }
     }
     return moves
   }
@@ -98,13 +104,16 @@ const createMoves = (name: string, content: Calendar, now: Date) => {
 /** A slot that is due stays, and one that fires later within its window: engines leave out what is excluded by then. */
 const moveOf = (row: CalendarCuesRow, calendars: Calendar[], now: Date): Moved => {
   const { next_run, next_slot, last_slot } = row
+  const excess = excessOf(calendars)
+  if (excess) throw refused(`makes ${excess}, over the calendars of cue ${row.cue_id}`)
   if (next_run === null) return { next_run, next_slot, excluded_at: null }
   const schedule = scheduleOf(row)
   const plan = planOf(schedule, row.cue_id, calendars)
   const slot = next_slot ?? next_run
   const stays = next_run <= now || (slot <= now && !plan.excludedAt(+slot))
-  const run = stays ? { slot, due: next_run } : runAfter(plan, new Date(Math.max(+now, +(last_slot ?? 0))))
-  if (!run) throw invalid([wouldEnd(row.cue_id)])
+  const search = slotsAfter(schedule, plan, new Date(Math.max(+now, +(last_slot ?? 0))))
+  const run = stays ? { slot, due: next_run } : runOf(plan, search.next().value ?? Infinity)
+  if (!run) throw refused(`leaves no slot for cue ${row.cue_id}`)
   return {
     next_run: run.due,
     next_slot: (schedule as Rules).window === undefined ? null : run.slot,
@@ -112,12 +121,16 @@ const moveOf = (row: CalendarCuesRow, calendars: Calendar[], now: Date): Moved =
   }
 }
 
-const wouldEnd = (cue_id: string) => ({
-  type: 'value_error',
-  loc: ['body'],
-  msg: `Value error, leaves no slot for cue ${cue_id}; pause or delete that cue first, or change its schedule`,
-  input: null
-})
+const refused = (rule: string) => {
+  const msg = `Value error, ${rule}; pause or delete that cue first, or change its schedule`
+  return invalid([{ type: 'value_error', loc: ['body'], msg, input: null }])
+}
+
+/** Names the cue whose schedule is to blame. */
+const refusalFor = (cue_id: string, error: unknown) =>
+  error instanceof ApiError && error.detail?.[0]?.loc[1] === 'schedule'
+    ? refused(`does not work with cue ${cue_id}: ${error.message}`)
+    : error
 
 /** Computes in advance, and waits if very many cues are about to fire. */
 const afterHerd = async (app: FastifyInstance, caller: Caller, name: string, movesOf: Moves): Promise<void> => {

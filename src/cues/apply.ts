@@ -7,7 +7,7 @@ import { type Detail, type ErrorCode, invalid, sqlstates, toApiError } from '../
 import { uniteSmall } from '../http/body.ts'
 import { validatorCompiler } from '../http/validation.ts'
 import type { Json } from '../json/canonical-json.ts'
-import { namesOf } from '../schedule/parse-schedule.ts'
+import { createAllowance, namesOf } from '../schedule/parse-schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
 import { changesBetween, type Definition } from './applied.ts'
 import { fault, newCue, replacementOf } from './changes.ts'
@@ -99,14 +99,15 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
     ...new Set(cues.flatMap(({ schedule }) => namesOf(schedule ?? {})))
   ])
   const giveWay = createGiveWay()
+  const allow = createAllowance(cues.length)
   const wanted: Wanted[] = []
   for (const cue of cues) {
     await giveWay()
     const stored = byKey.get(cue.key)
     try {
-      const { columns, ...next } = stored
-        ? replacementOf(cue, stored as never, app.now(), minInterval, calendars)
-        : newCue(cue, app.now(), minInterval, calendars)
+      const { columns, ...next } = allow(() =>
+        stored ? replacementOf(cue, stored as never, app.now(), minInterval, calendars) : newCue(cue, app.now(), minInterval, calendars)
+      )
       const timeout = (stored?.delivery as DeclaredCue['delivery'])?.timeout_seconds
       if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(app, asking.plan, cue)
       wanted.push({ cue, stored, columns, ...next })

@@ -7,18 +7,25 @@ type Row = { calendars: number[] | null }
 
 export type Calendars = ReturnType<typeof createCalendars>
 
-/** If more are known, all are forgotten. */
-const kept = 500
+/** If those that are known take more bytes, all are forgotten. */
+const bytesKept = 32 * 2 ** 20
 
 export const createCalendars = (fn: Pick<Functions, 'calendarsByRevision'>) => {
   const known = new Map<number, Calendar>()
+  let bytes = 0
   return {
     /** Reads what rows need. */
     load: async (rows: readonly Row[]): Promise<void> => {
-      if (known.size > kept) known.clear()
+      if (bytes > bytesKept) {
+        known.clear()
+        bytes = 0
+      }
       const revisions = [...new Set(rows.flatMap(({ calendars }) => calendars ?? []))].filter(revision => !known.has(revision))
       if (revisions.length === 0) return
-      for (const { revision, ...calendar } of await fn.calendarsByRevision({ revisions })) known.set(revision, calendar as Calendar)
+      for (const { revision, ...calendar } of await fn.calendarsByRevision({ revisions })) {
+        known.set(revision, calendar as Calendar)
+        bytes += 50 * calendar.dates.length + 200 * (calendar as Calendar).ranges.length + 1000
+      }
     },
     /** Those of a row; undefined if one has changed since, so that the row is out of date. */
     of: ({ calendars }: Row): Calendar[] | undefined => {

@@ -1,7 +1,7 @@
 /** Prepares cues for which that may take long: those with rules, and those that missed slots. */
 import type { Calendar } from '../schedule/exclusions.ts'
-import { lastDueBy, type Plan, planOf, runAfter } from '../schedule/plan.ts'
-import { nthRun, previousRun, slotsCounted } from '../schedule/runs.ts'
+import { lastDueBy, planOf, runAfter } from '../schedule/plan.ts'
+import { nthRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
 import { scheduleOf } from '../schedule/schedule.ts'
 import type { Computing, Steps } from './computing.ts'
 import { type DueCue, type Missed, prepare, type ReadCue, slotIn } from './due-cue.ts'
@@ -83,39 +83,21 @@ export function* catchUp({ cue_id, version, schedule, slot: { next_run, excludes
   const final = keep > 1 && runs_left !== null && runs_left <= keep ? nthRun(plan, before, runs_left) : undefined
   const ended = lastDueBy(plan, outage_until) ?? slot
   const until = final && final < ended ? final : ended
-  const { count, first, newest } = yield* slotsFrom(plan, +slot, +until, keep)
-  // A search that has passed very many stretches ends at an excluded slot.
-  const runs = newest.filter(at => !plan.excludedAt(+at))
+  const { count, first, last, newest } = yield* slotsBetween(plan, before, until, keep)
   const droppedCount = count >= slotsCounted ? slotsCounted : count - newest.length
   return {
     ...moved,
     ...goesOn(until),
-    slots: runs,
-    due: runs.map(at => new Date(plan.due(+at))),
+    slots: newest,
+    due: newest.map(at => new Date(plan.due(+at))),
     dropped:
       droppedCount > 0
         ? {
             first,
-            last: previousRun(plan, newest[0] ?? new Date(+until + 1)),
+            last: newest.length > 0 ? previousRun(plan, newest[0]!) : last,
             count: droppedCount,
             reason: over_limit ? 'execution_limit' : 'service_away'
           }
         : null
   }
-}
-
-/** The slots from one on until another: their number up to 10,000, the first, and the newest. */
-function* slotsFrom(plan: Plan, from: number, until: number, keepNewest: number) {
-  let count = 0
-  const first = plan.next(from - 1)
-  for (let slot = first; slot <= until && count < slotsCounted; slot = plan.next(slot)) {
-    count++
-    yield
-  }
-  const newest: number[] = []
-  for (let slot = plan.previous(until + 1); count > 0 && slot >= first && newest.length < keepNewest; slot = plan.previous(slot)) {
-    newest.push(slot)
-    yield
-  }
-  return { count, first: new Date(first), newest: newest.reverse().map(slot => new Date(slot)) }
 }

@@ -173,7 +173,9 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
             row.paused.length
               ? `It includes ${row.cues} cues. The newest cues over that limit are now paused; nothing was deleted:`
               : `It includes ${row.cues} cues. All of yours keep running.`,
-            ...(row.paused.length ? [{ quotes: row.paused }, 'To resume one of them, pause or delete another cue first.'] : [])
+            ...(row.paused.length ? [{ quotes: row.paused }] : []),
+            ...(row.paused.length === namesListed && cue_ids.length > namesListed ? [`And ${cue_ids.length - namesListed} more.`] : []),
+            ...(row.paused.length ? ['To resume one of them, pause or delete another cue first.'] : [])
           ],
           why: 'This mail is sent when an account changes to a smaller plan.'
         }
@@ -207,6 +209,8 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
   }
 }
 
+/** By mail_downgrade. */
+const namesListed = 100
 const lastOfHour = 'This is the tenth such mail within an hour. You get no more until the hour has passed.'
 const lastOfDay = 'This is the third such mail within 24 hours. You get no more until they have passed.'
 const unconfirmed = 'This address is not confirmed yet, so it gets at most three such mails in 24 hours. To get all of them:'

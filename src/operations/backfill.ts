@@ -2,10 +2,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createSingleCues } from '../cues/batched.ts'
 import { fault } from '../cues/changes.ts'
+import { createGiveWay } from '../database/give-way.ts'
 import { invalid } from '../errors.ts'
-import { calendarsOf } from '../schedule/parse-schedule.ts'
+import { calendarsOf, slotsAfter } from '../schedule/parse-schedule.ts'
 import { planOf } from '../schedule/plan.ts'
-import { nextRuns, slotsBetween, slotsCounted } from '../schedule/runs.ts'
+import { slotsCounted } from '../schedule/runs.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
 import { type CreateOperation, MAX_SLOTS } from './schemas.ts'
 
@@ -28,10 +29,14 @@ export const slotsToBackfill = async (
   const end = Math.min(+to, +(cue.next_slot ?? cue.next_run ?? to))
   const calendars = await readCalendars(app.fn, caller.account_id, cue.schedule.exclude_calendars ?? [])
   const plan = planOf(cue.schedule, cue.id, calendarsOf(cue.schedule, calendars))
-  const before = new Date(+from - 1)
-  const { count } = slotsBetween(plan, before, new Date(end - 1), 0)
-  if (count >= slotsCounted) throw tooMany(`${slotsCounted} or more`)
-  const slots = await app.fn.slotsWithoutExecution({ cue_id: cue.id, slots: nextRuns(plan, before, count) })
+  const all: Date[] = []
+  const giveWay = createGiveWay()
+  for (const slot of slotsAfter(cue.schedule, plan, new Date(+from - 1), MAX_SLOTS, end)) {
+    all.push(new Date(slot))
+    if (all.length >= slotsCounted) throw tooMany(`${slotsCounted} or more`)
+    await giveWay()
+  }
+  const slots = await app.fn.slotsWithoutExecution({ cue_id: cue.id, slots: all })
   if (slots.length > MAX_SLOTS) throw tooMany(String(slots.length))
   return slots.map(slot => slot.toISOString())
 }

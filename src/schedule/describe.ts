@@ -1,16 +1,19 @@
 import cronstrue from 'cronstrue'
+import { memoize } from '../memoize/memoize.ts'
 import type { Cron } from './cron.ts'
 import { fieldValues, parseCron } from './cron.ts'
 import type { Calendar } from './exclusions.ts'
 import { noteOf } from './notes.ts'
+import { slotsAfter } from './parse-schedule.ts'
 import { planOf } from './plan.ts'
-import { nextRuns, previousRun } from './runs.ts'
+import { previousRun } from './runs.ts'
 import { cronsOf, type Recurring, type Rules, type Schedule } from './schedule.ts'
 import { offsetText, zoneOf } from './zones.ts'
 
 /** One of the next runs: `at` in UTC, `local` the same instant in the schedule's time zone, both ISO 8601. */
 export type PreviewRun = { at: string; local: string; note: string | null }
 
+const cronsKept = 5000
 const fieldSizes = [60, 60, 24, 31, 12, 7]
 
 // Shortens 0,1,2,3,9 to 0-3,9.
@@ -38,7 +41,9 @@ const wordable = (cron: Cron, i: number) => {
   return (i < 3 && even) || (i === 3 && values.length > 8) ? text : values.join(',')
 }
 
-const describeCron = (cron: Cron) => {
+/** Up to a millisecond of work each, and a thousand per list of cues. */
+const describeCron = memoize(cronsKept, (expression: string) => {
+  const cron = parseCron(expression)
   const fields = cron.fields.map((_, i) => wordable(cron, i))
   const either = cron.calendar.eitherDay
   if (either && (fields[3] === '*' || fields[5] === '*')) fields[3] = fields[5] = '*'
@@ -47,7 +52,7 @@ const describeCron = (cron: Cron) => {
   if (fields[0] === '0') fields.shift()
   const words = cronstrue.toString(fields.join(' '), { use24HourTimeFormat: true, logicalAndDayFields: !either })
   return either ? words.replace(', and on ', ', or on ') : words
-}
+})
 
 const localText = (timeZone: string, at: Date) => {
   const offset = zoneOf(timeZone)(Math.floor(at.getTime() / 1000)).offset
@@ -81,7 +86,7 @@ const describeRecurring = (schedule: Recurring) => {
   const parts = [
     every === undefined
       ? cronsOf(schedule)
-          .map(cron => describeCron(parseCron(cron)))
+          .map(describeCron)
           .map((words, i) => (i > 0 ? words.charAt(0).toLowerCase() + words.slice(1) : words))
           .join('; ')
       : `${describeEvery(every)}, counted from ${local(anchor ?? 0)}`,
@@ -106,23 +111,30 @@ export const describe = (schedule: Schedule): string =>
     : describeRecurring(schedule)
 
 /**
- * Returns the next `count` runs strictly after `from`, at most `max_runs`. `note` is a sentence if a clock change moves, repeats or shifts the
- * run, otherwise null.
- * @throws like `describe`
+ * The next `count` runs strictly after `from`, at most `max_runs`. `note` is a sentence if a clock change moves, repeats or shifts the run, otherwise
+ * null.
+ * @throws like `describe` and `slotsAfter`
  */
-export const previewNotes = (schedule: Schedule, from: Date, count: number, calendars: readonly Calendar[] = []): PreviewRun[] => {
+export function* previewNotes(
+  schedule: Schedule,
+  from: Date,
+  count: number,
+  calendars: readonly Calendar[] = []
+): Generator<PreviewRun, undefined> {
   const { timezone } = schedule
-  const row = (at: Date, note: string | null) => ({ at: at.toISOString(), local: localText(timezone, at), note })
-  const slots = planOf(schedule, undefined, calendars)
-  if (schedule.type === 'once') return nextRuns(slots, from, Math.min(count, 1)).map(at => row(at, null))
-  const crons = cronsOf(schedule).map(parseCron)
-  const runs = nextRuns(slots, from, Math.min(count, schedule.max_runs ?? count)).filter(at => !slots.excludedAt(+at))
-  let before = runs[0] && previousRun(slots, runs[0])
-  return runs.map(at => {
-    const note = noteOf(crons, timezone, at, before)
+  const plan = planOf(schedule, undefined, calendars)
+  const crons = schedule.type === 'once' ? [] : cronsOf(schedule).map(parseCron)
+  const most = Math.min(count, schedule.type === 'once' ? 1 : (schedule.max_runs ?? count))
+  let listed = 0
+  let before: Date | undefined
+  for (const slot of slotsAfter(schedule, plan, from, count)) {
+    const at = new Date(slot)
+    before ??= previousRun(plan, at)
+    const note = schedule.type === 'once' ? null : noteOf(crons, timezone, at, before)
+    yield { at: at.toISOString(), local: localText(timezone, at), note }
     before = at
-    return row(at, note)
-  })
+    if (++listed === most) return
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The minimum interval between a schedule's slots. */
 import { type Cron, fieldValues } from './cron.ts'
-import { nextSlot } from './slots.ts'
+import { effort, nextSlot } from './slots.ts'
 
 const day = 86_400
 /** Seconds between consecutive values of the fields for seconds, minutes and hours. */
@@ -62,6 +62,7 @@ const endsOf = (cron: Cron): number[] => {
 
 /** Whether two ascending lists have different times less than `seconds` apart. */
 const areClose = (some: number[], others: number[], seconds: number) => {
+  effort.steps += Math.ceil((some.length + others.length) / 8)
   let i = 0
   return some.some(time => {
     while (i < others.length && others[i]! <= time - seconds) i++

@@ -43,12 +43,16 @@ export const firstInstantAt = (zone: Zone, local: number): number => {
   return Math.max(local - offset * 1000, start * 1000)
 }
 
+// Local times up to a slot don't match. Offsets differ by less than two days, so a search from two days before a segment's end also covers what
+// later segments show before that slot.
+const margin = 2 * day
+
 const nextWildcard = (cron: Cron, zone: Zone, after: number, limit: number) => {
   for (let from = after + 1; from <= limit; ) {
     const segment = zone(from)
     const second = nextSlot(cron.calendar, from + segment.offset) - segment.offset
     if (second < segment.end) return second
-    from = segment.end
+    from = from < segment.end - margin ? Math.max(segment.end, second - margin) : segment.end
   }
   return Infinity
 }
@@ -58,7 +62,7 @@ const previousWildcard = (cron: Cron, zone: Zone, before: number, limit: number)
     const segment = zone(from)
     const second = previousSlot(cron.calendar, from + segment.offset) - segment.offset
     if (second >= segment.start) return second
-    from = segment.start - 1
+    from = from >= segment.start + margin ? Math.min(segment.start - 1, second + margin) : segment.start - 1
   }
   return -Infinity
 }

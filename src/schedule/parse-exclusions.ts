@@ -7,8 +7,9 @@ type Path = (string | number)[]
 /** Throws the error for a member. */
 export type Fail = (path: Path, rule: string) => never
 
-/** Dates in all exclusions of a schedule together. */
-export const maxDates = 500
+/** In all exclusions of a schedule together. */
+const maxDates = 500
+const maxCrons = 10
 
 /** @throws what `fail` throws */
 export const readDates = (dates: readonly string[], fail: Fail): string[] => {
@@ -38,6 +39,8 @@ export const readExclude = (given: readonly GivenExclusion[], fail: Fail): Exclu
   const read = given.map((one, n) => readExclusion(one, (path, rule) => fail([n, ...path], rule)))
   const dates = read.reduce((sum, one) => sum + ('dates' in one ? one.dates.length : 0), 0)
   if (dates > maxDates) fail([], `must have at most ${maxDates} dates in total; use a calendar for more`)
+  if (read.filter(exclusion => 'cron' in exclusion).length > maxCrons)
+    fail([], `must have at most ${maxCrons} entries with cron and minutes`)
   return read
 }
 

@@ -5,10 +5,11 @@ import { CronError, parseCron } from './cron.ts'
 import type { Calendar } from './exclusions.ts'
 import { isTighterThan } from './interval.ts'
 import { readRules, wrong } from './parse-rules.ts'
-import { planOf, type Run, runAfter } from './plan.ts'
-import { cronsOf, lengthOf, type Schedule } from './schedule.ts'
+import { type Plan, planOf, type Run, runOf } from './plan.ts'
+import { cronsOf, lengthOf, type Recurring, type Schedule } from './schedule.ts'
 import type { GivenSchedule } from './schemas.ts'
-import { lastInstant } from './timetable.ts'
+import { effort } from './slots.ts'
+import { lastInstant, stepsPerSearch } from './timetable.ts'
 import { canonicalTimeZone } from './zones.ts'
 
 /** What says when a schedule runs. It has one of them. */
@@ -52,12 +53,9 @@ export const readSchedule = (given: GivenSchedule, stored?: Schedule): Schedule 
  */
 export const firstRun = (schedule: Schedule, after: Date, cueId?: string, calendars: readonly Calendar[] = []): Run => {
   const plan = planOf(schedule, cueId, calendars)
-  let next = runAfter(plan, after)
-  // Each search may end at an excluded slot.
-  for (let n = 1; n < searches && next && plan.excludedAt(+next.slot); n++) next = runAfter(plan, next.slot)
-  if (next && !plan.excludedAt(+next.slot)) return next
-  if (plan.all && plan.all.next(+after) < Infinity)
-    throw wrong([schedule.type === 'recurring' && schedule.exclude ? 'exclude' : 'exclude_calendars'], 'leaves no slot: all are excluded')
+  const { value: slot } = slotsAfter(schedule, plan, after).next()
+  if (slot !== undefined) return runOf(plan, slot)!
+  if (plan.all && plan.all.next(+after) < Infinity) throw allExcluded(schedule)
   if (schedule.type === 'once') throw refused(`schedule.at is ${new Date(schedule.at).toISOString()}, which is in the past`)
   const { cron, starts_at, ends_at, timezone } = schedule
   if (ends_at !== undefined)
@@ -66,8 +64,64 @@ export const firstRun = (schedule: Schedule, after: Date, cueId?: string, calend
   throw refused(`schedule.${cron === undefined ? 'crons' : 'cron'}: it would never run in ${timezone}`)
 }
 
-/** Searches for a first run. */
-const searches = 5
+/** What a request may take: some 20 ms, and more for each slot or cue that it asks for. */
+const stepsPerRequest = 10 * stepsPerSearch
+const stepsPerSlot = stepsPerSearch / 5
+const stepsPerCue = stepsPerSearch
+
+/** A schedule whose slots are all excluded for so long is refused as one without slots. */
+const longWithout = 366 * 86_400_000
+
+/**
+ * The slots after an instant and before another that are not excluded. Searching for each takes some milliseconds at most.
+ * @param count how many are asked for
+ * @throws ApiError validation_error if searching takes too many steps; it names the exclusion
+ */
+export function* slotsAfter(schedule: Schedule, plan: Plan, after: Date, count = 0, until = Infinity): Generator<number, undefined> {
+  let left = stepsPerRequest + count * stepsPerSlot
+  let latest = +after
+  for (let slot = latest; ; ) {
+    const began = effort.steps
+    slot = plan.next(slot)
+    if (slot >= until) return
+    const isExcluded = plan.excludedAt(slot) !== undefined
+    left -= effort.steps - began
+    if (left < 0 && plan.all) {
+      const isLong = latest === +after && slot - plan.all.next(latest) > longWithout
+      throw isLong ? allExcluded(schedule) : tooExpensive(schedule as Recurring, plan)
+    }
+    if (isExcluded) continue // a search has paused
+    latest = slot
+    yield slot
+  }
+}
+
+const allExcluded = (schedule: Schedule) =>
+  wrong([schedule.type === 'recurring' && schedule.exclude ? 'exclude' : 'exclude_calendars'], 'leaves no slot: all are excluded')
+
+const tooExpensive = ({ exclude, exclude_calendars }: Recurring, { excluded }: Plan) => {
+  const [member, n] = excluded!.costliest()
+  const text = member === 'exclude' ? JSON.stringify(exclude![n]).slice(0, textLength) : `calendar ${exclude_calendars![n]}`
+  return wrong(
+    [member, n],
+    `${text} is too expensive to search: it leaves out too many slots one by one. Exclude longer stretches, with more minutes, dates, or from and to`
+  )
+}
+const textLength = 150
+
+/** Limits what the schedules of a request take together. */
+export const createAllowance = (cues: number) => {
+  let left = stepsPerRequest + cues * stepsPerCue
+  return <T>(search: () => T): T => {
+    if (left < 0) throw wrong([], 'is too expensive to search together with the other cues of this request; exclude longer stretches')
+    const began = effort.steps
+    try {
+      return search()
+    } finally {
+      left -= effort.steps - began
+    }
+  }
+}
 
 const laterOf = (after: Date, starts_at: string | undefined) =>
   new Date(Math.max(+after, starts_at === undefined ? 0 : Date.parse(starts_at)))
@@ -94,12 +148,26 @@ const comparable = (schedule: Schedule) => (schedule.type === 'once' ? { ...sche
  * The calendars that a schedule names.
  * @throws ApiError validation_error if one does not exist
  */
-export const calendarsOf = <C>(schedule: Schedule, stored: ReadonlyMap<string, C> = new Map()): C[] =>
-  namesOf(schedule as { exclude_calendars?: string[] }).map((name, n) => {
+export const calendarsOf = <C extends Calendar>(schedule: Schedule, stored: ReadonlyMap<string, C> = new Map()): C[] => {
+  const calendars = namesOf(schedule as { exclude_calendars?: string[] }).map((name, n) => {
     const calendar = stored.get(name)
     if (calendar === undefined) throw wrong(['exclude_calendars', n], `calendar ${name} not found; create it with PUT /v1/calendars/{name}`)
     return calendar
   })
+  const excess = excessOf(calendars)
+  if (excess) throw wrong(['exclude_calendars'], `must not have ${excess}; name fewer calendars, or shorten them`)
+  return calendars
+}
+
+const most = { dates: 2000, ranges: 1000 }
+
+/** Says whether the calendars of a cue have too much together. */
+export const excessOf = (calendars: readonly Calendar[]): string | undefined => {
+  for (const member of ['dates', 'ranges'] as const) {
+    const count = calendars.reduce((sum, calendar) => sum + calendar[member].length, 0)
+    if (count > most[member]) return `${count} ${member} in total, where at most ${most[member]} are allowed`
+  }
+}
 
 export const namesOf = (schedule: { exclude_calendars?: string[] | null }): readonly string[] => schedule.exclude_calendars ?? []
 

@@ -1,8 +1,9 @@
 /** A cue's plan: the slots that run, and when each of them fires. Pure. */
 import { createHash } from 'node:crypto'
-import { type Calendar, excludedBy, exclusionsOf } from './exclusions.ts'
+import { type Calendar, excludedBy } from './exclusions.ts'
 import { lengthOf, nominalSlots, type Recurring, type Schedule, timetableOf } from './schedule.ts'
-import type { Excluded, Stretch, Timetable } from './timetable.ts'
+import { effort } from './slots.ts'
+import { type Stretch, stepsPerSearch, type Timetable } from './timetable.ts'
 
 export type Plan = Timetable & {
   /** When a slot fires: at once, or later within its window. */
@@ -11,7 +12,7 @@ export type Plan = Timetable & {
   excludedAt: (slot: number) => Stretch | undefined
   /** The slots that run and those that are excluded; undefined if none can be excluded. */
   all?: Timetable
-  excluded?: Excluded
+  excluded?: ReturnType<typeof excludedBy>
 }
 
 /** A slot, and when it fires. */
@@ -37,8 +38,7 @@ const windowAt = (nominal: Timetable, window: string, slot: number): number => {
 export const planOf = (schedule: Schedule, cueId?: string, calendars: readonly Calendar[] = []): Plan => {
   const { window, exclude = [], timezone } = schedule.type === 'once' ? ({ timezone: schedule.timezone } as Recurring) : schedule
   const nominal = nominalSlots(schedule)
-  const exclusions = [...exclude, ...exclusionsOf(calendars)]
-  const excluded = exclusions.length > 0 ? excludedBy(exclusions, timezone) : undefined
+  const excluded = exclude.length + calendars.length > 0 ? excludedBy(exclude, timezone, calendars) : undefined
   const fraction = window === undefined || cueId === undefined ? 0 : fractionOf(cueId)
   return {
     ...timetableOf(schedule, nominal, excluded),
@@ -48,7 +48,7 @@ export const planOf = (schedule: Schedule, cueId?: string, calendars: readonly C
   }
 }
 
-const runOf = (plan: Plan, slot: number): Run | undefined =>
+export const runOf = (plan: Plan, slot: number): Run | undefined =>
   Number.isFinite(slot) ? { slot: new Date(slot), due: new Date(plan.due(slot)) } : undefined
 
 /** The first slot strictly after an instant. */
@@ -68,14 +68,11 @@ export const runDueAfter = (plan: Plan, instant: Date, after: Date | null): Run 
   return runOf(plan, isAhead ? latest : plan.next(Math.max(+instant, +(after ?? 0))))
 }
 
-/** Stretches without a slot that one search for an excluded slot passes. */
-const stretchesPassed = 100
-
-/** The first excluded slot at or after an instant. After a hundred stretches without one, an instant before it, from which to search on. */
+/** The first excluded slot at or after an instant. If that takes too many steps, an instant before it, from which to search on. */
 export const excludedFrom = ({ all, excluded }: Plan, from: Date): Date | null => {
   if (!all || !excluded) return null
   let at = +from
-  for (let passed = 0; passed < stretchesPassed; passed++) {
+  for (const end = effort.steps + stepsPerSearch; effort.steps < end; effort.steps++) {
     const stretch = excluded.at(at) ?? excluded.after(at)
     const slot = stretch ? all.next(Math.max(stretch.from, at) - 1) : Infinity
     if (slot === Infinity) return null

@@ -41,7 +41,7 @@ const GivenExclusion = Type.Unsafe<GivenExclusion>(Type.Partial(Type.Object(null
 
 const ofExclude = {
   maxItems: 50,
-  description: 'Slots that do not run: each entry has `dates`, or `from` and `to`, or `cron` and `minutes`.',
+  description: 'Slots that do not run: each entry has `dates`, or `from` and `to`, or `cron` and `minutes` (at most ten of these).',
   examples: [[{ dates: ['12-25', '2026-12-26'] }, { cron: '0 22 * * *', minutes: 480 }]]
 }
 
@@ -73,7 +73,7 @@ const rules = {
   exclude_calendars: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
     maxItems: 10,
     uniqueItems: true,
-    description: 'Names of calendars whose dates and ranges do not run either.'
+    description: 'Names of calendars whose dates and ranges do not run either: at most 2,000 dates and 1,000 ranges in total.'
   }),
   window: Type.String({
     maxLength: 20,

@@ -3,6 +3,12 @@
 
 const day = 86_400
 
+/**
+ * What searching has cost so far, in steps of at most a microsecond: months looked at, slots and stretches passed. A search is limited by how far
+ * this has come since it began.
+ */
+export const effort = { steps: 0 }
+
 const modulo = (a: number, b: number) => ((a % b) + b) % b
 
 // For each x from 0: the smallest value >= x, or -1.
@@ -82,11 +88,30 @@ const timeUntil = (calendar: Calendar, secondOfDay: number) => {
   return mirror < 0 ? -1 : day - 1 - mirror
 }
 
-// The day number on which a month starts; months are counted from year 0. Not Date.UTC, which maps the year 99 to 1999.
-const firstOf = (month: number) => new Date(0).setUTCFullYear(0, month, 1) / 86_400_000
+// Months are counted from year 0. The arithmetic counts years from March, so that leap days come last; Date takes five times as long, and maps
+// the year 99 to 1999.
 
-const matchingDays = (calendar: Calendar, month: number, first: number) => {
+/** The month of a day, counted from January of year 0; days are counted from 1970. */
+export const monthOf = (date: number): number => {
+  const sinceMarch0 = date + 719_468
+  const era = Math.floor(sinceMarch0 / 146_097)
+  const ofEra = sinceMarch0 - era * 146_097
+  const year = Math.floor((ofEra - Math.floor(ofEra / 1460) + Math.floor(ofEra / 36_524) - Math.floor(ofEra / 146_096)) / 365)
+  const ofYear = ofEra - (365 * year + Math.floor(year / 4) - Math.floor(year / 100))
+  return (era * 400 + year) * 12 + Math.floor((5 * ofYear + 2) / 153) + 2
+}
+
+/** The day on which a month starts. */
+export const firstOf = (month: number): number => {
+  const year = Math.floor((month - 2) / 12)
+  const ofYear = Math.floor((153 * (month - 2 - year * 12) + 2) / 5)
+  return 365 * year + Math.floor(year / 4) - Math.floor(year / 100) + Math.floor(year / 400) + ofYear - 719_468
+}
+
+const matchingDays = (calendar: Calendar, month: number) => {
   if (!(calendar.months & (1 << (modulo(month, 12) + 1)))) return 0
+  effort.steps++
+  const first = firstOf(month)
   const ofWeek = calendar.weekdays[modulo(first + 4, 7)]!
   const matching = calendar.eitherDay ? calendar.days | ofWeek : calendar.days & ofWeek
   return matching & (-1 >>> (32 - (firstOf(month + 1) - first)))
@@ -97,18 +122,15 @@ const monthsSearched = 41 * 12
 
 // The nearest matching day at or after (or at or before) a day; Infinity or -Infinity if there is none.
 const dayFrom = (calendar: Calendar, from: number, direction: 1 | -1) => {
-  const date = new Date(from * 86_400_000)
-  let month = date.getUTCFullYear() * 12 + date.getUTCMonth()
-  let first = firstOf(month)
-  const position = from - first
-  let bits = matchingDays(calendar, month, first) & (direction > 0 ? -1 << position : -1 >>> (31 - position))
+  let month = monthOf(from)
+  const position = from - firstOf(month)
+  let bits = matchingDays(calendar, month) & (direction > 0 ? -1 << position : -1 >>> (31 - position))
   for (let i = 0; bits === 0 && i < monthsSearched; i++) {
     month += direction
-    first = firstOf(month)
-    bits = matchingDays(calendar, month, first)
+    bits = matchingDays(calendar, month)
   }
   if (bits === 0) return direction * Infinity
-  return first + 31 - Math.clz32(direction > 0 ? bits & -bits : bits)
+  return firstOf(month) + 31 - Math.clz32(direction > 0 ? bits & -bits : bits)
 }
 
 /** Returns the first matching local time at or after `local`, in seconds; Infinity if there is none in 40 years. */

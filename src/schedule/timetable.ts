@@ -1,4 +1,5 @@
 /** Timetables: the slots of a schedule, and what combines them. Pure. Instants are milliseconds since 1970. */
+import { effort } from './slots.ts'
 
 export type Timetable = Readonly<{
   /** The first slot strictly after an instant; Infinity if there is none. */
@@ -22,8 +23,8 @@ export type Excluded = Readonly<{
   after: (instant: number) => Stretch | undefined
 }>
 
-/** Stretches that a search passes: some milliseconds. */
-const stretchesPassed = 1000
+/** Steps after which a search among excluded slots pauses: a millisecond or two. The last of them may take as many again. */
+export const stepsPerSearch = 5000
 /** If a century has only excluded slots, all are. */
 const horizon = 100 * 366 * 86_400_000
 
@@ -45,14 +46,38 @@ export const regular = (length: number, anchor: number): Timetable => ({
   }
 })
 
-/** The slots of several timetables; one that occurs in several occurs once. */
-export const union = (all: readonly [Timetable, ...Timetable[]]): Timetable =>
-  all.length === 1
-    ? all[0]
-    : {
-        next: after => Math.min(...all.map(({ next }) => next(after))),
-        previous: before => Math.max(...all.map(({ previous }) => previous(before)))
-      }
+/** The slots of several timetables; one that occurs in several occurs once. A rare one is not searched for each slot of a frequent one. */
+export const union = (all: readonly [Timetable, ...Timetable[]]): Timetable => {
+  if (all.length === 1) return all[0]
+  const parts = all.map(remembering)
+  return {
+    next: after => Math.min(...parts.map(({ next }) => next(after))),
+    previous: before => Math.max(...parts.map(({ previous }) => previous(before)))
+  }
+}
+
+/** A timetable that remembers the gap between slots that it found last: a search from within it costs nothing. */
+export const remembering = ({ next, previous }: Timetable): Timetable => {
+  // No slot is between the two. They are slots themselves, or only where a search began.
+  let [low, high] = [Number.NaN, Number.NaN]
+  let [isLowSlot, isHighSlot] = [false, false]
+  return {
+    next: after => {
+      if (after >= low && after < high && isHighSlot) return high
+      if (!(after >= low && after < high)) [low, isLowSlot] = [after, isHighSlot && after === high]
+      isHighSlot = true
+      high = next(after)
+      return high
+    },
+    previous: before => {
+      if (before > low && before <= high && isLowSlot) return low
+      if (!(before > low && before <= high)) [high, isHighSlot] = [before, isLowSlot && before === low]
+      isLowSlot = true
+      low = previous(before)
+      return low
+    }
+  }
+}
 
 /** The slots between two instants, both inclusive. */
 export const between = (slots: Timetable, first: number, last: number): Timetable => ({
@@ -67,12 +92,13 @@ export const between = (slots: Timetable, first: number, last: number): Timetabl
 })
 
 /**
- * The slots outside excluded stretches. A search that has passed 1,000 stretches ends at an excluded slot: whoever comes to that searches on from there.
+ * The slots outside excluded stretches. A search that has taken too many steps pauses at a slot that may be excluded: whoever comes to that searches on
+ * from there.
  */
 export const without = (slots: Timetable, { at }: Pick<Excluded, 'at'>): Timetable => {
   const search = (first: number, step: (stretch: Stretch) => number) => {
     let slot = first
-    for (let passed = 0; passed < stretchesPassed && Number.isFinite(slot); passed++) {
+    for (const end = effort.steps + stepsPerSearch; effort.steps < end && Number.isFinite(slot); effort.steps++) {
       const stretch = at(slot)
       if (!stretch) return slot
       slot = step(stretch)

@@ -2,6 +2,7 @@
 // times are whole seconds since 1970; local times are counted as if UTC. Offsets are seconds east of UTC.
 
 import { memoize } from '../memoize/memoize.ts'
+import { effort } from './slots.ts'
 
 const lone =
   'CET CST6CDT Cuba EET EST EST5EDT Egypt Eire GB GB-Eire GMT GMT+0 GMT-0 GMT0 Greenwich HST Hongkong Iceland Iran Israel Jamaica Japan ' +
@@ -54,35 +55,37 @@ export type Zone = (second: number) => Segment
 
 // About four years; computing a chunk takes about half a millisecond.
 const chunkSeconds = 2 ** 27
-const chunksKept = 64
+const chunkSteps = 1000
+// All from the year 1800 to 2500, so that no zone is computed more than once: 60 ms and 100 KB at most.
+const chunksKept = 200
 const zonesKept = 1000
 // Each holds about 100 KB outside the garbage collector's view.
 const readersKept = 50
 // Sampling at this interval finds every change: on record, none was reverted in less than 7 days minus an hour (Brazil, October 2000).
-const stride = 4 * 86_400
+const day = 86_400
+const stride = 4 * day
+// From then on, zones have rules with at most two changes per year, and these repeat with the calendar, every 400 years.
+const periodic = Date.UTC(2100, 0, 1) / 1000
+const period = 146_097 * day
+const periodicStride = 28 * day
 // Earlier instants all have local mean time, and Intl would mix two calendars.
 const dawn = Date.UTC(1800, 0, 1) / 1000
+const oldest = Math.floor(dawn / chunkSeconds) - 1
 
+const zero = '0'.charCodeAt(0)
 type OffsetReader = (instant: number) => number
 
+// Formatting takes most of the time, so only the fields that are needed.
 const makeOffsetReader = (timeZone: string): OffsetReader => {
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit'
-  })
+  const twoDigits = { day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit' } as const
+  const format = new Intl.DateTimeFormat('en-US', { timeZone, hourCycle: 'h23', ...twoDigits })
   return (instant: number) => {
     const second = Math.max(instant, dawn)
-    const [month, day, year, hour, minute, sec] = format
-      .format(second * 1000)
-      .split(/\D+/)
-      .map(Number) as [number, number, number, number, number, number]
-    return Date.UTC(year, month - 1, day, hour, minute, sec) / 1000 - second
+    const text = format.format(second * 1000) // "31, 23:59:59"
+    const at = (place: number) => text.charCodeAt(place) * 10 + text.charCodeAt(place + 1) - 11 * zero
+    const days = at(0) - new Date(second * 1000).getUTCDate()
+    const daysAhead = Math.abs(days) > 1 ? -Math.sign(days) : days
+    return daysAhead * day + at(4) * 3600 + at(7) * 60 + at(10) - (second - Math.floor(second / day) * day)
   }
 }
 
@@ -90,14 +93,17 @@ const offsetReader = memoize(readersKept, makeOffsetReader)
 
 const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
   const offsetAt = offsetReader(timeZone)
+  if (end <= dawn) return [{ start: -Infinity, end, offset: offsetAt(start), before: offsetAt(start) }]
+  effort.steps += chunkSteps
+  const step = start < periodic ? stride : periodicStride
   const segments: Segment[] = []
   let open = { start, offset: offsetAt(start), before: offsetAt(start - 1) }
   const close = (at: number, offset: number) => {
     segments.push({ ...open, end: at })
     open = { start: at, offset, before: open.offset }
   }
-  for (let left = start; left < end - 1; left = Math.min(left + stride, end - 1)) {
-    const right = Math.min(left + stride, end - 1)
+  for (let left = start; left < end - 1; left = Math.min(left + step, end - 1)) {
+    const right = Math.min(left + step, end - 1)
     const offset = offsetAt(right)
     while (open.offset !== offset) {
       let low = Math.max(left, open.start)
@@ -114,14 +120,22 @@ const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
   return segments
 }
 
+const utc: Segment = { start: -Infinity, end: Infinity, offset: 0, before: 0 }
+
 const makeZone = (timeZone: string): Zone => {
+  if (timeZone === 'UTC') return () => utc
   offsetReader(timeZone) // throws if the zone doesn't exist
   const chunkAt = memoize(chunksKept, (index: number) => makeChunk(timeZone, index * chunkSeconds, (index + 1) * chunkSeconds))
-  return second => {
-    const chunk = chunkAt(Math.floor(second / chunkSeconds))
+  const segmentAt = (second: number) => {
+    const chunk = chunkAt(Math.max(Math.floor(second / chunkSeconds), oldest))
     let i = 0
     while (chunk[i]!.end <= second) i++
     return chunk[i]!
+  }
+  return second => {
+    const shift = second < periodic + period ? 0 : Math.floor((second - periodic) / period) * period
+    const segment = segmentAt(second - shift)
+    return shift === 0 ? segment : { ...segment, start: segment.start + shift, end: segment.end + shift }
   }
 }
 
