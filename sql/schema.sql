@@ -353,6 +353,7 @@ create table cue.cue_runs (
   recomputed integer,
   tracked boolean not null default false,
   schedule_key uuid,
+  refused_from timestamp with time zone,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint cue_runs_next_slot_check CHECK (next_slot <= next_run),
@@ -385,6 +386,7 @@ comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are rec
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
 comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.';
+comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -3344,7 +3346,10 @@ begin
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_made := coalesce(cardinality(d.slots), 0);
-    if d.dropped is not null then
+    if d.dropped ->> 'reason' = 'execution_limit' then
+      perform cue.note_refused_slots(
+        c, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, p_now);
+    elsif d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
               c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
@@ -3376,8 +3381,10 @@ begin
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || coalesce(r.next_slot, d.expected) || (d.dropped ->> 'last')::timestamptz) as u (s))
+       set next_run = d.next_run, next_slot = d.next_slot, refused_from = null, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (
+             select max(s) from unnest(
+               d.slots || case when r.refused_from is null then coalesce(r.next_slot, d.expected) else r.last_slot end || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
       perform cue.complete_cues(array[c.id], p_now);
@@ -3678,7 +3685,7 @@ begin
          completed_reason = case cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) when 0 then 'max_runs' else 'ended' end::cue.completion
     from cue.cue_runs r
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $function$;
@@ -6257,14 +6264,15 @@ begin
     (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1)),
   grouped as (
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
-           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, r.next_slot,
+           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
            coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
            r.success_due_at is null as opens_window,
-           case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
-           r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
+           greatest(case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end,
+                    case when r.refused_from is not null then r.next_run - interval '1 millisecond' end) as ended_at,
+           r.account_id in (select unnest(v_refused)) or r.refused_from is not null or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
       from due r
-     group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
+     group by r.transport, r.tracked, coalesce(r.refused_from, r.next_slot), key, opens_window, ended_at, refused)
   select g.cue_ids, g.account_ids, g.versions, g.next_runs, g.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, g.next_slot,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, g.fired_count, g.skipped_count), c.catch_up, g.ended_at, g.refused,
@@ -6719,7 +6727,9 @@ begin
      where g.same is not true),
   moved as (
     update cue.cue_runs r
-       set next_run = h.next_run, next_slot = h.next_slot, excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
+       set next_run = case when r.refused_from is null then h.next_run else r.next_run end,
+           next_slot = case when r.refused_from is null then h.next_slot end,
+           excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
       from held h where r.cue_id = h.cue_id
     returning r.cue_id, r.next_run, r.excluded_at)
   select array(select g.cue_id from given g where g.same) || array(select m.cue_id from moved m),
@@ -7007,6 +7017,26 @@ end $function$;
 comment on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) is 'Records slots that did not run, in the row of those before them if they directly follow for the same reason.';
 grant execute on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.note_refused_slots(c cue.cues, p_first timestamp with time zone, p_last timestamp with time zone, p_count integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
+   -- If the latest row is locked, a new one is inserted below.
+   where m.id = (select o.id from cue.missed_slots o
+                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
+     and m.reason = 'execution_limit' and m.last < p_first and m.first > p_now - interval '1 day';
+  if not found then
+    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, 'execution_limit', p_now);
+  end if;
+end $function$;
+comment on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) is 'Records slots above the plan''s limit, those of a day in one row.';
+grant execute on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.note_stripe_event(p_event_id text, p_type text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7214,7 +7244,7 @@ begin
   update cue.cues
      set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
    where id = any (p_cue_ids);
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
 end $function$;
 comment on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) is 'Pauses cues until somebody resumes them.';
@@ -8275,6 +8305,8 @@ declare
   v_over boolean;
   v_error text;
   v_slot timestamptz;
+  v_hour timestamptz := date_trunc('hour', p_now, 'UTC') + interval '1 hour';
+  v_waits boolean;
   v_count int := 0;
 begin
   for d in
@@ -8290,7 +8322,11 @@ begin
     select coalesce(r.next_slot, r.next_run) into v_slot from cue.cue_runs r
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
-    update cue.cue_runs r set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot where r.cue_id = d.cue_id;
+    v_waits := v_over and d.next_run < v_hour;
+    update cue.cue_runs r
+       set next_run = case when v_waits then v_hour else d.next_run end, next_slot = case when not v_waits then d.next_slot end,
+           refused_from = case when v_waits then coalesce(d.next_slot, d.next_run) end, last_slot = v_slot
+     where r.cue_id = d.cue_id;
     v_count := v_count + 1;
     if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
@@ -8298,14 +8334,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = v_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
-       -- If the latest row is locked, a new one is inserted below.
-       where m.id = (select o.id from cue.missed_slots o
-                      where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-         and m.reason = 'execution_limit' and m.last < v_slot and m.first > p_now - interval '1 day';
-      continue when found;
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, v_slot, v_slot, 1, c.catch_up, 'execution_limit', p_now);
+      perform cue.note_refused_slots(c, v_slot, v_slot, 1, p_now);
     else
       perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
@@ -8952,6 +8981,26 @@ $function$;
 comment on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) is 'Returns when the next attempt is due after p_sent attempts.';
 grant execute on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.retry_refused(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  with refused as materialized (
+    select r.cue_id from cue.cue_runs r
+     where r.cue_id = any (array(
+             select c.id from cue.cues c where c.account_id = any (p_account_ids) and c.status = 'active' and c.deleted_at is null))
+       and r.refused_from is not null
+     order by r.cue_id for update)
+  update cue.cue_runs r set next_run = date_trunc('milliseconds', p_now) + interval '1 millisecond' from refused f where r.cue_id = f.cue_id;
+  if found then perform cue.wake('cue_due', p_now); end if;
+end $function$;
+comment on function cue.retry_refused(uuid[],timestamp with time zone) is 'Tries the cues of accounts again at once, after a change of their limit.';
+grant execute on function cue.retry_refused(uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -9342,6 +9391,7 @@ begin
      set plan = p_plan, updated_at = p_now,
          limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
    where id = a.id;
+  perform cue.retry_refused(array[a.id], p_now);
   perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
   v_ids := array(
     select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
@@ -9367,6 +9417,8 @@ CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  v_below uuid[];
 begin
   -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
@@ -9378,8 +9430,12 @@ begin
    cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
    where p.plan = n.plan and p is distinct from n;
   if found then
-    update cue.accounts a set limit_reached_at = null
-      from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
+    with below as (
+      update cue.accounts a set limit_reached_at = null
+        from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month
+      returning a.id)
+    select array_agg(id) into v_below from below;
+    perform cue.retry_refused(v_below);
   end if;
 end $function$;
 comment on function cue.set_plans(jsonb) is 'Sets the limits of the plans from the PLANS setting at start.';
@@ -10091,6 +10147,7 @@ begin
      set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
+         refused_from = case when c.status = 'active' and not v_reschedule then refused_from end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,

@@ -33,7 +33,7 @@ begin
       place_execution, prune, prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_destinations,
       read_errors, read_execution_details, read_operator, read_tagged_cues, record_exclusions, recover_flights, recover_leases, recover_stuck,
       refuse_due_cues, release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts,
-      requeue_operations, requeue_purges, resume_cues, run_operation, service_health, settle_attempts, slots_without_execution,
+      requeue_operations, requeue_purges, resume_cues, retry_refused, run_operation, service_health, settle_attempts, slots_without_execution,
       start_queued, stop_execution, store_payloads, supersede_executions, take_due_cues, take_last_slots, track_cue, verify_outcome,
       waiting_work, watch_exclusions, within_bytes}'),
 

@@ -322,9 +322,9 @@ t.test('an engine takes worker cues only when they are certainly due', async t =
   const { engines, at, look } = setup([{ ...few[0], transport: 'worker' }])
   await look()
   at(101)
-  t.same(engines[0]!.takeDue('other', 1), [])
+  t.same(engines[0]!.takeDue('workers', 1), [])
   at(102)
-  t.equal(engines[0]!.takeDue('other', 1).length, 1)
+  t.equal(engines[0]!.takeDue('workers', 1).length, 1)
 })
 
 t.test('a notification causes an extra look only if no regular look is in time', async t => {

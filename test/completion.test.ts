@@ -67,12 +67,15 @@ t.test('fires, replays and refused slots are not counted', async t => {
     clock.advance('1 minute')
     t.same(await turn(s), [])
   }
-  exactly(t, await rows('select fired_count, skipped_count, next_run from cue.cue_runs'), [
-    { fired_count: 2, skipped_count: 1, next_run: at(4) }
+  exactly(t, await rows('select fired_count, skipped_count, refused_from from cue.cue_runs'), [
+    { fired_count: 2, skipped_count: 1, refused_from: at(2) }
   ])
   await rows('update cue.accounts set limit_reached_at = null')
+  await rows('select cue.retry_refused(array[$1::uuid], $2)', [account_id, clock.now()])
+  clock.advance('1 second')
+  t.same(await turn(s), [])
   for (const n of [4, 5]) {
-    clock.advance('1 minute')
+    clock.set(at(n))
     t.same(await turn(s), [at(n)])
   }
   exactly(t, await state(s, id), completed('max_runs'))

@@ -26,7 +26,8 @@ const setup = async (t: Test) => {
       ahead.reset()
       await ahead.look()
       await prepared()
-      await firing.others()
+      await firing.workers()
+      await firing.missed()
       await firing.tracked()
     },
     fired: async () => (await s.rows('select cue_id from cue.executions order by id')).map(row => row.cue_id)

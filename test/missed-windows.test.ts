@@ -29,7 +29,7 @@ const serve = async (at = service) => {
     ahead.reset()
     await ahead.look()
     await prepared()
-    await firing.others()
+    await firing.workers()
     await firing.tracked()
     return (await rows('select id from cue.executions order by id desc limit 1'))[0]?.id
   }

@@ -9,7 +9,7 @@ begin
   update cue.cues
      set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
    where id = any (p_cue_ids);
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
 end $$;
 comment on function cue.pause_cues is 'Pauses cues until somebody resumes them.';

@@ -1,7 +1,7 @@
 /**
  * Fires due cues that need no delivery slot: those of workers, whose executions become claimable; those that came due during an outage, which
- * follow their catch_up; those of accounts over their limit; and tracked ones, which follow their overlap. And asks which cues other engines have
- * left.
+ * follow their catch_up, and those of accounts over their limit; and tracked ones, which follow their overlap. And asks which cues other engines
+ * have left.
  */
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
@@ -40,27 +40,32 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
   }
 
   /** Takes due cues of a lane in batches and does something with each batch. */
-  const inBatches = async (lane: 'other' | 'tracked', size: number, work: (cues: DueCue[]) => Promise<void>) => {
+  const inBatches = async (lane: 'workers' | 'missed' | 'tracked', size: number, work: (cues: DueCue[]) => Promise<void>) => {
     for (let cues = ahead.takeDue(lane, size); cues.length > 0; cues = ahead.takeDue(lane, size)) {
       await work(cues).finally(() => ahead.doneWith(cues))
     }
   }
 
-  const others = () =>
-    inBatches('other', batchSize, async cues => {
-      const missed = cues.filter(cue => cue.missed)
-      const refused = cues.filter(cue => cue.schedule.over_limit && !cue.missed)
-      const queued = cues.filter(cue => !cue.schedule.over_limit && !cue.missed)
-      await fire(refused, some => fn.refuseDueCues({ ...dueColumns(some), ...followingColumns(some) }))
-      await fire(missed, some => fn.catchUpCues({ cues: JSON.stringify(some.map(cue => cue.missed)) }))
+  const workers = () =>
+    inBatches('workers', batchSize, async cues => {
       await fire(
-        queued.filter(cue => !isLast(cue)),
+        cues.filter(cue => !isLast(cue)),
         some => fn.takeDueCues({ ...dueColumns(some), ...movedColumns(some), missed_after: missedAfter })
       )
-      await fire(queued.filter(isLast), some => fn.takeLastSlots({ ...dueColumns(some), missed_after: missedAfter }))
-      for (const cue of queued) ahead.putBack(cue)
+      await fire(cues.filter(isLast), some => fn.takeLastSlots({ ...dueColumns(some), missed_after: missedAfter }))
+      for (const cue of cues) ahead.putBack(cue)
+    })
+
+  const missed = () =>
+    inBatches('missed', batchSize, async cues => {
+      const caughtUp = cues.filter(cue => cue.missed)
+      await fire(
+        cues.filter(cue => !cue.missed),
+        some => fn.refuseDueCues({ ...dueColumns(some), ...followingColumns(some) })
+      )
+      await fire(caughtUp, some => fn.catchUpCues({ cues: JSON.stringify(some.map(cue => cue.missed)) }))
       // Their next slot was computed only now, and may be due.
-      if (missed.length > 0) ahead.expect(0)
+      if (caughtUp.length > 0) ahead.expect(0)
     })
 
   const tracked = () =>
@@ -84,5 +89,5 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
     for (const cue of cues) if (!ids.has(cue.cue_id)) ahead.putBack(cue)
   }
 
-  return { others, tracked, left }
+  return { workers, missed, tracked, left }
 }

@@ -62,10 +62,10 @@ export const createAhead = ({
   onError = () => {}
 }: Options) => {
   /**
-   * `send`: cues that need a free delivery slot. `other`: those of workers, those due during an outage, and those over their limit. `tracked`: those
-   * whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
+   * `send`: cues that need a free delivery slot. `workers`: those of workers. `missed`: those due during an outage, and those over their limit.
+   * `tracked`: those whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
    */
-  const lanes = { send: createLane(), other: createLane(), tracked: createLane(), left: createLane() }
+  const lanes = { send: createLane(), workers: createLane(), missed: createLane(), tracked: createLane(), left: createLane() }
   // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
   // From when on a look reads everything again, and when the latest did.
@@ -94,9 +94,9 @@ export const createAhead = ({
 
   const laneOfKind = (cue: DueCue) => {
     const { outage_until, over_limit, tracked, transport } = cue.schedule
-    if (outage_until || over_limit || cue.slot.isExcluded) return lanes.other
+    if (outage_until || over_limit || cue.slot.isExcluded) return lanes.missed
     if (tracked) return lanes.tracked
-    return transport === 'webhook' ? lanes.send : lanes.other
+    return transport === 'webhook' ? lanes.send : lanes.workers
   }
 
   /** Prepares cues for which that takes microseconds. */
@@ -252,7 +252,8 @@ export const createAhead = ({
     get wakeAt() {
       return Math.min(
         lanes.send.first,
-        lanes.other.first,
+        lanes.workers.first,
+        lanes.missed.first,
         lanes.tracked.first,
         looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(nextLookAt, pollAt)
       )
