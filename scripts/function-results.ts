@@ -10,7 +10,7 @@ export const uncalled = new Set(['begin_waiting', 'look_ahead'])
 export const single = new Set(
   `abort_operation allow apply_subscription attach_evidence beat_engine cancel_execution create_operation deletion_status
    dismiss_execution exchange_session_token fire_cue next_wakes open_key_session open_session poll_device read_destinations
-   read_errors read_memory read_operator read_overview refresh_session register replay_execution report_outcome reveal_key
+   read_errors read_memory read_operator read_overview refresh_session replay_execution report_outcome reveal_key
    service_health verify_outcome`.split(/\s+/)
 )
 
@@ -50,13 +50,14 @@ export const nullable: Record<string, string> = {
   passed_windows: 'cron schedule_rules calendars last_success_at',
   passed_exclusions: 'cron schedule_rules calendars',
   calendar_cues: 'next_run next_slot last_slot excluded_at cron schedule_rules',
-  poll_device: 'email key_ciphertext',
+  poll_device: 'email account_id key_ciphertext',
   read_declared_cues: 'next_run next_slot last_slot delivery',
   read_echo: 'row',
   read_memory: 'key_prefix',
   read_overview: 'lateness_p50_ms lateness_p99_ms',
   read_usage: 'row',
   regenerate_key: 'value',
+  register: 'row',
   repair_queues: 'value',
   stored_response: 'row',
   'cue.begun_attempt': 'api_key',

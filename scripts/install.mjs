@@ -3,8 +3,7 @@
 // not: a shell remembers where it has found `node`.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -49,9 +48,12 @@ const fail = message => {
 
 const upToDate = () => read(stamp) === wanted && existsSync(node)
 
-/** Makes concurrent starts wait until this one has installed. The lock of a killed process is removed. */
+/**
+ * Makes concurrent starts wait until this one has installed. The lock of a killed process is removed, and one that is an hour old, whose id another
+ * process may have by now. It isn't in the folder for temporary files, where anybody could put one.
+ */
 const takeTurns = () => {
-  const turn = join(tmpdir(), `pgcue-install-${createHash('sha256').update(root).digest('hex').slice(0, 8)}`)
+  const turn = join(root, '.installing')
   for (;;) {
     try {
       writeFileSync(turn, String(process.pid), { flag: 'wx' })
@@ -60,10 +62,12 @@ const takeTurns = () => {
     } catch (error) {
       if (error.code !== 'EEXIST') throw error
     }
-    if (isAlive(Number(read(turn)))) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+    if (isAlive(Number(read(turn))) && !isOld(turn)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
     else rmSync(turn, { force: true })
   }
 }
+
+const isOld = file => Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > 3_600_000
 
 const isAlive = pid => {
   try {

@@ -87,7 +87,8 @@ comment on column cue.api_keys.scopes is 'Permissions.';
 comment on column cue.api_keys.created_by is 'How the key was created.';
 comment on column cue.api_keys.is_default is 'Whether the key can be shown again. At most one unrevoked key per account can.';
 comment on column cue.api_keys.ciphertext is
-  'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.';
+  'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be decrypted only as a key '
+  'of this account. Null once revoked.';
 comment on column cue.api_keys.created_at is 'Time of creation.';
 comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
 comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
@@ -141,7 +142,7 @@ comment on column cue.device_codes.status is 'Status. Ignored after expires_at.'
 comment on column cue.device_codes.ip is 'Address of the device, shown to the person who confirms.';
 comment on column cue.device_codes.email is 'Email address the person entered.';
 comment on column cue.device_codes.link_id is 'Id contained, signed, in the mailed link.';
-comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail that shows it.';
+comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail of this sign-in that shows it.';
 comment on column cue.device_codes.account_id is 'Account that the device was signed in to.';
 comment on column cue.device_codes.key_id is 'Key of the account, if this sign-in created it. The device gets it once, when it polls.';
 comment on column cue.device_codes.cell is 'Cell of the email address, in which the sign-in continues; null if that is this one.';
@@ -521,7 +522,7 @@ comment on table cue.operation_targets is 'Targets of running operations that ha
 comment on column cue.operation_targets.operation_id is 'The operation.';
 comment on column cue.operation_targets.place is 'Order of the rows.';
 comment on column cue.operation_targets.targets is 'Ids of executions or cues, or slots of a backfill, in order.';
-comment on column cue.operation_targets.states is 'For executions, their execution_state when the operation was created.';
+comment on column cue.operation_targets.states is 'Their target_state when they were chosen; empty for slots.';
 
 comment on table cue.cue_rooms is
   'Lower bound of the number of cues an account may still create, so that creating one does not count them all. Creating cues reduces '

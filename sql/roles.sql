@@ -18,8 +18,8 @@ begin
   end loop;
 end $$;
 
-revoke all on schema cue from public;
-revoke execute on all functions in schema cue from public;
+revoke all on schema cue, pgboss from public;
+revoke execute on all functions in schema cue, pgboss from public;
 
 do $$
 declare

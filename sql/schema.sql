@@ -197,7 +197,7 @@ comment on column cue.api_keys.label is 'Name given by the owner.';
 comment on column cue.api_keys.scopes is 'Permissions.';
 comment on column cue.api_keys.created_by is 'How the key was created.';
 comment on column cue.api_keys.is_default is 'Whether the key can be shown again. At most one unrevoked key per account can.';
-comment on column cue.api_keys.ciphertext is 'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.';
+comment on column cue.api_keys.ciphertext is 'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be decrypted only as a key of this account. Null once revoked.';
 comment on column cue.api_keys.created_at is 'Time of creation.';
 comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
 comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
@@ -280,7 +280,7 @@ create table cue.calendars (
   constraint calendars_pkey PRIMARY KEY (account_id, name),
   constraint calendars_dates_check CHECK (cardinality(dates) <= 1000),
   constraint calendars_description_check CHECK (length(description) <= 2000),
-  constraint calendars_name_check CHECK (name ~ '^[A-Za-z0-9._:/-]{1,64}$'::text),
+  constraint calendars_name_check CHECK (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'::text) NOT VALID,
   constraint calendars_ranges_check CHECK (
 CASE jsonb_typeof(ranges)
     WHEN 'array'::text THEN jsonb_array_length(ranges) <= 500
@@ -448,7 +448,7 @@ create table cue.cues (
   constraint cues_check5 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
   constraint cues_claim_timeout_seconds_check CHECK (claim_timeout_seconds >= 60 AND claim_timeout_seconds <= 604800),
   constraint cues_id_check CHECK (id ~ '^cue_[0-9A-Za-z]{12}$'::text),
-  constraint cues_key_check CHECK (key ~ '^[A-Za-z0-9._:/-]{1,255}$'::text),
+  constraint cues_key_check CHECK (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_managed_by_check CHECK (length(managed_by) >= 1 AND length(managed_by) <= 100),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
   constraint cues_one_schedule CHECK (num_nonnulls(cron, schedule_rules -> 'crons'::text, schedule_rules -> 'every'::text) = (schedule_type = 'recurring'::cue.schedule_type)::integer),
@@ -594,7 +594,7 @@ comment on column cue.device_codes.status is 'Status. Ignored after expires_at.'
 comment on column cue.device_codes.ip is 'Address of the device, shown to the person who confirms.';
 comment on column cue.device_codes.email is 'Email address the person entered.';
 comment on column cue.device_codes.link_id is 'Id contained, signed, in the mailed link.';
-comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail that shows it.';
+comment on column cue.device_codes.code_ciphertext is 'The code, encrypted like the default key, for the mail of this sign-in that shows it.';
 comment on column cue.device_codes.account_id is 'Account that the device was signed in to.';
 comment on column cue.device_codes.key_id is 'Key of the account, if this sign-in created it. The device gets it once, when it polls.';
 comment on column cue.device_codes.created_at is 'Time the sign-in started.';
@@ -981,7 +981,7 @@ comment on table cue.operation_targets is 'Targets of running operations that ha
 comment on column cue.operation_targets.operation_id is 'The operation.';
 comment on column cue.operation_targets.place is 'Order of the rows.';
 comment on column cue.operation_targets.targets is 'Ids of executions or cues, or slots of a backfill, in order.';
-comment on column cue.operation_targets.states is 'For executions, their execution_state when the operation was created.';
+comment on column cue.operation_targets.states is 'Their target_state when they were chosen; empty for slots.';
 grant select on cue.operation_targets to cue_service;
 
 create table cue.operations (
@@ -1270,7 +1270,7 @@ create table cue.workers (
   last_heartbeat timestamp with time zone not null,
   registered_since timestamp with time zone not null,
   constraint workers_pkey PRIMARY KEY (account_id, worker_id),
-  constraint workers_worker_id_check CHECK (length(worker_id) >= 1 AND length(worker_id) <= 255),
+  constraint workers_worker_id_check CHECK (length(worker_id) >= 1 AND length(worker_id) <= 255 AND (worker_id <> ALL (ARRAY['.'::text, '..'::text]))),
   constraint workers_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX workers_last_heartbeat ON cue.workers USING btree (last_heartbeat);
@@ -2189,7 +2189,7 @@ declare
   v_code text;
   v_message text;
 begin
-  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.execution_state(p_target::uuid) then
+  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.target_state(o.type, p_target) then
     return '{"result": "skipped"}';
   end if;
   select q.* into c from cue.cues q where q.id = (cue.cues_of_targets(o, array[p_target]))[1] and q.account_id = o.account_id and q.deleted_at is null;
@@ -2211,7 +2211,10 @@ begin
       end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
     when 'resume' then
-      if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
+      if p_resumed -> p_target ? 'code' then
+        if p_state is distinct from c.status::text then return '{"result": "skipped"}'; end if;
+        return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target);
+      end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
                                (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
@@ -2225,6 +2228,9 @@ exception
     if v_code not like 'QU%' then raise; end if;
     -- There is room in the queue when an execution has ended.
     if v_code = 'QU029' and v_overlap = 'queue_all' then return '{"result": "later"}'; end if;
+    if v_code = 'QU011' and p_state is distinct from coalesce(cue.target_state(o.type, p_target), '') then
+      return '{"result": "skipped"}';
+    end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $function$;
 comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
@@ -2390,20 +2396,22 @@ end $function$;
 comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 grant execute on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_lifetime interval, p_now timestamp with time zone)
  RETURNS cue.sessions
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   delete from cue.sessions where id = any (array(
+    select id from cue.sessions where account_id = p_account_id and key_id = p_key_id order by created_at desc, id offset 19));
+  delete from cue.sessions where id = any (array(
     select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
   insert into cue.sessions (id, account_id, created_at, expires_at, scopes, key_id)
-  values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year', p_scopes, p_key_id)
+  values (gen_random_uuid(), p_account_id, p_now, p_now + p_lifetime, p_scopes, p_key_id)
   returning *
 $function$;
-comment on function cue.add_session(uuid,cue.key_scope[],uuid,timestamp with time zone) is 'Adds a session of one year to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
-grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,timestamp with time zone) to cue_service;
+comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) is 'Adds a session to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
+grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
@@ -2794,7 +2802,7 @@ end $function$;
 comment on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) is 'Applies a subscription event and sets the resulting plan; returns applied, replayed, stale, unknown or unclear.';
 grant execute on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid, p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2813,7 +2821,7 @@ begin
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
     exit when found;
-    a := cue.insert_account(d.email, p_now);
+    a := cue.insert_account(p_account_id, d.email, p_now);
     if a.id is not null then
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -2830,8 +2838,8 @@ begin
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
 end $function$;
-comment on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) is 'Confirms a sign-in, and creates an account if the address has none; returns whether it did.';
-grant execute on function cue.approve_device(bytea,uuid,bytea,text,text,text,timestamp with time zone) to cue_service;
+comment on function cue.approve_device(bytea,uuid,uuid,bytea,text,text,text,timestamp with time zone) is 'Confirms a sign-in, and creates an account if the address has none; returns whether it did.';
+grant execute on function cue.approve_device(bytea,uuid,uuid,bytea,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.artifacts_bytes()
  RETURNS integer
@@ -4032,7 +4040,7 @@ end $function$;
 comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) is 'Creates an API key and returns its id; QU031 above ten per hour.';
 grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_states jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.operations
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4072,13 +4080,14 @@ begin
   returning * into o;
   insert into cue.operation_targets (operation_id, place, targets, states)
   select o.id, (g.n - 1) / 20, array_agg(g.target order by g.n),
-         array_agg(case when v_code = 'QU002' then coalesce(cue.execution_state(g.target::uuid), '') else '' end order by g.n)
-    from jsonb_array_elements_text(p_targets) with ordinality as g (target, n) group by (g.n - 1) / 20;
+         array_agg(coalesce(g.state, cue.target_state(p_type, g.target), '') order by g.n)
+    from rows from (jsonb_array_elements_text(p_targets), jsonb_array_elements_text(p_states)) with ordinality as g (target, state, n)
+   group by (g.n - 1) / 20;
   if o.status = 'running' then perform cue.queue_operation(o.id); end if;
   return next o;
 end $function$;
-comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
-grant execute on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,text,timestamp with time zone) to cue_service;
+comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
+grant execute on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_ticket(p_account_id uuid, p_subject text, p_message text, p_severity cue.ticket_severity DEFAULT 'medium'::cue.ticket_severity, p_type cue.ticket_type DEFAULT 'bug'::cue.ticket_type, p_tracked boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -4888,20 +4897,6 @@ end $function$;
 comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
 grant execute on function cue.execution_caller(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.execution_state(p_execution_id uuid)
- RETURNS text
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
-    from cue.executions e where e.id = p_execution_id
-$function$;
-comment on function cue.execution_state(uuid) is 'Returns what must not change about an execution before an operation acts on it; null if it is gone.';
-grant execute on function cue.execution_state(uuid) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS bigint
  LANGUAGE sql
@@ -5591,7 +5586,7 @@ AS $function$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0
 comment on function cue.in_turn(integer) is 'Returns how many of p_limit claims are taken from all tasks in turn instead of by age: half, or one in 16 single claims.';
 grant execute on function cue.in_turn(integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.insert_account(p_email text, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.insert_account(p_account_id uuid, p_email text, p_now timestamp with time zone)
  RETURNS cue.accounts
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5605,12 +5600,12 @@ begin
     raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
   end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
-  values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
+  values (p_account_id, p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning * into a;
   return a;
 end $function$;
-comment on function cue.insert_account(text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
-grant execute on function cue.insert_account(text,timestamp with time zone) to cue_service;
+comment on function cue.insert_account(uuid,text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
+grant execute on function cue.insert_account(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p_payload_ids bigint[], p_cues jsonb, p_now timestamp with time zone)
  RETURNS void
@@ -6451,12 +6446,12 @@ comment on function cue.mail_limit_reached(uuid,timestamp with time zone) is 'Re
 grant execute on function cue.mail_limit_reached(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_magic_link(p_link_id uuid, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(email text, code_ciphertext text, ip text, expires_at timestamp with time zone)
+ RETURNS TABLE(email text, code_hash bytea, code_ciphertext text, ip text, expires_at timestamp with time zone)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select email, code_ciphertext, ip, expires_at from cue.device_codes
+  select email, code_hash, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
 $function$;
 comment on function cue.mail_magic_link(uuid,timestamp with time zone) is 'Returns the content of the mail with a sign-in link.';
@@ -6826,6 +6821,15 @@ $function$;
 comment on function cue.named_calendars(uuid,text[]) is 'Returns what computing slots needs of an account''s calendars; those not found are left out.';
 grant execute on function cue.named_calendars(uuid,text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.new_account_id(p_now timestamp with time zone DEFAULT now())
+ RETURNS uuid
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select cue.uuid_v7(p_now) $function$;
+comment on function cue.new_account_id(timestamp with time zone) is 'Returns the id for a new account.';
+grant execute on function cue.new_account_id(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.new_cue_id()
  RETURNS text
  LANGUAGE sql
@@ -7075,7 +7079,7 @@ $function$;
 comment on function cue.open_executions_of(text) is 'Returns the executions of a tracked cue that have not ended.';
 grant execute on function cue.open_executions_of(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.open_key_session(p_key_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.open_key_session(p_key_hash bytea, p_lifetime interval DEFAULT '1 year'::interval, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7092,12 +7096,12 @@ begin
   if not found then
     raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
   end if;
-  s := cue.add_session(a.id, k.scopes, k.id, p_now);
+  s := cue.add_session(a.id, k.scopes, k.id, p_lifetime, p_now);
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.open_key_session(bytea,text,timestamp with time zone) is 'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
-grant execute on function cue.open_key_session(bytea,text,timestamp with time zone) to cue_service;
+comment on function cue.open_key_session(bytea,interval,text,timestamp with time zone) is 'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
+grant execute on function cue.open_key_session(bytea,interval,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
  RETURNS TABLE(account_id uuid, open_deliveries integer)
@@ -7111,7 +7115,7 @@ $function$;
 comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have, by plan.';
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.open_local_account(p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.open_local_account(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7124,7 +7128,7 @@ begin
   loop
     select * into a from cue.accounts where lower(email) = lower(p_email) for no key update;
     exit when found;
-    a := cue.insert_account(p_email, p_now);
+    a := cue.insert_account(p_account_id, p_email, p_now);
     if a.id is not null then
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -7133,10 +7137,10 @@ begin
   end loop;
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
 end $function$;
-comment on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a one-time session token to the account of an embedded database, which is created with a default key on first use.';
-grant execute on function cue.open_local_account(text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
+comment on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a one-time session token to the account of an embedded database, which is created with this id and a default key on first use.';
+grant execute on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime interval DEFAULT '1 year'::interval, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(session_id uuid, account_id uuid, email text, expires_at timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7144,13 +7148,13 @@ CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_ip text DEFAUL
 AS $function$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.add_session(a.id, null, null, p_now);
+  s cue.sessions := cue.add_session(a.id, null, null, p_lifetime, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.open_session(bytea,text,timestamp with time zone) is 'Opens a session with a one-time token; QU050 as take_session_token.';
-grant execute on function cue.open_session(bytea,text,timestamp with time zone) to cue_service;
+comment on function cue.open_session(bytea,interval,text,timestamp with time zone) is 'Opens a session with a one-time token; QU050 as take_session_token.';
+grant execute on function cue.open_session(bytea,interval,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.page_bytes()
  RETURNS integer
@@ -7333,7 +7337,7 @@ comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time z
 grant execute on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea, p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(status text, email text, key_ciphertext text)
+ RETURNS TABLE(status text, email text, account_id uuid, key_ciphertext text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7346,7 +7350,7 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and expires_at > p_now;
   if not found then
-    return query select 'expired', null::text, null::text;
+    return query select 'expired', null::text, null::uuid, null::text;
     return;
   end if;
   if d.status = 'approved' then
@@ -7360,12 +7364,12 @@ begin
     end if;
   end if;
   if d.status is distinct from 'approved' then
-    return query select coalesce(d.status::text, 'expired'), null::text, null::text;
+    return query select coalesce(d.status::text, 'expired'), null::text, null::uuid, null::text;
     return;
   end if;
   update cue.device_codes set status = 'claimed' where code_hash = d.code_hash;
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
-  return query select 'approved', a.email, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
+  return query select 'approved', a.email, a.id, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
 end $function$;
 comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status to the device; the first poll after approval stores a one-time session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
@@ -7421,14 +7425,17 @@ begin
   for v_account in
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
-    delete from cue.audit_events
-     where account_id = v_account
-       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
-       and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
-                     'session.refreshed', 'session.revoked');
+    delete from cue.audit_events where id = any (array(
+      select id from (
+        select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
+         where account_id = v_account
+           and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
+                          'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked')
+                or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+       where nth > 10000));
   end loop;
 end $function$;
-comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
+comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events from an account''s audit log, except the newest 10,000 of each kind.';
 grant execute on function cue.prune_audit(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_dead_letters(p_batch integer DEFAULT 5000)
@@ -8270,7 +8277,8 @@ begin
   if not found then
     raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
-  s := cue.add_session(a.id, former.scopes, former.key_id, p_now);
+  s := cue.add_session(a.id, former.scopes, former.key_id,
+    case when former.expires_at - former.created_at <= interval '12 hours' then interval '12 hours' else interval '1 year' end, p_now);
   perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -8448,7 +8456,7 @@ end $function$;
 comment on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s webhooks and returns the new one; the old one also signs for p_overlap_seconds.';
 grant execute on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.register(p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.register(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.accounts
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8465,17 +8473,15 @@ begin
       raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
-  a := cue.insert_account(p_email, p_now);
-  if a.id is null then
-    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = cue.refusal('QU040');
-  end if;
+  a := cue.insert_account(p_account_id, p_email, p_now);
+  if a.id is null then return; end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $function$;
-comment on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; QU031 above five per hour and p_address, QU040 if the email address is taken.';
-grant execute on function cue.register(text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
+comment on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; no row if the email address is taken, QU031 above five calls per hour and p_address.';
+grant execute on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -9997,6 +10003,25 @@ begin
 end $function$;
 comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 grant execute on function cue.take_session_token(bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.target_state(p_type cue.operation_type, p_target text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if p_type = 'backfill' then return null; end if;
+  if p_type in ('replay', 'cancel', 'dismiss') then
+    return (select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
+              from cue.executions e where e.id = p_target::uuid);
+  end if;
+  return (select c.status from cue.cues c where c.id = p_target and c.deleted_at is null);
+end $function$;
+comment on function cue.target_state(cue.operation_type,text) is 'Returns what decides whether an operation can act on an execution or a cue; null if it is gone, or for a slot.';
+grant execute on function cue.target_state(cue.operation_type,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.time_window(p_from timestamp with time zone, p_to timestamp with time zone, p_length interval, p_now timestamp with time zone, OUT since timestamp with time zone, OUT until timestamp with time zone)
  RETURNS record

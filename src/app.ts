@@ -25,6 +25,7 @@ import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import echo from './echo/routes.ts'
 import executions from './executions/routes.ts'
+import guide from './guide/routes.ts'
 import { createLook } from './health/cached-health.ts'
 import health from './health/routes.ts'
 import body from './http/body.ts'
@@ -168,6 +169,7 @@ export const build = async (options: Options) => {
   await app.register(support)
   await app.register(memory)
   await app.register(blog)
+  await app.register(guide)
   await app.register(operator)
   await app.register(dashboard)
   return app

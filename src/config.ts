@@ -72,6 +72,8 @@ export const readers = (env: Env) => {
   }
 
   const text = (name: string) => raw(name)
+  const token = (name: string) =>
+    read(name, null, 'must have at least 16 characters, without blanks', value => (/^\S{16,}$/.test(value) ? value : undefined))
   const integer = (name: string, fallback: number, min: number, max: number) =>
     read(name, fallback, `must be a whole number from ${min} to ${max}`, value => {
       const number = Number(value)
@@ -92,7 +94,7 @@ export const readers = (env: Env) => {
     return typeof value === 'string' ? value.replace(/\/+$/, '') : value
   }
   const postgresUrl = (name: string, fallback: string) => url(name, fallback, ['postgres:', 'postgresql:'])
-  return { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl }
+  return { refuse, raw, read, text, token, integer, flag, list, url, webUrl, postgresUrl }
 }
 
 /**
@@ -113,7 +115,7 @@ export const loadMigrateUrls = (env: Env): readonly string[] => {
  */
 export const loadConfig = (env: Env) => {
   const known = readers(env)
-  const { refuse, raw, read, text, integer, flag, list, url, webUrl, postgresUrl } = known
+  const { refuse, raw, read, text, token, integer, flag, list, url, webUrl, postgresUrl } = known
 
   const cells = readCells(known)
   const databaseUrl = cells.databases[0]!
@@ -184,10 +186,8 @@ export const loadConfig = (env: Env) => {
     githubApiBase: webUrl('GITHUB_API_BASE', 'https://api.github.com'),
     mcpClientIds: list('MCP_CLIENT_IDS', 'must be a comma-separated list of client ids', item => /^\S+$/.test(item)),
     executionRetentionDays: integer('EXECUTION_RETENTION_DAYS', 90, 35, 36_500),
-    metricsToken: text('METRICS_TOKEN'),
-    operatorToken: read('OPERATOR_TOKEN', null, 'must have at least 16 characters, without blanks', v =>
-      /^\S{16,}$/.test(v) ? v : undefined
-    ),
+    metricsToken: token('METRICS_TOKEN'),
+    operatorToken: token('OPERATOR_TOKEN'),
     corsOrigins: list('CORS_ORIGINS', 'must be a comma-separated list of origins such as https://example.com', isOrigin),
     trustProxy: read('TRUST_PROXY', false, 'must be on, off, a number of hops, or a comma-separated list of addresses', trustProxy),
     logLevel: read('LOG_LEVEL', 'info', 'must be fatal, error, warn, info, debug, trace or silent', v =>

@@ -249,7 +249,7 @@ export interface ApiKeys {
    */
   account_id: string;
   /**
-   * The default key's text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. Null once revoked.
+   * The default key's text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be decrypted only as a key of this account. Null once revoked.
    */
   ciphertext: string | null;
   /**
@@ -975,7 +975,7 @@ export interface DeviceCodes {
    */
   cell: number | null;
   /**
-   * The code, encrypted like the default key, for the mail that shows it.
+   * The code, encrypted like the default key, for the mail of this sign-in that shows it.
    */
   code_ciphertext: string | null;
   /**
@@ -1767,7 +1767,7 @@ export interface OperationTargets {
    */
   place: number;
   /**
-   * For executions, their execution_state when the operation was created.
+   * Their target_state when they were chosen; empty for slots.
    */
   states: string[];
   /**

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
+import type { Purpose } from './accounts/keys.ts'
 import { startCustomers } from './billing/customers.ts'
 import { constants } from './catalog.ts'
 import { type Config, engineConnections } from './config.ts'
@@ -66,7 +67,7 @@ type Options = {
   rules: AddressRules
   clock: Clock
   /** Decrypts an account's API key; undefined if no encryption key fits. */
-  decryptKey: (ciphertext: string) => string | undefined
+  decryptKey: (ciphertext: string, purpose: Purpose) => string | undefined
   metrics?: Metrics
   /** None by default. */
   traces?: Traces

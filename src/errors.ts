@@ -68,6 +68,7 @@ export const statuses = {
   cue_exists: 412,
   version_conflict: 412,
   payload_too_large: 413,
+  misdirected_request: 421,
   invalid_timezone: 422,
   rate_limit_exceeded: 429,
   internal_error: 500,
@@ -111,7 +112,6 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
   QU032: 'execution_limit_exceeded',
   QU033: 'calendar_limit_exceeded',
-  QU040: 'duplicate_email',
   QU041: 'last_key_protected',
   QU042: 'multiple_active_keys',
   QU043: 'deletion_already_pending',

@@ -35,6 +35,9 @@ export const JsonArray = (options: { description?: string } = {}) => Type.Unsafe
 export const orElse = <T extends TSchema>(code: ErrorCode, message: string, schema: T): T =>
   ({ ...schema, 'x-error': { code, message } }) as T
 
+/** The beginning of a pattern of names that occur in paths, from which clients remove `.` and `..`. The same as in checks of columns. */
+export const notDots = '(?![.]{1,2}$)'
+
 export const uuidPattern = '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$'
 
 /** An id in a path. A malformed id gets the same error as an unknown one. */

@@ -12,7 +12,7 @@ import { firstScreen } from './startup/first-screen.ts'
 import { collectGarbage } from './startup/garbage.ts'
 import { gatherLines, loggerOptions } from './startup/log.ts'
 import { whenNpmEnds } from './startup/parent.ts'
-import { findPort, refuseToListen } from './startup/port.ts'
+import { findAddress, findPort, refuseToListen } from './startup/port.ts'
 import { startTraces } from './traces/start.ts'
 
 /** Milliseconds after which a stopping process exits in any case. */
@@ -36,7 +36,7 @@ const start = async () => {
   const database = await startDatabase(config, say)
   onStop(() => database.stop())
   // Checked before the engine starts: a replica that cannot listen must not register as an engine.
-  config = atPort(database.config, await findPort(config))
+  config = atPort({ ...database.config, host: await findAddress(config) }, await findPort(config))
   const cells = await openCells(config, logger, say)
   const openApi = async (): Promise<Api> => {
     if (roles.api && roles.engine) return superviseApi({ cells, log: logger, write })

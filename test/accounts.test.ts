@@ -82,22 +82,27 @@ t.test('rejects invalid e-mail addresses', async t => {
   }
 })
 
-t.test('allows five registrations per hour and address, not counting rejected ones', async t => {
+t.test('allows five registrations per hour and address, counting those of known addresses', async t => {
   const { app, clock } = await build(t, noon, { env: { RATE_LIMIT: 'on' } })
   const register = async (email: string, remoteAddress = '192.0.2.7') => {
     const answer = await app.inject({ method: 'POST', url: '/v1/auth/register', payload: { email }, remoteAddress })
     return { status: answer.statusCode, code: answer.json().error?.code, wait: answer.headers['retry-after'] }
   }
-  for (let i = 0; i < 5; i++) {
-    exactly(t, await register(`ada${i}@example.org`), { status: 201 })
-    exactly(t, await register(`ADA${i}@example.org`), i < 4 ? { code: 'duplicate_email' } : { code: 'rate_limit_exceeded' })
-    clock.advance('1 minute')
+  for (const email of ['ada1@example.org', 'ada2@example.org']) {
+    exactly(t, await register(email), { status: 201 })
+    exactly(t, await register('nobody'), { status: 422 })
+    exactly(t, await register(email.toUpperCase()), { status: 409, code: 'duplicate_email' })
+    clock.advance('2 minutes')
   }
+  const known = await Promise.all(Array.from({ length: 4 }, () => register('ada1@example.org')))
+  t.same(known.map(({ status }) => status).sort(), [409, 429, 429, 429], 'also simultaneous ones')
+  clock.advance('1 minute')
   exactly(t, await register('ada5@example.org'), { status: 429, code: 'rate_limit_exceeded', wait: String(55 * 60) })
   exactly(t, await register('ada5@example.org', '192.0.2.8'), { status: 201 }, 'another address')
   clock.advance('55 minutes')
   exactly(t, await register('ada6@example.org'), { status: 201 })
-  exactly(t, await register('ada7@example.org'), { code: 'rate_limit_exceeded', wait: '60' })
+  exactly(t, await register('ada1@example.org'), { code: 'duplicate_email' })
+  exactly(t, await register('ada7@example.org'), { code: 'rate_limit_exceeded', wait: '120' })
 })
 
 t.test('returns plan, usage and settings of the account to a key of any scope', async t => {

@@ -15,7 +15,9 @@ export const setup = async (t: Test, { plan = 'free', env = {} }: { plan?: strin
   const fn = createFunctions(pool, clock.now)
   const config = testConfig(url, env)
   const key = createKey()
-  const { id: account_id } = await fn.register({
+  const account_id = await fn.newAccountId({})
+  await fn.register({
+    account_id,
     email: 'ada@example.com',
     key_hash: hashKey(key),
     prefix: keyPrefix(key),

@@ -37,7 +37,9 @@ t.test('returns the requested cue together with the admission, and to no refused
   const cue = { name: 'c', transport: 'worker', schedule_type: 'recurring', cron: '0 9 * * *', ...cueDefaults }
   const create = (account_id: string) => fn.createCue({ account_id, cue, next_run: null })
   const cue_id = await create(account_id)
-  const { id: other } = await fn.register({
+  const other = await fn.newAccountId({})
+  await fn.register({
+    account_id: other,
     email: 'b@example.com',
     key_hash: hashKey(createKey()),
     prefix: 'svc_sk_x',

@@ -2,12 +2,14 @@
 import { createHmac } from 'node:crypto'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
+import { verifyWebhook } from '../src/client/webhook.ts'
 import { startNotifications } from '../src/deliveries/notifications.ts'
 import { createWebhookClient } from '../src/deliveries/webhook.ts'
 import type { Jobs } from '../src/jobs/boss.ts'
 import { testConfig } from './database.ts'
 import { startEngine } from './engine.ts'
 import { exactly } from './exactly.ts'
+import type { Received } from './receiver.ts'
 import { serviceAt } from './service.ts'
 import { build, eventually, receiver } from './setup.ts'
 import { refused, resultsOf } from './stage.ts'
@@ -96,11 +98,12 @@ t.test('retries a rejected webhook four times, after 10 seconds, 1, 5 and 30 min
     t.equal(hook.requests.length, n + 1)
   }
   t.strictSame(waits, [10, 60, 300, 1800])
-  t.equal(new Set(hook.requests.map(({ headers }) => headers['x-service-alert-id'])).size, 1, 'one alert')
+  for (const name of ['x-service-alert-id', 'webhook-id'])
+    t.equal(new Set(hook.requests.map(({ headers }) => headers[name])).size, 1, 'one alert')
 })
 
 t.test("retries an on_failure webhook by the cue's own attempts and backoff", async t => {
-  const { work, hook, jobs, clock, patch, cue_id, fail } = await serve(t)
+  const { work, hook, jobs, clock, get, patch, cue_id, fail } = await serve(t)
   await patch(`/v1/cues/${cue_id}`, { on_failure: { webhook: `${hook.url}failed` }, retry: { max_attempts: 3, backoff_minutes: [5, 20] } })
   await fail()
   const waits: number[] = []
@@ -119,6 +122,15 @@ t.test("retries an on_failure webhook by the cue's own attempts and backoff", as
   t.equal(waits.length, 2)
   t.ok(waits[0]! >= 5 && waits[0]! <= 5.5, String(waits[0]))
   t.equal(waits[1], 50, 'Retry-After is later than 22 minutes')
+  const { execution_id } = JSON.parse(hook.requests[0]!.body)
+  t.same(
+    new Set(hook.requests.map(({ headers }) => headers['webhook-id'])),
+    new Set([`${execution_id}_failed`]),
+    'not that of the callback'
+  )
+  const { webhook_secret } = await get('/v1/auth/webhook-secret')
+  const [{ body, headers }] = hook.requests as [Received]
+  exactly(t, await verifyWebhook(body, headers, webhook_secret, { now: clock.now() }), { id: `${execution_id}_failed`, executionId: '' })
 })
 
 t.test('stops retrying after a 2xx or a 410', async t => {

@@ -63,6 +63,58 @@ t.test('responds with 400 to an undecodable path or one with NUL, and with 404 t
   exactly(t, await call('GET', `/v1/echo/${'x'.repeat(10_000)}`), { status: 200, body: { status: 'waiting' } }, 'a parameter of any length')
 })
 
+t.test('every route of the API refuses query parameters that it does not have, and lists those it has', async t => {
+  const operator = 'o'.repeat(32)
+  const { app, call } = await build(t, undefined, { env: { OPERATOR_TOKEN: operator } })
+  await app.ready()
+  const receivers = ['POST /v1/echo/{token}', 'POST /v1/billing/webhook']
+  for (const [path, methods] of Object.entries(app.swagger().paths ?? {}))
+    for (const [method, { parameters = [] }] of Object.entries(
+      methods as Record<string, { parameters?: { name: string; in: string }[] }>
+    )) {
+      const name = `${method.toUpperCase()} ${path}`
+      const headers: Record<string, string> = path.startsWith('/v1/operator') ? { authorization: `Bearer ${operator}` } : {}
+      const url = `${path.replaceAll(/\{\w+\}/g, 'x'.repeat(16))}?limits=5&api_token=secret`
+      const { status, body } = await call(method.toUpperCase(), url, undefined, headers)
+      const names = parameters.flatMap(parameter => (parameter.in === 'query' ? [parameter.name] : []))
+      const msg = `Unknown query parameter. This route has ${names.join(', ') || 'none'}.`
+      const fault = { type: 'extra_forbidden', msg }
+      if (receivers.includes(name)) t.notMatch(body, { detail: [fault] }, name)
+      else
+        t.strictSame(
+          [status, body.error?.code, body.detail],
+          [
+            422,
+            'validation_error',
+            [
+              { ...fault, loc: ['query', 'limits'], input: '5' },
+              { ...fault, loc: ['query', 'api_token'], input: '********' }
+            ]
+          ],
+          name
+        )
+    }
+  exactly(t, await call('POST', '/v1/cues?dry_run=true', '{'), { status: 422 }, 'before the body is read')
+  exactly(t, await call('GET', '/v1/cues?limits=5', undefined, { authorization: 'Bearer x' }), { status: 401 })
+})
+
+t.test('pages take any query parameters, because links get tracking parameters', async t => {
+  const { as } = await build(t)
+  for (const path of [
+    '/dashboard',
+    '/plans',
+    '/docs',
+    '/blog',
+    '/v1/blog/posts',
+    '/auth/device',
+    '/v1/auth/verify',
+    '/auth/confirm-email'
+  ]) {
+    const { body } = await as(null).call('GET', `${path}?utm_source=mail`, undefined, { accept: 'text/html' })
+    t.notMatch(body, /Unknown query|utm_source/, path)
+  }
+})
+
 // Ids and logs --------------------------------------------------------------------------------------------------------------------
 
 t.test('every response has a request id, which a valid id from the client replaces', async t => {
@@ -274,6 +326,63 @@ t.test('allows calls from browsers only from the allowed origins', async t => {
       Object.keys(answer.headers).some(name => name.startsWith('access-control')),
       other
     )
+  }
+})
+
+const everywhere = [
+  '/',
+  '/health',
+  '/metrics',
+  '/mcp',
+  '/openapi.json',
+  '/dashboard',
+  '/auth/device?code=x',
+  '/v1/cues',
+  '/nothing',
+  '/%zz'
+]
+
+t.test('a loopback listener answers only to hosts of this machine and of BASE_URL', async t => {
+  const environments: Record<string, string>[] = [{}, { ROLES: 'engine' }, { TRUST_PROXY: 'on' }]
+  for (const env of environments) {
+    const { as } = await build(t, undefined, { env: { BASE_URL: 'https://Cue.example:8443/x', ...env } })
+    const { call } = as(null)
+    const local = 'localhost LOCALHOST:1 a.b.localhost 127.0.0.1:8080 127.8.9.255 [::1] [::1]:8080 cue.example CUE.example:99'.split(' ')
+    for (const host of local) t.equal((await call('GET', '/openapi.json', undefined, { host })).status, 200, host)
+    const foreign =
+      'evil.example evil.example:8080 localhost.evil.example evillocalhost 127.0.0.1.evil.example 127.1 127.0.0.256 0x7f.0.0.1 [::2]'
+    for (const host of [...foreign.split(' '), 'me@localhost', 'localhost:8080:1', 'localhost, x', 'localhost/', '[::1', 'localhost.']) {
+      const answer = await call('GET', '/metrics', undefined, { host, 'x-forwarded-host': 'localhost' })
+      exactly(t, answer, { ...error('misdirected_request', 421), headers: { 'x-request-id': /./, 'x-ratelimit-remaining': '60' } }, host)
+    }
+    for (const path of everywhere) {
+      for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE'])
+        exactly(t, await call(method, path, undefined, { host: 'evil.example' }), error('misdirected_request', 421), `${method} ${path}`)
+    }
+  }
+  for (const HOST of ['0.0.0.0', '::', '192.0.2.1']) {
+    const { call } = await build(t, undefined, { env: { HOST } })
+    exactly(t, await call('GET', '/v1/auth/me', undefined, { host: 'any.example' }), { status: 200 }, HOST)
+  }
+})
+
+t.test('pages of other sites change nothing, unless CORS_ORIGINS includes their origin', async t => {
+  const origin = 'https://app.example.com'
+  for (const HOST of ['127.0.0.1', '0.0.0.0']) {
+    const { call, get } = await build(t, undefined, { env: { HOST, CORS_ORIGINS: origin } })
+    const cue = { name: 'a cue', cron: '0 9 * * *', worker: true }
+    for (const site of ['cross-site', 'same-site']) {
+      const other = { 'sec-fetch-site': site, origin: 'https://evil.example.com' }
+      for (const path of everywhere)
+        exactly(t, await call('POST', path, undefined, other), error('cross_origin_refused', 403), `${site} ${path}`)
+      for (const method of ['PUT', 'PATCH', 'DELETE'])
+        exactly(t, await call(method, '/v1/auth/me', undefined, other), error('cross_origin_refused', 403), `${site} ${method}`)
+      exactly(t, await call('POST', '/v1/auth/register', '', { 'sec-fetch-site': site }), error('cross_origin_refused', 403), 'no Origin')
+      exactly(t, await call('GET', '/v1/auth/me', undefined, other), { status: 200 })
+      exactly(t, await call('POST', '/v1/cues', cue, { ...other, origin }), { status: 201 })
+    }
+    for (const site of ['same-origin', 'none']) exactly(t, await call('POST', '/v1/cues', cue, { 'sec-fetch-site': site }), { status: 201 })
+    exactly(t, await get('/v1/cues'), { total: 4 })
   }
 })
 

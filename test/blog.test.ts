@@ -41,7 +41,12 @@ t.test('lists posts publicly, newest first, in pages', async t => {
 t.test('returns a post as Markdown and HTML', async t => {
   const { as } = await build(t)
   const post = await as(null).get('/v1/blog/posts/what-pgcue-is')
-  exactly(t, post, { slug: 'what-pgcue-is', title: 'What pgcue is', tags: ['release', 'overview'], content: /^pgcue runs things later/ })
+  exactly(t, post, {
+    slug: 'what-pgcue-is',
+    title: 'What pgcue is',
+    tags: ['added', 'release', 'overview'],
+    content: /^pgcue runs things later/
+  })
   t.match(post.html, /<h2>One database, no broker<\/h2>/)
   t.match(post.html, /<code class="language-sql">/)
 })

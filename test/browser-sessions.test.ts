@@ -1,4 +1,5 @@
 /** Sessions of browsers: a cookie that no script can read, accepted from pages of the service only. */
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { hashKey } from '../src/accounts/keys.ts'
 import { createLocalToken } from '../src/accounts/local-token.ts'
@@ -13,13 +14,13 @@ const own = { origin: 'http://localhost:0' }
 type Answer = { headers: Record<string, string> }
 const cookieOf = ({ headers }: Answer): string => String(headers['set-cookie']).split(';')[0]!
 
-t.test('a key opens a session whose cookie no script can read', async t => {
+t.test('a key opens a session whose cookie no script can read, and no bearer is', async t => {
   const { as, account, get } = await build(t, noon)
   const { call } = as(null)
   const answer = await call('POST', path, { api_key: account.api_key }, own)
   exactly(t, answer, { status: 200, body: { email: account.email } })
   t.same(Object.keys(answer.body), ['email'])
-  t.match(answer.headers['set-cookie'], /^pgcue_session=[\w-]+\.[\w-]+\.[\w-]+; Path=\/; Max-Age=31536000; HttpOnly; SameSite=Strict$/)
+  t.match(answer.headers['set-cookie'], /^pgcue_session_0=[\w-]+\.[\w-]+\.[\w-]+; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
   const cookie = cookieOf(answer)
   exactly(t, await call('GET', '/v1/auth/me', undefined, { cookie }), {
     status: 200,
@@ -27,14 +28,48 @@ t.test('a key opens a session whose cookie no script can read', async t => {
   })
   exactly(t, await call('GET', '/v1/auth/me', undefined, { cookie: `other=1; ${cookie}; third=3` }), { status: 200 })
   exactly(t, await call('GET', '/v1/auth/me', undefined, { cookie, authorization: 'Bearer x' }), error('not_authenticated', 401))
+  const [name, jwt] = cookie.split('=') as [string, string]
+  const { session_token } = (await call('POST', '/v1/auth/session/refresh', undefined, { cookie, ...own })).body
+  for (const authorization of [`Bearer ${jwt}`, `bearer  ${jwt} `])
+    exactly(t, await call('GET', '/v1/auth/me', undefined, { authorization }), error('not_authenticated', 401))
+  exactly(t, await call('GET', '/v1/auth/me', undefined, { authorization: `Bearer ${session_token}` }), { status: 200 })
+  exactly(t, await call('GET', '/v1/auth/me', undefined, { cookie: `${name}=${session_token}` }), error('not_authenticated', 401))
+  exactly(
+    t,
+    await call('GET', '/v1/auth/me', undefined, { cookie: `pgcue_session_1=${jwt}` }),
+    error('not_authenticated', 401),
+    'another port'
+  )
   const { events } = await get('/v1/auth/audit')
-  exactly(t, events[0], { event: 'session.created', actor: /^key:/, detail: { session_id: /./, key_id: /./ } })
+  exactly(t, events[1], { event: 'session.created', actor: /^key:/, detail: { session_id: /./, key_id: /./ } })
 })
 
-t.test('the cookie belongs to the path of BASE_URL, and is sent over TLS only if that is https', async t => {
-  const { as, account } = await build(t, noon, { env: { BASE_URL: 'https://example.com/cue' } })
-  const answer = await as(null).call('POST', path, { api_key: account.api_key }, { origin: 'https://example.com' })
-  t.match(answer.headers['set-cookie'], /; Path=\/cue\/; Max-Age=31536000; HttpOnly; SameSite=Strict; Secure$/)
+t.test('the cookie is bound to the host with https, else to the path of BASE_URL, and on loopback to its port for 12 hours', async t => {
+  const shared = 'HttpOnly; SameSite=Strict'
+  for (const [BASE_URL, name, attributes] of [
+    ['https://example.com', '__Host-pgcue_session', `Path=/; Max-Age=31536000; ${shared}; Secure`],
+    ['https://example.com:8443/cue/a', '__Host-pgcue_session_cue_a', `Path=/; Max-Age=31536000; ${shared}; Secure`],
+    ['http://example.com/cue', 'pgcue_session_cue', `Path=/cue/; Max-Age=31536000; ${shared}`],
+    ['http://127.0.0.1', 'pgcue_session_80', `Path=/; Max-Age=43200; ${shared}`],
+    ['http://[::1]:9000/cue', 'pgcue_session_9000_cue', `Path=/cue/; Max-Age=43200; ${shared}`],
+    ['https://cue.localhost', '__Host-pgcue_session_443', `Path=/; Max-Age=43200; ${shared}; Secure`]
+  ] as const) {
+    const { as, account, clock } = await build(t, noon, { env: { BASE_URL } })
+    const { call } = as(null)
+    const answer = await call('POST', path, { api_key: account.api_key }, { origin: new URL(BASE_URL).origin })
+    const [pair, ...rest] = String(answer.headers['set-cookie']).split('; ') as [string]
+    t.same([pair.split('=')[0], rest.join('; ')], [name, attributes], BASE_URL)
+    const headers = { cookie: pair, origin: new URL(BASE_URL).origin }
+    clock.advance('11 hours')
+    const { session_token } = (await call('POST', '/v1/auth/session/refresh', undefined, headers)).body
+    const bearer = { authorization: `Bearer ${session_token}` }
+    clock.advance('61 minutes')
+    const isLong = attributes.includes('31536000')
+    t.equal((await call('GET', '/v1/auth/me', undefined, headers)).status, isLong ? 200 : 401, 'after 12 hours')
+    t.equal((await call('GET', '/v1/auth/me', undefined, bearer)).status, 200)
+    clock.advance('11 hours')
+    t.equal((await call('GET', '/v1/auth/me', undefined, bearer)).status, isLong ? 200 : 401, 'the renewed one after 12 hours')
+  }
 })
 
 t.test('a page of another origin changes nothing with the cookie', async t => {
@@ -46,6 +81,8 @@ t.test('a page of another origin changes nothing with the cookie', async t => {
     { origin: 'https://evil.example' },
     { origin: 'null' },
     { origin: 'http://localhost:3000', host: 'localhost:0' },
+    { origin: 'http://127.0.0.1.evil.example:8080', host: 'localhost:8080' },
+    { origin: 'https://proxy.example', host: 'localhost' },
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site', origin: 'http://localhost:0' },
     { 'sec-fetch-site': 'none' }
@@ -57,10 +94,20 @@ t.test('a page of another origin changes nothing with the cookie', async t => {
   exactly(t, await get('/v1/cues'), { total: 0 })
   const allowed: Record<string, string>[] = [
     own,
-    { origin: 'https://proxy.example', host: 'proxy.example' },
+    { origin: 'http://127.0.0.1:8080', host: 'localhost:8080' },
+    { origin: 'https://a.localhost', host: 'localhost' },
     { 'sec-fetch-site': 'same-origin', origin: 'https://proxy.example' }
   ]
   for (const headers of allowed) exactly(t, await call('POST', '/v1/cues', body, { cookie, ...headers }), { status: 201 })
+  const open = await build(t, noon, { env: { HOST: '0.0.0.0', BASE_URL: 'https://cue.example' } })
+  for (const [origin, status] of [
+    ['https://cue.example', 200],
+    ['https://proxy.example', 403],
+    ['http://localhost', 403]
+  ] as const) {
+    const headers = { origin, host: origin.split('//')[1]! }
+    t.equal((await open.as(null).call('POST', path, { api_key: open.account.api_key }, headers)).status, status, origin)
+  }
   const authorization = `Bearer ${account.api_key}`
   exactly(
     t,
@@ -104,7 +151,7 @@ t.test('signing out ends the session and removes the cookie; everywhere ends all
   const [first, second, third] = [await open(), await open(), await open()]
   const out = await call('DELETE', '/v1/auth/session', undefined, { cookie: first, ...own })
   exactly(t, out, { status: 200, body: { revoked: 1 } })
-  t.match(out.headers['set-cookie'], /^pgcue_session=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/)
+  t.match(out.headers['set-cookie'], /^pgcue_session_0=; Path=\/; Max-Age=0; HttpOnly; SameSite=Strict$/)
   exactly(t, await call('GET', '/v1/auth/me', undefined, { cookie: first }), error('not_authenticated', 401))
   exactly(t, await call('DELETE', '/v1/auth/session?all=true', undefined, { cookie: second, ...own }), {
     status: 200,
@@ -136,7 +183,7 @@ t.test('sessions are listed with their origin, and one of them can be ended', as
       is_current: false,
       user_agent: 'M\ufffdnchen \u0007',
       created_at: '2030-01-15T12:02:00.000Z',
-      expires_at: '2031-01-15T12:02:00.000Z'
+      expires_at: '2030-01-16T00:02:00.000Z'
     },
     {
       ...shared,
@@ -144,7 +191,7 @@ t.test('sessions are listed with their origin, and one of them can be ended', as
       is_current: true,
       user_agent: `${browser} ${'x'.repeat(400)}`.slice(0, 300),
       created_at: '2030-01-15T12:01:00.000Z',
-      expires_at: '2031-01-15T12:01:00.000Z'
+      expires_at: '2030-01-16T00:01:00.000Z'
     }
   ])
   const other = `/v1/auth/sessions/${sessions[0].id}`
@@ -175,7 +222,7 @@ t.test('the link of an embedded start works once, and only on the same machine',
     const { statusCode } = await app.inject({ method: 'POST', url, payload: { token }, remoteAddress })
     return statusCode
   }
-  const account = { email: 'you@localhost', prefix: 'svc_sk_12345', ciphertext: 'k.x' }
+  const account = { account_id: randomUUID(), email: 'you@localhost', prefix: 'svc_sk_12345', ciphertext: 'k.x' }
   const token = createLocalToken()
   await fn.openLocalAccount({ ...account, key_hash: hashKey('first'), token_hash: hashKey(token) })
   for (const address of ['10.0.0.7', '203.0.113.9', '2001:db8::1']) t.equal(await open(token, address), 401, address)

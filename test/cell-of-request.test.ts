@@ -89,6 +89,26 @@ t.test('addresses and device codes are looked up', async t => {
   t.equal(await cellOf.ofHead('GET', '/v1/auth/verify?token=x&device_code=a-device-code', undefined), 3)
 })
 
+t.test('reads a path as the router does', async t => {
+  const { api_key, ...body } = { api_key: createKey(3), email: 'a@example.com' }
+  for (const path of [
+    '/v1/auth/%72egister',
+    '/v1/auth/register#x',
+    '/v1/%61%75th/register?x=?',
+    'http://localhost/v1/auth/register',
+    'HTTPS://x/v1/auth/register?'
+  ]) {
+    t.equal(cellOf.ofHead('POST', path, `Bearer ${api_key}`), 'body', path)
+    t.equal(await cellOf.ofBody(path, Buffer.from(JSON.stringify(body))), 2, path)
+  }
+  for (const path of ['/v1/auth%2Fregister', '/v1/auth/%2572egister', '/v1/auth/register%3Fx', '//v1/auth/register', '/%zz', '*', ''])
+    t.equal(cellOf.ofHead('POST', path, `Bearer ${api_key}`), 3, path)
+  t.equal(cellOf.bodyLimit('/v1/billing/%77ebhook'), 256 * 1024)
+  const token = new URLSearchParams(createLinks({ sessionSecret: secret }).url('not-me', idOf(3)).split('?')[1]).get('token')
+  for (const page of ['/auth/not%2Dme', 'http://localhost/auth/not-me'])
+    t.equal(cellOf.ofHead('GET', `${page}?token=${token}`, undefined), 3, page)
+})
+
 t.test('bodies that name the cell have the limits of their routes', async t => {
   t.equal(cellOf.bodyLimit('/v1/auth/register?x=1'), 16 * 1024)
   t.equal(cellOf.bodyLimit('/v1/billing/webhook'), 256 * 1024)

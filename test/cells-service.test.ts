@@ -1,6 +1,8 @@
 /** A replica on two cells: each request is answered by the cell that it names. */
 import { once } from 'node:events'
 import { request } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { createKey, hashKey } from '../src/accounts/keys.ts'
 import { createToken } from '../src/accounts/sessions.ts'
@@ -15,7 +17,7 @@ t.test('with two cells', async t => {
   const one = await addAccount(pools[0], 1)
   const two = await addAccount(pools[1], 2)
   const former = await addAccount(pools[0], 1, createKey(2))
-  const { call, tick } = await start()
+  const { call, tick, url } = await start()
   const hook = await receiver(t)
 
   await t.test('a key leads to its cell, whose engine fires its cues', async t => {
@@ -72,6 +74,23 @@ t.test('with two cells', async t => {
     const [, execution_token = ''] = /^Bearer (.*)$/.exec(String(request.headers.authorization))!
     const id = String(request.headers['webhook-id'])
     t.equal((await call('GET', `/v1/executions/${id}`, { key: execution_token })).body.id, id)
+  })
+
+  await t.test('an address is looked up for any spelling of the path, but not for another host or for two', async t => {
+    const { status, body } = await call('POST', '/v1/auth/%72egister', { key: one.api_key, body: { email: two.email } })
+    t.same([status, body.error.code], [409, 'duplicate_email'])
+    const ask = async (...hosts: string[]) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      const head = ['POST /v1/auth/register HTTP/1.1', ...hosts.map(host => `Host: ${host}`), 'Connection: close', 'Content-Length: 29']
+      socket.write(`${head.join('\r\n')}\r\n\r\n{"email": "other@example.com"}`)
+      return Number((await text(socket)).split(' ')[1])
+    }
+    t.equal(await ask('evil.example'), 421)
+    t.equal(await ask('localhost', 'evil.example'), 400)
+    const counts = await Promise.all(
+      pools.map(async pool => (await pool.query("select from cue.accounts where email like 'other@%'")).rowCount)
+    )
+    t.same(counts, [0, 0])
   })
 
   await t.test('links in mails lead to the cell of their account', async t => {

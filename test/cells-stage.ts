@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import type { Test } from 'tap'
 import { layWire } from '../scripts/chaos/wire.ts'
-import { createKey, encryptKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
+import { createKey, storedKey } from '../src/accounts/keys.ts'
 import { createLinks } from '../src/accounts/links.ts'
 import { createFunctions } from '../src/database/functions.ts'
 import { createDatabase, testConfig } from './database.ts'
@@ -17,8 +17,9 @@ export const links = createLinks({ sessionSecret })
 /** Creates an account in a cell, as registration does; its key may name another cell. */
 export const addAccount = async (pool: pg.Pool, cell: number, api_key = createKey(cell)) => {
   const email = `${randomUUID()}@example.com`
-  const row = { email, key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(encryptionKeys, api_key) }
-  const { id } = await createFunctions(pool).register({ ...row, address: null, ip: '127.0.0.1' })
+  const fn = createFunctions(pool)
+  const id = await fn.newAccountId({})
+  await fn.register({ account_id: id, email, ...storedKey(encryptionKeys, api_key, id), address: null, ip: '127.0.0.1' })
   return { id, email, api_key }
 }
 

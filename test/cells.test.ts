@@ -122,7 +122,10 @@ t.test('ids of accounts, executions and deletions encode the cell, and ticket nu
   await migrate({ connectionString: url, cell: 2 })
   const rows = async (text: string, values: unknown[] = []) => (await pool.query(text, values)).rows
   const key = createKey(2)
-  const [{ id }] = await rows("select id from cue.register('a@example.com', $1, $2, 'x', null, null)", [Buffer.from(key), key.slice(0, 12)])
+  const [{ id }] = await rows("select id from cue.register(cue.new_account_id(), 'a@example.com', $1, $2, 'x', null, null)", [
+    Buffer.from(key),
+    key.slice(0, 12)
+  ])
   await rows('select cue.request_deletion($1)', [id])
   const [{ cue }] = await rows(
     `insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)

@@ -13,7 +13,7 @@ cues:
     callback:
       url: https://example.com/\${HOOK}
       headers: {X-Token: "\${TOKEN}"}
-    payload: {n: 12345678901234567890, one: 1.0, text: "$\${HOME}", list: [1, null, "\\u00fc"]}
+    payload: {n: 12345678901234567890, one: 1.0, big: 1e16, whole: 10000000000000000, small: 0.00001, zero: -0.0, text: "$\${HOME}", list: [1, null, "\\u00fc"]}
     delivery: {timeout_seconds: 5}
     tags: [x]
   - {key: b, name: b, schedule: {every: 36h, anchor: 2030-01-01T00:00:00+01:00, ends_at: 2099-01-01T00:00:00Z, max_runs: 9}, worker: true, retry: {max_attempts: 5}}
@@ -37,7 +37,8 @@ t.test('applies files, shows the differences, and exports what applies as unchan
   const { rows } = await pool.query("select payload, callback_url, callback_headers from cue.cues where key = 'a'")
   t.same(rows, [
     {
-      payload: '{"list": [1, null, "\\u00fc"], "n": 12345678901234567890, "one": 1.0, "text": "\x24{HOME}"}',
+      payload:
+        '{"big": 1e+16, "list": [1, null, "\\u00fc"], "n": 12345678901234567890, "one": 1.0, "small": 1e-05, "text": "\x24{HOME}", "whole": 10000000000000000, "zero": -0.0}',
       callback_url: 'https://example.com/hook',
       callback_headers: { 'X-Token': 'secret' }
     }
@@ -52,6 +53,14 @@ t.test('applies files, shows the differences, and exports what applies as unchan
     out: /^s: 0 created, 0 updated, 3 unchanged, 0 pruned\n$/
   })
   exactly(t, await cli(['apply', '-f', '-', '--exit-code'], { stdin: exported.out }), { code: 0 })
+  const json = (await cli(['export', '--set', 's', '--json'])).out
+  t.match(json, /"text": "\$\$\{HOME\}"/)
+  exactly(
+    t,
+    await cli(['apply', '-f', '-', '--prune', '--exit-code'], { stdin: json.trim().slice(1, -1) }),
+    { code: 0 },
+    'the one set of the list'
+  )
   t.match(exported.out, /X-Token: "?\*{8}/)
   t.notMatch(exported.out, /secret|max_attempts: 3|method/)
   exactly(t, await cli(['export', '--tag', 'x']), { out: /key: a/ })
@@ -98,6 +107,8 @@ t.test('refuses unusable files', async t => {
   await refused('cues: 7', /cues must be a list/)
   await refused('{cues: [], prune: true}', /unknown field prune/)
   await refused('cues: []', /names no set; use --set/, [])
+  await refused('{key: a, name: a, worker: true, payload: {n: 0x1F}}', /^pgcue: -: line 1: 0x1F would not be kept as written/)
+  await refused('cron: */5 * * * *', /^pgcue: -: quote values that begin with \*: [^\n]* at line 1, column 11/)
   await refused('{key: a, name: "\x24{MISSING_ONE}"}', /environment variable MISSING_ONE is not set/)
   exactly(t, await cli(['apply', '-f', '/nowhere.yaml']), { code: 2, err: /ENOENT/ })
   exactly(t, await cli(['apply']), { code: 2, err: /missing option --file/ })

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { commands } from '../src/cli/commands.ts'
 import { version } from '../src/config.ts'
 import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
@@ -133,14 +133,16 @@ t.test('puts, lists, gets and deletes cues by key', async t => {
   exactly(t, await json(create), { id: (await json(create)).id })
 })
 
-t.test('--data sets other members, and options override it', async t => {
+t.test('--data sets other members, and options override it, also after a byte order mark', async t => {
   const { json, config } = await cliStage(t)
   const file = join(config, 'cue.json')
   writeFileSync(
     file,
-    '{"name": "from the file", "schedule": {"cron": "@daily", "timezone": "UTC"}, "retry": {"max_attempts": 5}, "transport": "worker"}'
+    '\ufeff{"name": "from the file", "schedule": {"cron": "@daily", "timezone": "UTC"}, "retry": {"max_attempts": 5}, "transport": "worker"}'
   )
-  const cue = await json(['cues', 'create', '--data', `@${file}`, '--timezone', 'Europe/Paris', '--payload', '{"n": 1}'])
+  const cue = await json(['cues', 'create', '--data', `@${file}`, '--timezone', 'Europe/Paris', '--payload', '-'], {
+    stdin: '\ufeff{"n": 1}'
+  })
   exactly(t, cue, {
     name: 'from the file',
     schedule: { cron: '@daily', timezone: 'Europe/Paris' },
@@ -282,6 +284,62 @@ t.test('uses colours on terminals only, and escapes control characters from othe
   const [title, row] = (await cli(['cues', 'list'])).out.split('\n')
   t.equal(row!.indexOf('active'), title!.indexOf('STATUS') - 2, 'wide letters take two columns')
 })
+
+t.test('text from others starts no row, controls no terminal and changes no order, in any output', async t => {
+  const { cli, json, post, call, pool, account } = await cliStage(t)
+  const evil = 'evil\nforged  row\r\t\u202e\u2066\u2028\u009b2J\x1b[2J'
+  const shown = 'evil\\nforged  row\\r\\t\\u202e\\u2066\\u2028\\u009b2J\\u001b[2J'
+  const body = { name: evil, key: 'k', description: evil, tags: [evil], payload: { task: evil, [evil]: 1 }, worker: true, cron: '@hourly' }
+  const cue = await post('/v1/cues', body)
+  const { id } = await post(`/v1/cues/${cue.id}/fire`)
+  await post('/v1/worker/heartbeat', { worker_id: evil, handlers: [evil] })
+  const { claim_token } = await post(`/v1/executions/${id}/claim`, { worker_id: evil })
+  await call(
+    'POST',
+    `/v1/executions/${id}/outcome`,
+    { success: false, error: evil, metadata: { [evil]: evil } },
+    { 'x-claim-token': claim_token }
+  )
+  await pool.query(
+    `insert into cue.alerts (id, account_id, cue_id, execution_id, alert_type, severity, message, created_at)
+     values (gen_random_uuid(), $1, $2, $3, 'missed_window', 'high', $4, now())`,
+    [account.id, cue.id, id, evil]
+  )
+  await call('PUT', '/v1/calendars/c', { description: evil })
+  const key = await post('/v1/auth/keys', { label: evil })
+  for (const args of [
+    'cues list',
+    `cues get ${cue.id}`,
+    `cues pause ${cue.id} --reason x`,
+    'executions list',
+    `executions get ${id}`,
+    'replay --status failed --dry-run',
+    'errors',
+    'overview',
+    'alerts list',
+    'workers list',
+    'keys list',
+    'calendars get c',
+    'export',
+    `cues update ${cue.id} --data {"${evil.slice(0, 4)}":1}`
+  ])
+    for (const tty of [false, true])
+      for (const format of [[], ['--json']]) {
+        const { out, err } = await cli([...args.split(' '), ...format], { tty, env: { NO_COLOR: '1' } })
+        t.notMatch(out + err, /[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|^forged/m, `${args} ${format}`)
+        if (/^(cues (list|get)|executions|overview|alerts|workers|keys|calendars)/.test(args))
+          t.ok(out.includes(shown), `${args} ${format} shows it escaped`)
+      }
+  t.equal((await cli(['cues', 'list'])).out.split('\n').length, 3, 'a title and a row')
+  exactly(t, await json(['cues', 'get', cue.id]), { name: evil, description: evil, payload: { task: evil } }, 'JSON is the same JSON')
+  exactly(t, await cli(['apply', '-f', '-', '--set', 's', '--take-over', '--dry-run'], { stdin: (await cli(['export'])).out }), { code: 0 })
+  const unknown = await cli(['cues', 'list'], { env: { PGCUE_API_KEY: key.api_key, PGCUE_BASE_URL: (await refusing(t, evil)).url } })
+  exactly(t, unknown, { code: 1, err: `pgcue: ${shown}\n` })
+})
+
+/** A service that refuses everything with this message. */
+const refusing = (t: Test, message: string) =>
+  receiver(t, () => ({ status: 409, body: { error: { code: 'invalid_state', message, status: 409 } } }))
 
 t.test("the process exits with the command's code, and quietly if its output is closed", async t => {
   const { env } = await cliStage(t)

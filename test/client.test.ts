@@ -310,6 +310,7 @@ t.test('accepts a genuine webhook in every form of headers and body', async t =>
   const headers = { ...signHeaders(message), ...about }
   const expected = {
     payload: { a: 'é' },
+    id: message.executionId,
     executionId: message.executionId,
     cueId: 'cue_1',
     attempt: 2,
@@ -335,10 +336,12 @@ t.test('accepts either signature scheme alone; if both are present, both must be
   }
 })
 
-t.test('an alert has its own id for deduplication, and no fields of a callback', async t => {
+t.test('webhooks that are not callbacks have their own id for deduplication, and no fields of a callback', async t => {
   const alert = { ...message, executionId: 'alert_1' }
-  const expected = { executionId: 'alert_1', cueId: '', scheduledFor: '', attempt: 0 }
-  exactly(t, await verifyWebhook(alert.body, { ...signHeaders(alert), 'X-Service-Alert-Id': 'alert_1' }, secret, { now }), expected)
+  for (const header of ['X-Service-Alert-Id', 'X-Service-Event']) {
+    const verified = await verifyWebhook(alert.body, { ...signHeaders(alert), [header]: 'alert_1' }, secret, { now })
+    exactly(t, verified, { id: 'alert_1', executionId: '', cueId: '', scheduledFor: '', attempt: 0 })
+  }
 })
 
 t.test('during an overlap, a receiver with either secret accepts', async t => {

@@ -1,19 +1,22 @@
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import pg from 'pg'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
-import { loadConfig } from '../src/config.ts'
+import { loadConfig, loadMigrateUrls } from '../src/config.ts'
 import { loadTraceSettings } from '../src/traces/settings.ts'
+import { createDatabase } from './database.ts'
 import { exactly } from './exactly.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8')
-type Service = { volumes?: string[]; configs?: { source: string }[]; depends_on?: object }
+type Service = { volumes?: string[]; configs?: { source: string }[]; depends_on?: Record<string, { condition: string }> }
 const compose = parse(read('docker-compose.yml'))
-const { postgres, pgcue, balancer, mail } = compose.services
+const { postgres, migrate: job, pgcue, balancer, mail } = compose.services
 const manifest = JSON.parse(read('package.json'))
 const instructions = read('Dockerfile')
   .split('\n')
@@ -23,6 +26,7 @@ const dockerfile = (name: string) => instructions.filter(([instruction]) => inst
 // What compose puts in for ${NAME}, ${NAME:-default} and ${NAME:?message}.
 const given: Record<string, string> = {
   POSTGRES_PASSWORD: '0123456789abcdef',
+  SERVICE_PASSWORD: 'fedcba9876543210',
   ENCRYPTION_KEYS: Buffer.alloc(32, 1).toString('base64'),
   SESSION_SECRET: Buffer.alloc(32, 2).toString('base64')
 }
@@ -62,17 +66,49 @@ t.test('the replicas get the variables of OpenTelemetry that are set', async t =
   t.same(passed.sort(), [...asked, ...byTheSdk].sort())
 })
 
-t.test('the replicas connect to the database service', async t => {
-  const url = new URL(environment.DATABASE_URL!)
+t.test('the owner migrates the database, then the replicas connect with a login that has only cue_service', async t => {
   const { POSTGRES_USER, POSTGRES_PASSWORD, POSTGRES_DB } = postgres.environment
-  t.equal(compose.services[url.hostname], postgres)
-  t.same([url.username, url.password, url.pathname, url.port], [POSTGRES_USER, filled(POSTGRES_PASSWORD), `/${POSTGRES_DB}`, '5432'])
-  exactly(t, pgcue.depends_on, { postgres: { condition: 'service_healthy' } })
+  const [owner, login] = [filled(job.environment.DATABASE_URL), environment.DATABASE_URL!].map(url => new URL(url)) as [URL, URL]
+  for (const { hostname, pathname, port } of [owner, login])
+    t.same([compose.services[hostname], pathname, port], [postgres, `/${POSTGRES_DB}`, '5432'])
+  t.same([owner.username, owner.password], [POSTGRES_USER, filled(POSTGRES_PASSWORD)])
+  t.equal(['node', ...job.command.slice(1)].join(' '), manifest.scripts.migrate)
+  exactly(t, loadMigrateUrls({ DATABASE_URL: owner.href }), [owner.href])
+  t.equal(loadConfig(environment).migrate, false)
   exactly(t, postgres.healthcheck.test, ['CMD', 'pg_isready', '-U', POSTGRES_USER, '-d', POSTGRES_DB])
+  exactly(t, job.depends_on, { postgres: { condition: 'service_healthy' } })
+  t.same(pgcue.depends_on, { migrate: { condition: 'service_completed_successfully' } })
+
+  // What a new database runs, on a server that has cue_service and other logins.
+  t.same(
+    postgres.configs.map(({ target }: { target: string }) => target),
+    ['/docker-entrypoint-initdb.d/login.sql']
+  )
+  const { pool, url } = await createDatabase(t)
+  const name = `test_${randomBytes(6).toString('hex')}`
+  const [create, ...rest] = filled(compose.configs.login.content).replace(login.username, name).trim().split('\n')
+  t.equal(create, 'create role cue_service nologin;')
+  await pool.query(rest.join('\n'))
+  t.teardown(() => pool.query(`drop role ${name}`))
+  const client = new pg.Client(Object.assign(new URL(url), { username: name, password: login.password }).href)
+  await client.connect()
+  const { rows } = await client.query('select rolname, rolsuper, rolcreaterole from pg_roles where pg_has_role(oid, $1) order by 1', [
+    'member'
+  ])
+  await client.end()
+  const rights = { rolsuper: false, rolcreaterole: false }
+  t.same(rows, [
+    { rolname: 'cue_service', ...rights },
+    { rolname: name, ...rights }
+  ])
 })
 
-t.test('mails go to the mail catcher', async t => {
+t.test('mails go to the mail catcher, which only this machine reaches', async t => {
   t.equal(compose.services[new URL(environment.SMTP_URL!).hostname], mail)
+  const published = Object.entries<{ ports?: string[] }>(compose.services).flatMap(([name, { ports = [] }]) =>
+    ports.map(port => `${name} ${port}`)
+  )
+  t.same(published, ['balancer 8080:8080', 'mail 127.0.0.1:8025:8025'])
 })
 
 t.test("the load balancer forwards to the replicas' port", async t => {
@@ -88,13 +124,17 @@ t.test('defines every volume, config and service it names', async t => {
   for (const [name, service] of Object.entries<Service>(compose.services)) {
     for (const volume of service.volumes ?? []) t.ok(volume.split(':')[0]! in compose.volumes, `${name}: ${volume}`)
     for (const { source } of service.configs ?? []) t.ok(source in compose.configs, `${name}: ${source}`)
-    for (const other of Object.keys(service.depends_on ?? {})) t.ok(compose.services[other]?.healthcheck, `${name} waits for ${other}`)
+    for (const [other, { condition }] of Object.entries(service.depends_on ?? {}))
+      t.ok(
+        condition === 'service_completed_successfully' ? other === 'migrate' : compose.services[other]?.healthcheck,
+        `${name} waits for ${other}`
+      )
   }
 })
 
 t.test('the required secrets are those that its header and the README generate', async t => {
   const text = read('docker-compose.yml')
-  const wanted = [...text.matchAll(/\$\{(\w+):\?/g)].map(match => match[1]).sort()
+  const wanted = [...new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(match => match[1]))].sort()
   const shown = [.../printf '(.*?)'/.exec(text)![1]!.matchAll(/(\w+)=%s/g)].map(match => match[1]!.replace(/^n(?=[A-Z])/, '')).sort()
   t.same(wanted, Object.keys(given).sort())
   t.same(shown, wanted)

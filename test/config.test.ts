@@ -129,6 +129,8 @@ t.test('rejects an invalid value in one line that names the variable and hides t
     DELIVERY_CONCURRENCY: ['0', '-5'],
     ENCRYPTION_KEYS: ['secretword', `${key},`, Buffer.alloc(31).toString('base64')],
     SESSION_SECRET: ['secretword'],
+    METRICS_TOKEN: ['secretword', 'x'.repeat(15), 'a secretword of many'],
+    OPERATOR_TOKEN: ['secretword', 'x'.repeat(15), 'a secretword of many'],
     CALLBACK_ALLOW_CIDRS: ['10.0.0.0', '10/8', 'localhost', '10.0.0.0/33'],
     CALLBACK_ALLOW_HTTP: ['yes please'],
     MISSED_AFTER_SECONDS: ['0', 'never'],

@@ -1,7 +1,11 @@
+import type pg from 'pg'
 import t from 'tap'
+import { connect } from '../src/admin/database.ts'
 import { connectDirect, createPool, startDatabase } from '../src/database/pool.ts'
 import { createDatabase, testConfig } from './database.ts'
 import { eventually } from './eventually.ts'
+import { exactly } from './exactly.ts'
+import { expected, setOddDefaults, settings } from './odd-defaults.ts'
 
 const { config, pool, url } = await createDatabase(t, { migrated: false })
 const pidOf = async (client: { query: (text: string) => Promise<{ rows: { pid: number }[] }> }) =>
@@ -28,16 +32,21 @@ t.test('parses values to the right types', async t => {
   t.type(rows[0].count, 'number')
 })
 
-t.test('all connections have a fixed search_path, time limits, and prefer indexes', async t => {
-  const settings = `select current_setting('search_path') as path, current_setting('statement_timeout') as statement,
-    current_setting('lock_timeout') as lock, current_setting('idle_in_transaction_session_timeout') as idle, current_setting('tcp_user_timeout') as unread,
-    current_setting('enable_seqscan') as seqscan, current_setting('constraint_exclusion') as checks`
-  const unread = process.platform === 'linux' ? '5000' : '0'
-  const expected = [{ path: 'pg_catalog, pg_temp', statement: '30s', lock: '2s', idle: '10s', unread, seqscan: 'off', checks: 'off' }]
-  t.same((await pool.query(settings)).rows, expected)
-  const client = await connectDirect(config)
-  t.teardown(() => client.end())
-  t.same((await client.query(settings)).rows, expected)
+t.test("no connection has its role's or its database's defaults, and all have time limits and prefer indexes", async t => {
+  const odd = await createDatabase(t, { migrated: false })
+  await setOddDefaults(odd)
+  const pool = createPool(odd.config)
+  const direct = await connectDirect(odd.config)
+  const admin = await connect(odd.url)
+  t.teardown(() => Promise.all([pool.end(), direct.end(), admin.end()]))
+  const read = async (client: pg.ClientBase) =>
+    Object.fromEntries((await client.query(settings)).rows.map(({ name, setting }) => [name, setting]))
+  const pooled = await pool.connect()
+  for (const client of [pooled, direct]) t.same(await read(client), expected)
+  pooled.release()
+  const { enable_seqscan, constraint_exclusion, tcp_user_timeout, ...common } = expected
+  const unlimited = { statement_timeout: '0', lock_timeout: '0', idle_in_transaction_session_timeout: '0' }
+  exactly(t, await read(admin), { ...common, ...unlimited })
 })
 
 t.test('PG_POOL_MAX bounds the pool', async t => {

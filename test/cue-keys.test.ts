@@ -52,6 +52,10 @@ t.test('refuses malformed keys, unknown members and keys that differ, and names 
     exactly(t, await call('PUT', path(key), hourly), { status: 422, body: { detail: [{ loc: ['path', 'key'] }] } })
     exactly(t, await call('GET', path(key)), error('cue_not_found', 404))
   }
+  for (const key of ['.', '..']) {
+    const refused = await call('POST', '/v1/cues', { ...hourly, key })
+    exactly(t, refused, { status: 422, body: { detail: [{ loc: ['body', 'key'], msg: /^Input should not be '\.' or '\.\.'/ }] } })
+  }
   const put = async (body: object) => (await call('PUT', path('k'), body)).body.detail?.map(({ loc }: { loc: string[] }) => loc.join('.'))
   t.same(await put({ ...hourly, key: 'other' }), ['body.key'])
   t.same(await put({ ...hourly, kye: 1 }), ['body.kye'])

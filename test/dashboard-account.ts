@@ -1,4 +1,5 @@
 /** Pages of the account in a browser: calendars, past slots, keys, sessions, support. Part of dashboard.test.ts, whose service and browser they use. */
+import { randomUUID } from 'node:crypto'
 import type { Test } from 'tap'
 import { hashKey } from '../src/accounts/keys.ts'
 import { createLocalToken } from '../src/accounts/local-token.ts'
@@ -141,7 +142,13 @@ export const accountPages = (stage: Stage, test: Declare): void => {
     const page = await stage.open(t, { api_key })
     await page.getByText(email).first().waitFor()
     const token = createLocalToken()
-    const account = { email: `${token}@localhost`, prefix: token.slice(0, 12), ciphertext: 'k.x', key_hash: hashKey(token) }
+    const account = {
+      account_id: randomUUID(),
+      email: `${token}@localhost`,
+      prefix: token.slice(0, 12),
+      ciphertext: 'k.x',
+      key_hash: hashKey(token)
+    }
     await stage.fn.openLocalAccount({ ...account, token_hash: hashKey(token) })
     await page.goto('about:blank')
     await page.goto(`${stage.dashboard}#token=${token}`)

@@ -189,6 +189,30 @@ t.test('takes an awaited outcome from the response, or times out', async t => {
   exactly(t, await ended(unheard, 'outcome_timeout'), { outcome_state: 'unknown', outcome_success: null, delivered_at: Date })
 })
 
+t.test('what is kept of a response that repeats its request shows no secret', async t => {
+  const { cue, ended, engineConfig, pool, account } = await serve(t)
+  await pool.query("update cue.accounts set webhook_authorization = 'api_key'")
+  const echo = await receiver(t, ({ headers }) => {
+    const result = `"success" ${headers['x-secret']}, ${Buffer.from(headers.authorization!).toString('base64url')}`
+    return { body: { success: true, result, error: headers['x-service-execution-token'] ?? headers.authorization, headers } }
+  })
+  await startEngine(t, engineConfig)
+  const delivery = { timeout_seconds: 30, outcome_deadline_seconds: 1, claim_timeout_seconds: 900, await_outcome: true }
+  const secret = '": false, "a/é+b'
+  const columns = { ...delivery, callback_url: echo.url, callback_headers: { 'X-Secret': secret, 'X-Short': 'visible' } }
+  const ids = [
+    await cue(columns),
+    await cue({ ...columns, callback_headers: { ...columns.callback_headers, Authorization: 'Bearer own-token' } })
+  ]
+  const hidden = [account.api_key, 'svc_sk_x_', 'own-token', secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)]
+  for (const id of ids) {
+    const { response_body, result, error, outcome_success } = await ended(id)
+    exactly(t, { result, error, outcome_success }, { result: '"success" ********, ********', error: '********', outcome_success: true })
+    exactly(t, JSON.parse(response_body).headers, { 'x-secret': '********', authorization: '********', 'x-short': 'visible' })
+    for (const text of hidden) t.notOk([response_body, result, error].join().includes(text), text)
+  }
+})
+
 t.test('a delivery completes a one-time cue', async t => {
   const { cue, ended, engineConfig, pool } = await serve(t)
   const hook = await receiver(t)

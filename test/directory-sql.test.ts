@@ -1,5 +1,5 @@
 /** The directory's SQL functions: email addresses and sign-ins across cells. This database is cell 1, the home cell. */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { exactly } from './exactly.ts'
 import { stage } from './stage.ts'
@@ -9,6 +9,7 @@ const registration = (email: string) => ({
   key_hash: randomBytes(32),
   prefix: 'svc_sk_1abcd',
   ciphertext: 'x',
+  account_id: randomUUID(),
   address: null,
   ip: null
 })

@@ -138,7 +138,7 @@ t.test('echoes a body sent in chunks over a socket', async t => {
   await app.listen({ host: '127.0.0.1', port: 0 })
   const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
   socket.write(
-    `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\n{"a\r\n4\r\n": 1\r\n1\r\n}\r\n0\r\n\r\n`
+    `POST ${path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\n{"a\r\n4\r\n": 1\r\n1\r\n}\r\n0\r\n\r\n`
   )
   await new Promise(resolve => socket.resume().on('close', resolve))
   exactly(t, await get(path), { status: 'delivered', payload: { a: 1 } })

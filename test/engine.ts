@@ -14,7 +14,7 @@ export const startEngine = async (t: Test, config: Config, metrics?: Metrics, tr
     config,
     rules: createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }),
     clock,
-    decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
+    decryptKey: (ciphertext, purpose) => decryptKey(config.encryptionKeys, ciphertext, purpose),
     metrics,
     traces,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' })

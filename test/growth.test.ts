@@ -54,7 +54,36 @@ t.test('an account has at most 1,000 sessions; a new one replaces the oldest', a
   t.equal((await rows('select from cue.sessions where id = any ($1)', [[newest.id, session_id]])).length, 2)
 })
 
-t.test('the audit log keeps the newest 10,000 entries of repeatable requests, and all others', async t => {
+t.test('a key has at most 20 sessions; a new one replaces its oldest, and none of others', async t => {
+  const { fn, rows, account_id, clock } = await stage(t)
+  await rows(
+    `insert into cue.sessions select gen_random_uuid(), $1, $2, $2::timestamptz + interval '1 year' from generate_series(1, 900)`,
+    [account_id, clock.now()]
+  )
+  const open = async (key_hash: Buffer) => {
+    clock.advance('1 second')
+    return (await fn.openKeySession({ key_hash })).session_id
+  }
+  const [reader, other] = [Buffer.from('reader'), Buffer.from('other')]
+  for (const key_hash of [reader, other]) await fn.createKey({ account_id, label: 'k', key_hash, prefix: 'svc_sk_12345', scopes: ['read'] })
+  const theirs = await open(other)
+  const opened: string[] = []
+  for (let n = 0; n < 20; n++) opened.push(await open(reader))
+  const left = async () => (await rows('select id from cue.sessions where id = any ($1)', [[...opened, theirs]])).length
+  t.equal(await left(), 21)
+  await Promise.all([open(reader), open(reader), open(reader)])
+  t.same(await rows('select from cue.sessions where id = any ($1)', [opened.slice(0, 3)]), [])
+  t.equal(await left(), 18)
+  clock.advance('1 second')
+  await fn.refreshSession({ account_id, actor: `session:${opened.at(-1)}` })
+  t.equal(await left(), 17, 'a renewed session counts as one of the key')
+  t.same(await rows('select key_id is null as alone, count(*)::int from cue.sessions group by 1 order by 1'), [
+    { alone: false, count: 21 },
+    { alone: true, count: 900 }
+  ])
+})
+
+t.test('the audit log keeps the newest 10,000 entries of each repeatable request, and all others', async t => {
   const { fn, rows, account_id, account, clock } = await stage(t)
   const other = await account()
   for (const [id, count] of [
@@ -74,6 +103,21 @@ t.test('the audit log keeps the newest 10,000 entries of repeatable requests, an
   t.same(
     [count(account_id, 'account.updated'), count(account_id, 'key.created'), count(other, 'account.updated'), count(other, 'key.created')],
     [10_000, 2, 498, 2]
+  )
+  await rows(
+    `insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
+     select gen_random_uuid(), $1, 'session.created', 'key:x', case when g > 3 then '{"key_id": "k"}' else '{}' end::jsonb, $2
+       from generate_series(1, 10_010) g order by g`,
+    [account_id, clock.now()]
+  )
+  await fn.prune({})
+  const left = await rows('select event, detail, count(*)::int as n from cue.audit_events where account_id = $1 group by 1, 2', [
+    account_id
+  ])
+  t.same(
+    left.map(({ event, n }) => `${n} ${event}`).sort(),
+    ['10000 account.updated', '10000 session.created', '2 key.created', '3 session.created'],
+    'sessions that a key opens displace only each other, and those of a mailed link stay'
   )
 })
 

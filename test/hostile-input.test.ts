@@ -60,7 +60,7 @@ const nasty = fc.constantFrom<unknown>(...texts, ...others, ...numbers, ...deep)
 const near = (schema: Schema & { minimum?: number; maximum?: number } = {}, name = ''): fc.Arbitrary<unknown> => {
   if (name === 'wait') return fc.constant(0) // would really wait otherwise
   const fitting: fc.Arbitrary<unknown>[] = [nasty]
-  const types = [schema.type].flat()
+  const types = schema.enum ? [] : [schema.type].flat()
   if (schema.enum) fitting.push(fc.constantFrom(...schema.enum), fc.constantFrom(...schema.enum))
   if (types.includes('integer') || types.includes('number'))
     fitting.push(fc.integer({ min: schema.minimum ?? -5, max: schema.maximum ?? 500 }))

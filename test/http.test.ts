@@ -15,7 +15,7 @@ type Line = { msg: string; level: number; route?: string; status?: number; err?:
 const listening = async (t: Test, options: Parameters<typeof build>[2] = {}, prepare = (_: App): unknown => undefined) => {
   const log: Line[] = []
   const logStream = { write: (line: string) => void log.push(JSON.parse(line)) }
-  const { app } = await build(t, undefined, { env: { LOG_LEVEL: 'info' }, logStream, ...options })
+  const { app, account } = await build(t, undefined, { env: { LOG_LEVEL: 'info' }, logStream, ...options })
   const gate = Promise.withResolvers<void>()
   const config = { exempt: true }
   app.post('/size', { config, schema: { body: Strict({ text: Type.String() }) } }, async ({ body }) => ({ length: body.text.length }))
@@ -26,7 +26,7 @@ const listening = async (t: Test, options: Parameters<typeof build>[2] = {}, pre
   prepare(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
-  return { app, port, log, release: () => gate.resolve(), send: (...pieces: (string | Buffer)[]) => send(port, pieces) }
+  return { app, account, port, log, release: () => gate.resolve(), send: (...pieces: (string | Buffer)[]) => send(port, pieces) }
 }
 
 /** Writes to a connection of its own, and gives what came back until the service closed it. */
@@ -50,7 +50,7 @@ const read = async (socket: Socket) => {
 }
 
 const head = (method: string, path: string, ...headers: string[]) =>
-  [`${method} ${path} HTTP/1.1`, 'Host: x', 'Content-Type: application/json', ...headers, '\r\n'].join('\r\n')
+  [`${method} ${path} HTTP/1.1`, 'Host: localhost', 'Content-Type: application/json', ...headers, '\r\n'].join('\r\n')
 
 const chunk = (part: Buffer) => Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
 
@@ -157,6 +157,32 @@ t.test('rejects anything that is not HTTP with the usual error format', async t 
   }
 })
 
+t.test('the host of a request is that of an absolute target, or else of its only Host header', async t => {
+  const { send } = await listening(t)
+  const get = (target: string, ...hosts: string[]) =>
+    send([`GET ${target} HTTP/1.1`, ...hosts.map(host => `Host: ${host}`), 'Connection: close', '\r\n'].join('\r\n'))
+  const misdirected = { status: 421, body: { error: { code: 'misdirected_request', status: 421 } } }
+  exactly(t, await get('/health', 'localhost'), { status: 200 })
+  exactly(t, await get('http://localhost:1/health', 'evil.example'), { status: 200 })
+  for (const target of [
+    'http://evil.example/health',
+    'HTTPS://evil.example/health',
+    'http://evil.example?x',
+    'http:///health',
+    'http://x@localhost/'
+  ])
+    exactly(t, await get(target, 'localhost'), misdirected, target)
+  exactly(t, await get('ftp://localhost/health', 'evil.example'), misdirected, 'not absolute to the router')
+  for (const host of ['evil.example', '']) exactly(t, await get('//localhost/health', host), misdirected, 'a path, not a host')
+  exactly(t, await send('GET /health HTTP/1.0\r\n\r\n'), misdirected, 'no host')
+  for (const hosts of [
+    ['localhost', 'evil.example'],
+    ['localhost', 'localhost'],
+    ['evil.example', 'localhost']
+  ])
+    exactly(t, await get('/health', ...hosts), { status: 400, body: { error: { code: 'validation_error', status: 400 } } }, hosts.join())
+})
+
 t.test('a stopping service finishes its requests and closes all connections', async t => {
   const { app, port, release } = await listening(t)
   const agent = new Agent({ keepAlive: true })
@@ -187,4 +213,28 @@ t.test('responds with 503 to requests that arrive while stopping', async t => {
   })
   rest.resolve()
   await closed
+})
+
+t.test('refuses names that clients remove from paths, from those that do not', async t => {
+  const { send, account } = await listening(t)
+  const call = async (method: string, path: string, body: object) => {
+    const text = JSON.stringify(body)
+    const headers = [`Authorization: Bearer ${account.api_key}`, 'Connection: close', `Content-Length: ${text.length}`]
+    const { status, body: answer } = await send(head(method, path, ...headers), text)
+    return [status, answer.detail?.[0].loc.join('.'), answer.detail?.[0].msg]
+  }
+  const cue = { name: 'a', cron: '@daily', worker: true }
+  const execution = '01890a5d-ac96-774b-bcce-b302099a8057'
+  const msg = "Input should not be '.' or '..': clients remove these from paths"
+  for (const name of ['.', '..', '%2E']) {
+    t.same(await call('PUT', `/v1/cues/by-key/${name}`, cue), [422, 'path.key', msg], name)
+    t.same(await call('PUT', `/v1/calendars/${name}`, {}), [422, 'path.name', msg], name)
+  }
+  for (const worker_id of ['.', '..']) {
+    t.same(await call('POST', '/v1/worker/heartbeat', { worker_id, handlers: [] }), [422, 'body.worker_id', msg])
+    t.same(await call('POST', '/v1/executions/claim', { worker_id }), [422, 'body.worker_id', msg])
+    t.same(await call('POST', `/v1/executions/${execution}/claim`, { worker_id }), [422, 'body.worker_id', msg])
+  }
+  t.same((await call('PUT', '/v1/calendars/...', {}))[0], 201)
+  t.same((await call('POST', '/v1/worker/heartbeat', { worker_id: '.a', handlers: [] }))[0], 200)
 })

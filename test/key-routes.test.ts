@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { isKey } from '../src/accounts/keys.ts'
+import { encryptKey, isKey } from '../src/accounts/keys.ts'
 import { build as buildApp } from '../src/app.ts'
 import { testConfig } from './database.ts'
 import { exactly } from './exactly.ts'
@@ -245,6 +245,21 @@ t.test('the default key is shown to another key, but not to itself', async t => 
   t.same(body, { api_key: account.api_key, key_prefix: account.api_key.slice(0, 12) })
   const { events } = (await call('GET', '/v1/auth/audit')).body
   exactly(t, events[0], { event: 'key.revealed', actor: `key:${other.id}` })
+})
+
+t.test("an encrypted key is of no use in another account's row, nor a device code in a key's", async t => {
+  const { call, post, register, account, pool, config } = await build(t)
+  const other = bearer((await post('/v1/auth/keys', { label: 'other' })).api_key)
+  const victim = await register()
+  const put = (text: string, values: string[]) =>
+    pool.query(`update cue.api_keys set ciphertext = (${text}) where account_id = $1 and is_default`, [account.id, ...values])
+  const gone = { status: 410, body: { error: { code: 'plaintext_unavailable' } } }
+  await put('select ciphertext from cue.api_keys where account_id = $2', [victim.id])
+  exactly(t, await call('GET', '/v1/auth/key', undefined, other), gone)
+  await put('$2', [encryptKey(config.encryptionKeys, 'a-device-code', `device_code ${account.id}`)])
+  exactly(t, await call('GET', '/v1/auth/key', undefined, other), gone)
+  await put('$2', [encryptKey(config.encryptionKeys, account.api_key, `api_key ${account.id}`)])
+  exactly(t, await call('GET', '/v1/auth/key', undefined, other), { status: 200, body: { api_key: account.api_key } })
 })
 
 t.test('a default key that is revoked or cannot be decrypted returns 410', async t => {

@@ -80,32 +80,36 @@ t.test('hashes of keys are the same when they are remembered, and other texts ha
   for (const text of ['', keys[0]!.toLowerCase(), `${keys[0]}0`]) t.equal(hashOf(text), null)
 })
 
+const purpose = 'api_key 0190a5c1-0000-7000-8000-000000000001'
+
 t.test('encrypts with the first key, decrypts with all, and returns nothing without the right one', async t => {
   const [older, newer, newest] = [randomBytes(32), randomBytes(32), randomBytes(32)]
   const key = createKey()
-  const encrypted = encryptKey([newer, older], key)
+  const encrypted = encryptKey([newer, older], key, purpose)
   t.equal(encrypted.split('.')[0], encryptionKeyId(newer))
   t.notOk(encrypted.includes(key))
-  t.equal(decryptKey([newer], encrypted), key)
-  t.equal(decryptKey([newest, older, newer], encrypted), key)
-  t.equal(decryptKey([newest, older], encrypted), undefined)
-  t.not(encryptKey([newer], key), encrypted, 'a nonce is used once')
+  t.equal(decryptKey([newer], encrypted, purpose), key)
+  t.equal(decryptKey([newest, older, newer], encrypted, purpose), key)
+  t.equal(decryptKey([newest, older], encrypted, purpose), undefined)
+  for (const other of ['api_key 0190a5c1-0000-7000-8000-000000000002', purpose.replace('api_key', 'device_code')] as const)
+    t.equal(decryptKey([newer], encrypted, other as typeof purpose), undefined, other)
+  t.not(encryptKey([newer], key, purpose), encrypted, 'a nonce is used once')
 })
 
 t.test('does not decrypt modified or malformed text', async t => {
   const encryptionKeys = [randomBytes(32)]
-  const parts = encryptKey(encryptionKeys, createKey()).split('.')
+  const parts = encryptKey(encryptionKeys, createKey(), purpose).split('.')
   for (const i of [1, 2, 3]) {
     const changed = Buffer.from(parts[i]!, 'base64')
     changed[0]! ^= 1
-    t.equal(decryptKey(encryptionKeys, parts.with(i, changed.toString('base64')).join('.')), undefined)
-    t.equal(decryptKey(encryptionKeys, parts.with(i, '').join('.')), undefined)
-    t.equal(decryptKey(encryptionKeys, parts.slice(0, i).join('.')), undefined)
+    t.equal(decryptKey(encryptionKeys, parts.with(i, changed.toString('base64')).join('.'), purpose), undefined)
+    t.equal(decryptKey(encryptionKeys, parts.with(i, '').join('.'), purpose), undefined)
+    t.equal(decryptKey(encryptionKeys, parts.slice(0, i).join('.'), purpose), undefined)
   }
   t.equal(
-    decryptKey(encryptionKeys, parts.with(3, Buffer.from(parts[3]!, 'base64').subarray(0, 4).toString('base64')).join('.')),
+    decryptKey(encryptionKeys, parts.with(3, Buffer.from(parts[3]!, 'base64').subarray(0, 4).toString('base64')).join('.'), purpose),
     undefined,
     'a short tag'
   )
-  t.equal(decryptKey(encryptionKeys, ''), undefined)
+  t.equal(decryptKey(encryptionKeys, '', purpose), undefined)
 })

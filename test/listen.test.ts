@@ -4,7 +4,9 @@ import { createClient, verifyWebhook } from '../src/client/index.ts'
 import { freePort } from '../src/embedded-postgres/embedded-postgres.ts'
 import { cliStage } from './cli-stage.ts'
 import { exactly } from './exactly.ts'
+import type { Received } from './receiver.ts'
 import { eventually, receiver } from './setup.ts'
+import { rawReceiver } from './webhook-stage.ts'
 
 const stage = async (t: Test) => {
   const { cli, post, get, baseUrl, account, ...rest } = await cliStage(t)
@@ -62,6 +64,8 @@ t.test('the local response is the outcome', async t => {
   for (const [answer, outcome] of [
     [{ body: { success: false, error: 'no such report' } }, { success: false, error: 'no such report' }],
     [{ body: { success: true, result: 'all good' } }, { success: true, result: 'all good' }],
+    [{ body: '\ufeff{"success": false}' }, { success: false }],
+    [({ headers }: Received) => ({ body: { success: true, result: headers.authorization } }), { success: true, result: 'Bearer ********' }],
     [{ body: { success: 'yes' } }, { success: true, result: 'HTTP 200: {"success":"yes"}' }],
     [
       { status: 500, body: { success: true } },
@@ -75,6 +79,19 @@ t.test('the local response is the outcome', async t => {
     local.answer(answer)
     exactly(t, await ended(await fire(id)), { outcome })
   }
+})
+
+t.test('a local server that ends its connections loses no execution', async t => {
+  const { cue, fire, listen, ended } = await stage(t)
+  const local = await rawReceiver(t, socket =>
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+      socket.once('data', () => socket.destroy())
+    })
+  )
+  const id = await cue('report')
+  listen(['--forward-to', local.url])
+  for (let n = 0; n < 3; n++) exactly(t, await ended(await fire(id)), { outcome: { success: true } })
 })
 
 t.test('accepts the report of a handler that reports itself', async t => {

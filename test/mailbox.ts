@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { decryptKey } from '../src/accounts/keys.ts'
 import type { Config } from '../src/config.ts'
 import type { Functions } from '../src/database/functions.ts'
+import type { Failure } from '../src/jobs/boss.ts'
 import type { MailJob } from '../src/mails/kinds.ts'
 import { startMails } from '../src/mails/mail.ts'
 import { eventually } from './eventually.ts'
@@ -66,30 +67,32 @@ type Service = { config: Config; fn: Functions; pool: pg.Pool; app: { now: () =>
  */
 export const sendMails = async ({ config, fn, pool, app }: Service, env: Partial<Config> = {}) => {
   const log: Record<string, unknown>[] = []
-  const handlers = new Map<string, (data: MailJob, id: string, tries: number) => Promise<void>>()
+  const handlers = new Map<string, (data: MailJob, id: string, tries: number) => Promise<Failure | undefined>>()
   await startMails({
     jobs: { work: async (queue, handle) => void handlers.set(queue, handle as never) },
     fn,
     config: { ...config, ...env },
-    decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
+    decryptKey: (ciphertext, purpose) => decryptKey(config.encryptionKeys, ciphertext, purpose),
     now: () => app.now().getTime(),
     log: pino({}, { write: line => void log.push(JSON.parse(line)) })
   })
   const errors: Error[] = []
+  const failures: Failure[] = []
   const { rows } = await pool.query(
     `select id, name, data, retry_count from pgboss.job where name = any ($1) and state < 'active' order by created_on, id`,
     [[...handlers.keys()]]
   )
   for (const { id, name, data, retry_count } of rows) {
     try {
-      await handlers.get(name)!(data, id, retry_count)
+      const failure = await handlers.get(name)!(data, id, retry_count)
+      if (failure) failures.push(failure)
       await pool.query('delete from pgboss.job where name = $1 and id = $2', [name, id])
     } catch (error) {
       errors.push(error as Error)
       await pool.query("update pgboss.job set state = 'retry', retry_count = retry_count + 1 where name = $1 and id = $2", [name, id])
     }
   }
-  return { errors, log, sent: rows.length - errors.length }
+  return { errors, failures, log, sent: rows.length - errors.length }
 }
 
 /** A message as its reader sees it: headers by lower-case name, both texts, and the links in the plain text. */

@@ -4,6 +4,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Test } from 'tap'
 import t from 'tap'
+import type { Schema } from '../src/http/schema.ts'
 import { canonicalJson } from '../src/json/canonical-json.ts'
 import { cliStage } from './cli-stage.ts'
 import { eventually } from './eventually.ts'
@@ -24,10 +25,13 @@ const serve = async (t: Test, env: Record<string, string> = {}) => {
     })
     await client.connect(transport as never)
     t.teardown(() => client.close())
+    await client.listTools() // from then on, the client compares each result with the tool's schema
     const call = async (name: string, args: object = {}) => {
-      const { content, isError } = await client.callTool({ name, arguments: args as Record<string, unknown> })
+      const { content, structuredContent, isError } = await client.callTool({ name, arguments: args as Record<string, unknown> })
       const { text } = (content as Content)[0]!
-      return isError ? { failed: text } : JSON.parse(text)
+      if (isError) return { failed: text }
+      t.strictSame(structuredContent, JSON.parse(text), `${name}: both forms of the result`)
+      return JSON.parse(text)
     }
     return { client, call }
   }
@@ -149,6 +153,102 @@ t.test('an agent applies declared cues, first as a dry run', async t => {
   exactly(t, await call('apply', { set: 's', cues: [], prune: true, dry_run: false }), { pruned: ['a'] })
 })
 
+t.test('an agent that has only MCP finishes the work of its cue', async t => {
+  const { connect, account, pool } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const { cue_id } = await call('create_cue', { name: 'job', cron: '@yearly', payload: { task: 'go', n: 1 } })
+  exactly(t, await call('claim_next', { worker_id: 'agent', task: 'go' }), { claimed: false, next_step: /wait: 30/ })
+  const waiting = call('claim_next', { worker_id: 'agent', task: 'go', wait: 30 })
+  const { execution_id } = await call('fire_cue', { cue_id })
+  const first = await waiting
+  exactly(t, first, { claimed: true, execution_id, cue_id, payload: { task: 'go', n: 1 }, attempt: 1, claim_token: String })
+  exactly(t, await call('release_execution', first), { released: true, execution_id, status: 'pending' })
+  const { claim_token } = await call('claim_next', { tasks: ['go'] })
+  exactly(t, await call('heartbeat_execution', { execution_id, claim_token: first.claim_token }), { failed: /^claim_lost/ })
+  exactly(t, await call('heartbeat_execution', { execution_id, claim_token }), { execution_id, lease_extended_until: /Z$/ })
+  exactly(t, await call('report_outcome', { execution_id, claim_token: first.claim_token, success: true }), { failed: /^claim_lost/ })
+  exactly(t, await call('report_outcome', { execution_id, claim_token, success: true, result: 'done' }), { execution_id })
+  const summary = 'ü'.repeat(501)
+  exactly(t, await call('report_outcome', { execution_id, claim_token, success: true, summary }), { failed: /summary/ })
+  exactly(t, await call('attach_evidence', { execution_id, claim_token, summary }), { execution_id, evidence_updated: true })
+  exactly(t, await call('get_execution', { execution_id }), { status: 'success', outcome: { result: 'done', summary: 'ü'.repeat(500) } })
+
+  exactly(
+    t,
+    await call('verify_execution', { execution_id, reason: 'r'.repeat(2001) }),
+    { failed: /reason/ },
+    'limits are those of the API'
+  )
+  exactly(t, await call('verify_execution', { execution_id, valid: false, reason: 'no' }), { outcome_state: 'verification_failed' })
+  exactly(t, await call('replay_execution', { execution_id }), { execution_id: String, replayed_from: execution_id })
+  exactly(t, await call('list_executions', { limit: 100 }), { total: 2 })
+  exactly(t, await call('list_executions', { limit: 101 }), { failed: /limit/ })
+  exactly(t, await call('list_executions', { agent: 'x' }), {
+    failed: /^validation_error: agent: Unknown query parameter\. This route has cue_id/
+  })
+  exactly(t, await call('get_usage'), { executions: { used: 2 } })
+  const raise = "select cue.raise_alert(c, 'outcome_timeout', 'warning', 'no outcome', '{}', $2) from cue.cues c where id = $1"
+  await pool.query(raise, [cue_id, execution_id])
+  const { alerts } = await call('list_alerts')
+  exactly(t, await call('get_overview'), { alerts: [{ alert_id: alerts[0].alert_id, execution_id }] })
+  exactly(t, await call('acknowledge_alert', alerts[0]), { alert_id: alerts[0].alert_id, acknowledged: true })
+})
+
+t.test('gives a claim back whose agent has gone', async t => {
+  const { port, account, post, get, connect } = await serve(t)
+  await connect(account.api_key) // the first request takes longer
+  const { id } = await post('/v1/cues', { name: 'job', cron: '@yearly', worker: true })
+  const request = fetch(`http://127.0.0.1:${port}/mcp`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json' },
+    body: message('claim_next', '{"wait": 30}'),
+    signal: AbortSignal.timeout(1000)
+  })
+  await t.rejects(request, { name: 'TimeoutError' })
+  const { id: execution_id } = await post(`/v1/cues/${id}/fire`)
+  const released = (attempts: { error: string }[]) => attempts.some(({ error }) => error === 'released by worker')
+  await eventually(async () => released((await get(`/v1/executions/${execution_id}`)).attempt_log))
+})
+
+t.test('every argument and every item of a list has a type, and every tool a schema of its result', async t => {
+  const { connect, account } = await serve(t)
+  const { tools } = await (await connect(account.api_key)).client.listTools()
+  const check = (schema: Schema, path: string): void => {
+    t.ok(schema.type ?? schema.anyOf, `${path} has a type`)
+    for (const branch of schema.anyOf ?? []) check(branch, path)
+    if ([schema.type].flat().includes('array')) check(schema.items ?? {}, `${path}[]`)
+    for (const [name, member] of Object.entries(schema.properties ?? {})) check(member, `${path}.${name}`)
+  }
+  for (const { name, inputSchema, outputSchema } of tools) {
+    check(inputSchema as Schema, name)
+    t.ok(Object.keys(outputSchema?.properties ?? {}).length > 0, `${name} has a schema of its result`)
+  }
+})
+
+t.test('reads a string that is a JSON object as that object, and keeps other strings', async t => {
+  const { connect, account, pool } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const cue = { name: 'a', cron: '@yearly' }
+  const stored = async (cue_id: string) => (await pool.query('select payload, task from cue.cues where id = $1', [cue_id])).rows[0]
+  const { cue_id } = await call('create_cue', { ...cue, payload: '{"task": "go"}' })
+  t.same(await stored(cue_id), { payload: '{"task": "go"}', task: 'go' })
+  for (const text of ['{"n": 12345678901234567890, "task": "go"}', ' {"task": "go"}\n']) {
+    await call('update_cue', { cue_id, payload: text })
+    t.same(await stored(cue_id), { payload: text.trim(), task: 'go' })
+  }
+  for (const payload of ['text', '', '{', '{task: go}', '[1]', '5', 'null', '"{}"', '{} {}']) {
+    await call('update_cue', { cue_id, payload })
+    t.same(await stored(cue_id), { payload: JSON.stringify(payload), task: null }, payload)
+  }
+  await call('update_cue', { cue_id, payload: '{"task": "go", "a": 1}' })
+  const { execution_id } = await call('fire_cue', { cue_id, payload_override: '{"b": 2}' })
+  exactly(t, await call('claim_next'), { execution_id, payload: { task: 'go', a: 1, b: 2 } })
+  await call('report_outcome', { execution_id, success: true, metadata: '{"m": 1}', artifacts: '["x"]' })
+  exactly(t, await call('get_execution', { execution_id }), { outcome: { metadata: { m: 1 }, artifacts: ['x'] } })
+  exactly(t, await call('apply', { set: 's', cues: JSON.stringify([{ ...cue, key: 'k', worker: true }]) }), { created: ['k'] })
+  exactly(t, await call('apply', { set: 's', cues: 'k' }), { failed: /^validation_error: cues: Input should be a list/ })
+})
+
 t.test('a key sees the tools its scopes allow', async t => {
   const { connect, post } = await serve(t)
   const { api_key } = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
@@ -197,7 +297,7 @@ t.test('omits large payloads and evidence, and nothing else', async t => {
 })
 
 t.test('payloads, metadata and artifacts keep all digits in both directions', async t => {
-  const { call, get, pool, account } = await build(t)
+  const { app, call, get, pool, account } = await build(t)
   const accept = { accept: 'application/json, text/event-stream' }
   const ask = async (name: string, args: string) => {
     const { body } = await call('POST', '/mcp', message(name, args), accept)
@@ -213,6 +313,9 @@ t.test('payloads, metadata and artifacts keep all digits in both directions', as
   t.equal(await stored(), `[${digits}]`)
   const shown = await ask('get_cue', `{"cue_id": "${cue_id}"}`)
   t.ok(shown.replace(/(?<=[:,]) /g, '').includes('"payload":[{"float":1.0,"long":-12345678901234567890}]'))
+  const headers = { authorization: `Bearer ${account.api_key}`, 'content-type': 'application/json' }
+  const raw = await app.inject({ method: 'POST', url: '/mcp', payload: message('get_cue', `{"cue_id": "${cue_id}"}`), headers })
+  t.match(raw.body, /"structuredContent":{.*"payload":\[{"float":1\.0,"long":-12345678901234567890}\]/)
   const { id } = JSON.parse(await ask('fire_cue', `{"cue_id": "${cue_id}", "payload_override": ${digits}}`))
   const execution = async () => (await pool.query('select payload, metadata::text, artifacts::text from cue.executions')).rows[0]
   exactly(t, await execution(), { payload: digits })
@@ -257,8 +360,8 @@ t.test('a tool call counts as one request, and each further one in the same mess
     return Number(rows[0].used)
   }
   const { call: callTool } = await connect(account.api_key)
-  // initialize, its notification, and the client's attempt to open a stream, which it doesn't await.
-  await eventually(async () => (await used()) === 3)
+  // initialize, its notification, the list of tools, and the client's attempt to open a stream, which it doesn't await.
+  await eventually(async () => (await used()) === 4)
   const before = await used()
   await callTool('list_alerts')
   t.equal(await used(), before + 1, 'the call')
@@ -304,16 +407,16 @@ t.test('the command line keeps all digits', async t => {
   exactly(t, (await pool.query('select payload from cue.cues')).rows, [{ payload: digits }])
 })
 
-t.test('responds to an invalid line and to the next one', async t => {
+t.test('skips a byte order mark, and responds to an invalid line and to the next one', async t => {
   const { cli } = await cliStage(t)
   const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
-  const { code, out } = await cli(['mcp'], { stdin: `null\n5\n{\n${ping}\n` })
+  const { code, out } = await cli(['mcp'], { stdin: `\ufeff${ping}\nnull\n5\n{\n${ping}\n` })
   t.equal(code, 0)
   const answers = out
     .trim()
     .split('\n')
     .map(line => JSON.parse(line)) // in any order
-  t.same(answers.map(({ error }) => error?.code ?? 0).sort(), [-32600, -32600, -32700, 0])
+  t.same(answers.map(({ error }) => error?.code ?? 0).sort(), [-32600, -32600, -32700, 0, 0])
 })
 
 t.test('rejects an unacceptable request before reading it, a call without params, and too many messages', async t => {
@@ -327,6 +430,12 @@ t.test('rejects an unacceptable request before reading it, a call without params
   })
   const message = 'Not Acceptable: Client must accept both application/json and text/event-stream'
   t.same([statusCode, JSON.parse(body)], [406, { jsonrpc: '2.0', error: { code: -32000, message }, id: null }])
+
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+  for (const accept of [undefined, '', '*/*', 'Application/JSON;q=0.9, TEXT/Event-Stream', 'text/html, */*;q=0.8', 'application/*, text/*'])
+    exactly(t, await call('POST', '/mcp', ping, accept === undefined ? {} : { accept }), { status: 200, body: { id: 1, result: {} } })
+  for (const accept of ['application/json', 'text/event-stream', 'text/html', 'application/jsonp, text/event-stream'])
+    t.equal((await call('POST', '/mcp', ping, { accept })).status, 406, accept)
 
   const accept = { accept: 'application/json, text/event-stream' }
   for (const params of [{}, { params: {} }, { params: { name: 5 } }]) {

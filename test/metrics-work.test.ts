@@ -64,12 +64,39 @@ t.test('counts waiting jobs by queue, without running and finished ones', async 
   )
 })
 
-t.test('counts failed jobs by queue', async t => {
-  const { config, fn, metrics, sample } = await scraped(t)
+t.test('counts failed tries of jobs by queue, and whether another one follows', async t => {
+  const { config, fn, metrics, pool, post, patch, sample } = await scraped(t)
+  const failures = (queue: string, final: boolean) => sample(`pgcue_job_failures_total{queue="${queue}",final="${final}"}`)
+  const hook = await receiver(t, ({ path }) => ({ status: path === '/gone' ? 410 : 500 }))
   await startEngine(t, config, metrics)
+  await patch('/v1/auth/me', { alert_webhook_url: `${hook.url}alerts` })
+  const { id } = await post('/v1/cues', {
+    name: 'failing',
+    cron: '@yearly',
+    callback_url: `${hook.url}gone`,
+    on_failure: { email: false, webhook: hook.url },
+    retry: { max_attempts: 2, backoff_minutes: [0] },
+    alerts: { consecutive_failures: 1 }
+  })
   await fn.addJob({ queue: 'tickets', data: { ticket_id: 1 } })
-  await eventually(async () => (await sample('pgcue_job_failures_total{queue="tickets"}')) === 1)
-  t.equal(await sample('pgcue_job_failures_total{queue="mails"}'), undefined)
+  await post(`/v1/cues/${id}/fire`)
+  await eventually(async () => (await failures('tickets', false)) === 1)
+  await eventually(async () => (await failures('alerts', false)) === 1)
+  await eventually(async () => (await failures('notifications', true)) === 1)
+  t.equal(await failures('notifications', false), 1)
+  t.same(
+    [await failures('tickets', true), await failures('alerts', true), await failures('mails', false)],
+    [undefined, undefined, undefined]
+  )
+
+  const { retry_limit } = (await pool.query("select retry_limit from pgboss.queue where name = 'tickets'")).rows[0]
+  await pool.query("update pgboss.job set retry_count = $1, start_after = now() where name = 'tickets' and state = 'retry'", [
+    retry_limit - 1
+  ])
+  await eventually(async () => (await failures('tickets', true)) === 1, 15_000)
+  await patch('/v1/auth/me', { alert_webhook_url: `${hook.url}gone` })
+  await fn.addJob({ queue: 'alerts', data: (await pool.query("select data from pgboss.job where name = 'alerts' limit 1")).rows[0].data })
+  await eventually(async () => (await failures('alerts', true)) === 1)
 })
 
 t.test('shows the release as labels', async t => {

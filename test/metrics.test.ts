@@ -9,6 +9,8 @@ import { startEngine } from './engine.ts'
 import { exactly } from './exactly.ts'
 import { build, error, eventually, receiver } from './setup.ts'
 
+const metricsToken = 'a-token-of-16-or-more'
+
 /** Samples by name and labels, as `name{a="b"}`. */
 const samples = (text: string): Record<string, number> =>
   Object.fromEntries(
@@ -219,19 +221,19 @@ t.test('compares the complete token', async t => {
 })
 
 t.test('requires the token from other networks', async t => {
-  const { app } = await build(t, undefined, { env: { METRICS_TOKEN: 'a-token', TRUST_PROXY: '1' } })
+  const { app } = await build(t, undefined, { env: { METRICS_TOKEN: metricsToken, TRUST_PROXY: '1' } })
   const ask = async (remoteAddress: string, headers: Record<string, string> = {}) => {
     const answer = await app.inject({ url: '/metrics', remoteAddress, headers })
     return { status: answer.statusCode, headers: answer.headers, body: answer.statusCode === 200 ? answer.body : answer.json() }
   }
   exactly(t, await ask('10.0.0.1'), { status: 200 })
   exactly(t, await ask('8.8.8.8'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
-  exactly(t, await ask('8.8.8.8', { authorization: 'Bearer a-token' }), { status: 200, body: /pgcue_attempts_total/ })
+  exactly(t, await ask('8.8.8.8', { authorization: `Bearer ${metricsToken}` }), { status: 200, body: /pgcue_attempts_total/ })
   exactly(t, await ask('8.8.8.8', { authorization: 'Bearer b-token' }), { status: 401 })
   exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8' }), { status: 401 })
   exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.9, 8.8.8.8' }), { status: 401 })
   exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '10.0.0.2' }), { status: 200 })
-  exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8', authorization: 'Bearer a-token' }), { status: 200 })
+  exactly(t, await ask('10.0.0.1', { 'x-forwarded-for': '8.8.8.8', authorization: `Bearer ${metricsToken}` }), { status: 200 })
 })
 
 t.test('requires the token behind an untrusted proxy, and refuses without one', async t => {
@@ -247,8 +249,46 @@ t.test('requires the token behind an untrusted proxy, and refuses without one', 
   }
 })
 
+t.test('an address that guesses tokens is refused, with or without a database', async t => {
+  const { app, clock, pool, register } = await build(t, '2030-01-15T12:00:00Z', {
+    env: { METRICS_TOKEN: metricsToken, OPERATOR_TOKEN: `${metricsToken}-2`, RATE_LIMIT: 'on', HOST: '0.0.0.0' }
+  })
+  const { api_key } = await register()
+  const ask = async (url: string, remoteAddress: string, token: string) => {
+    const answer = await app.inject({ url, remoteAddress, headers: { authorization: `Bearer ${token}` } })
+    return { status: answer.statusCode, headers: answer.headers, body: answer.json }
+  }
+  const open = async (remoteAddress: string, operator_token: string) => {
+    const answer = await app.inject({ method: 'POST', url: '/v1/operator/session', remoteAddress, payload: { operator_token } })
+    return answer.statusCode
+  }
+  const limited = { status: 429, headers: { 'retry-after': '60' } }
+  const guess = async (url: string, address: string, status: number) => {
+    for (let n = 0; n < 10; n++) t.equal((await ask(url, address, `guess-number-${n}-of-many`)).status, status)
+    exactly(t, await ask(url, address, 'another-guess-of-many'), limited)
+  }
+  await guess('/metrics', '8.8.8.8', 401)
+  exactly(t, await ask('/metrics', '8.8.8.8', metricsToken), limited, 'the right one, too')
+  t.equal(await open('8.8.8.8', `${metricsToken}-2`), 429, 'nor the other token')
+  t.equal((await ask('/v1/auth/me', '8.8.8.8', api_key)).status, 200, 'keys are no guesses')
+  t.equal((await ask('/v1/operator', '8.8.8.8', api_key)).status, 403)
+  t.equal((await ask('/metrics', '8.8.4.4', metricsToken)).status, 200, 'other addresses')
+  t.equal((await ask('/metrics', '127.0.0.1', 'anything')).status, 200, 'without a token')
+  await guess('/v1/operator', '2001:db8::1', 401)
+  exactly(t, await ask('/v1/operator', '2001:db8::2', `${metricsToken}-2`), limited, 'one client has a whole /64')
+  for (let n = 0; n < 10; n++) t.equal(await open('9.9.9.9', `guess-number-${n}-of-many`), 401)
+  t.equal(await open('9.9.9.9', `${metricsToken}-2`), 429)
+  clock.advance('59 seconds')
+  exactly(t, await ask('/metrics', '8.8.8.8', metricsToken), { status: 429, headers: { 'retry-after': '1' } })
+  clock.advance('1 second')
+  t.equal((await ask('/metrics', '8.8.8.8', metricsToken)).status, 200)
+  for (let n = 0; n < 20; n++) t.equal((await ask('/metrics', '8.8.8.8', metricsToken)).status, 200, 'the right one is not counted')
+  pool.query = (() => Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }))) as never
+  await guess('/metrics', '7.7.7.7', 401)
+})
+
 t.test('does not accept an API key as token', async t => {
-  const { call } = await build(t, undefined, { env: { METRICS_TOKEN: 'a-token' } })
+  const { call } = await build(t, undefined, { env: { METRICS_TOKEN: metricsToken } })
   exactly(t, await call('GET', '/metrics', undefined, { 'x-forwarded-for': '8.8.8.8' }), error('not_authenticated', 401))
 })
 

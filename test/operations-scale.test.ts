@@ -76,7 +76,7 @@ t.test(`a window of ${spelled(60_000)} executions`, async t => {
   const measure = async () => ({
     dryRun: await dryRun(hour),
     cue: await dryRun({ ...hour, cue_id: 'cue_000000000010' }),
-    targets: await touched(async () => JSON.parse((await listTargets(db, targets(hour))).targets).length),
+    targets: await touched(async () => JSON.parse((await listTargets(db, 'replay', targets(hour))).targets).length),
     dead: await dryRun({ dead: true, from: ago(2), to: ago(1) }),
     listed: await lists({ dead: true, from: ago(2), to: ago(1) }),
     first: await lists({ dead: true, limit: 20 }),

@@ -80,6 +80,43 @@ t.test('what has changed in the meantime is skipped, and what a single call refu
   })
 })
 
+t.test('what changes between the choice of the targets and the creation is skipped', async t => {
+  const { app, operate, failing, failures, fire, cue, call, patch, del, clock } = await operationsStage()
+  const { createOperation } = app.fn
+  const cue_id = await cue(worker)
+  const active = async (at?: string) => cue(at ? { ...worker, cron: undefined, schedule: undefined, at } : worker)
+  const complete = async (id: string) => call('POST', `/v1/executions/${await fire(id)}/cancel`)
+  const at = new Date(+clock.now() + 86_400_000).toISOString()
+  const paused = async () => {
+    const id = await active(at)
+    await patch(`/v1/cues/${id}`, { status: 'paused' })
+    return id
+  }
+  const cases: [type: string, targets: () => Promise<string[]>, change: (id: string) => Promise<unknown>][] = [
+    ['cancel', () => Promise.all([fire(cue_id), fire(cue_id)]), id => call('POST', `/v1/executions/${id}/cancel`)],
+    ['dismiss', async () => failures(await failing(), 2), id => call('POST', `/v1/executions/${id}/dismiss`)],
+    ['replay', async () => failures(await failing(), 2), id => call('POST', `/v1/executions/${id}/replay`)],
+    ['fire', () => Promise.all([active(at), active(at)]), complete],
+    ['pause', () => Promise.all([active(at), active(at)]), complete],
+    ['resume', () => Promise.all([paused(), paused()]), complete],
+    ['delete', () => Promise.all([active(), active()]), id => del(`/v1/cues/${id}`)]
+  ]
+  for (const [type, targets, change] of cases) {
+    const ids = await targets()
+    app.fn.createOperation = async args => {
+      for (const id of ids) await change(id)
+      return createOperation(args)
+    }
+    const done = await operate({ type, ids, ...(type === 'pause' && { reason: 'a' }) }, { 'x-confirm-destructive': 'true' })
+    exactly(t, done, { total: 2, skipped: 2, failed: 0, succeeded: 0, errors: [] }, type)
+    app.fn.createOperation = createOperation
+  }
+  const id = await active(at)
+  await complete(id)
+  for (const type of ['fire', 'pause', 'resume'])
+    exactly(t, await operate({ type, ids: [id] }), { failed: 1, errors: [{ target: id, code: 'invalid_state' }] }, type)
+})
+
 t.test('cancels and dismisses', async t => {
   const { operate, failing, failures, fire, cue, get, call } = await operationsStage()
   const cue_id = await cue(worker)

@@ -105,7 +105,7 @@ t.test('only the operator may read them', async t => {
   exactly(t, await open(OPERATOR_TOKEN, { origin: 'https://evil.example' }), error('cross_origin_refused', 403))
   const answer = await open(OPERATOR_TOKEN)
   exactly(t, answer, { status: 204 })
-  t.match(answer.headers['set-cookie'], /^pgcue_operator=\d+\.[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
+  t.match(answer.headers['set-cookie'], /^pgcue_operator_0=\d+\.[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/)
   const cookie = answer.headers['set-cookie']!.split(';')[0]!
   exactly(t, await visitor.call('GET', path, undefined, { cookie }), { status: 200 })
   exactly(t, await call('GET', path, undefined, { cookie }), error('insufficient_scope', 403), 'a header wins')
@@ -113,9 +113,9 @@ t.test('only the operator may read them', async t => {
     cookie.replace(/\d\./, '9.'),
     `${cookie}x`,
     cookie.slice(0, -1),
-    'pgcue_operator=',
-    'pgcue_operator=9999999999.',
-    'pgcue_operator=9999999999.é'
+    'pgcue_operator_0=',
+    'pgcue_operator_0=9999999999.',
+    'pgcue_operator_0=9999999999.é'
   ])
     exactly(t, await visitor.call('GET', path, undefined, { cookie: changed }), error('not_authenticated', 401), changed)
   clock.advance('12 hours')
@@ -123,7 +123,7 @@ t.test('only the operator may read them', async t => {
   clock.set(noon)
   const out = await visitor.call('DELETE', `${path}/session`)
   exactly(t, out, { status: 204 })
-  t.match(out.headers['set-cookie'], /^pgcue_operator=; Path=\/; Max-Age=0;/)
+  t.match(out.headers['set-cookie'], /^pgcue_operator_0=; Path=\/; Max-Age=0;/)
 
   const changed = await buildApp({ config: { ...config, operatorToken: 'another-token-0123456' }, pool, clock: clock.now })
   t.teardown(() => changed.close())
@@ -135,7 +135,7 @@ t.test('without OPERATOR_TOKEN, only the account of an embedded database is the 
   const session = (operator_token: string) => as(null).call('POST', '/v1/operator/session', { operator_token }, own)
   for (const token of ['x', 'null', 'undefined']) exactly(t, await session(token), error('not_authenticated', 401))
   exactly(t, await as(null).call('GET', '/v1/operator', undefined, bearer('null')), error('not_authenticated', 401))
-  const forged = { cookie: 'pgcue_operator=9999999999.x' }
+  const forged = { cookie: 'pgcue_operator_0=9999999999.x' }
   exactly(t, await as(null).call('GET', '/v1/operator', undefined, forged), error('not_authenticated', 401))
   const local = await register(localEmail)
   exactly(t, await as(local).call('GET', '/v1/operator'), error('insufficient_scope', 403), 'not of another database')

@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
-import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { version } from '../src/config.ts'
@@ -100,5 +102,48 @@ t.test('what follows the installation runs on the Node that it installs', t => {
   const chained = Object.values(scripts).filter(script => script.includes('install.mjs') && script.includes('&&'))
   // A shell that has looked up `node` uses the same one again.
   t.strictSame(chained, [])
+  t.end()
+})
+
+t.test('starts install one after the other, and nobody else can stop them', async t => {
+  const dir = realpathSync(
+    t.testdir({
+      'package-lock.json': '{"packages": {"": {}}}',
+      temporary: {},
+      scripts: { 'install.mjs': readFileSync(join(root, 'scripts/install.mjs'), 'utf8') },
+      node_modules: { '.bin': { node: t.fixture('symlink', process.execPath) }, tap: { dist: { esm: { 'run.mjs': '' } } } }
+    })
+  )
+  const [lock, stamp] = [join(dir, '.installing'), join(dir, 'node_modules/.installed')]
+  const install = () => run(process.execPath, ['scripts/install.mjs'], dir, { TMPDIR: join(dir, 'temporary') })
+  const name = `pgcue-install-${createHash('sha256').update(`${dir}/`).digest('hex').slice(0, 8)}`
+  writeFileSync(join(dir, 'temporary', name), String(process.pid)) // as anybody could
+  writeFileSync(lock, String(process.pid))
+  const waiting = Promise.all([install(), install()])
+  await Promise.race([waiting, setTimeout(1500)])
+  t.notOk(existsSync(stamp), 'waits for the process that installs')
+  rmSync(lock)
+  exactly(t, await waiting, [{ code: 0 }, { code: 0 }])
+  t.ok(existsSync(stamp))
+  for (const [pid, age] of [
+    [2 ** 30, 0],
+    [process.pid, 3601]
+  ] as const) {
+    rmSync(stamp)
+    writeFileSync(lock, String(pid))
+    utimesSync(lock, Date.now() / 1000 - age, Date.now() / 1000 - age)
+    exactly(t, await install(), { code: 0 })
+    t.same([existsSync(stamp), existsSync(lock)], [true, false])
+  }
+})
+
+t.test('npm checks every package of the lock file by its hash', t => {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { integrity?: string }>
+  }
+  t.strictSame(
+    Object.entries(packages).filter(([path, { integrity }]) => path !== '' && !integrity?.startsWith('sha512-')),
+    []
+  )
   t.end()
 })

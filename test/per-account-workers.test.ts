@@ -18,7 +18,7 @@ const setup = async (t: Test, queue = 'notifications') => {
   const underWay = new Map<string, { end: () => void; fail: (error: Error) => void }>()
   await jobs.work<{ name: string }>(
     queue,
-    ({ name }) => new Promise((resolve, reject) => void underWay.set(name, { end: resolve, fail: reject }))
+    ({ name }) => new Promise<void>((resolve, reject) => void underWay.set(name, { end: resolve, fail: reject }))
   )
   return {
     underWay,

@@ -5,7 +5,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import t, { type Test } from 'tap'
 import { createConnections } from '../src/deliveries/connections.ts'
 import { createDial } from '../src/deliveries/dial.ts'
-import { Exchange, type Handle, type WebhookResult } from '../src/deliveries/exchange.ts'
+import { type Answer, Exchange, type Handle } from '../src/deliveries/exchange.ts'
 import { exactly } from './exactly.ts'
 import { eventually } from './setup.ts'
 import { client, OK, rawReceiver, receiver } from './webhook-stage.ts'
@@ -31,7 +31,10 @@ const stage = (t: Test, { idleMs = 3_600_000, mostIdle = 2 } = {}) => {
       port: `${port}`
     }
     const head = `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`
-    return new Promise<WebhookResult>(resolve => connections.send(receiver, head, body, new Exchange(5000, handle, resolve)))
+    return new Promise<Answer & { ok: boolean }>(resolve => {
+      const end = (answer: Answer) => resolve({ ...answer, ok: answer.head !== null })
+      connections.send(receiver, head, body, new Exchange(5000, handle, end))
+    })
   }
   return { connections, post }
 }
@@ -58,10 +61,10 @@ t.test('forgets a connection however it ends', async t => {
   await eventually(() => silent.open === 1)
   t.equal(connections.size, 1)
   handle.exchange!.fail('no longer wanted')
-  exactly(t, await given, { error: 'no longer wanted' })
+  exactly(t, await given, { head: null, failure: 'no longer wanted' })
   await eventually(() => connections.size === 0)
 
-  exactly(t, await post(1), { error: 'connection refused' })
+  exactly(t, await post(1), { head: null, failure: 'connection refused' })
   t.equal(connections.size, 0)
 })
 

@@ -119,7 +119,12 @@ const free: Record<string, { bytes: number; send: (text: string) => Promise<Sent
       status: 200
     },
     { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', message('create_cue', `"name":${text}`), accept), status: 413 },
-    { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', `{"params":${text}}`), status: 406 }
+    {
+      bytes: MB,
+      send: text => call('POST', '/mcp', message('create_cue', `"name":"a","cron":"@daily","payload":${JSON.stringify(text)}`)),
+      status: 200
+    },
+    { bytes: 2 * MB - 200, send: text => call('POST', '/mcp', `{"params":${text}}`, { accept: 'application/json' }), status: 406 }
   ],
   'POST /v1/echo/{token}': [{ bytes: MB, send: text => call('POST', `/v1/echo/${'x'.repeat(16)}`, text), status: 200 }]
 }
@@ -191,9 +196,9 @@ const ranges = Array.from({ length: 500 }, (_, n) => ({
   from: `${2020 + (n % 20)}-02-01T00:${10 + (n % 50)}`,
   to: `${2020 + (n % 20)}-02-01T09:00`
 }))
-const cues = (schedule: object, count = 500) =>
-  Array.from({ length: count }, (_, n) => ({
-    key: `k${n}`,
+const cues = (schedule: object) =>
+  Array.from({ length: 500 }, (_, n) => ({
+    key: `scheduled${n}`,
     name: 'a',
     worker: true,
     schedule: { timezone: zones[n % zones.length], ...schedule }
@@ -204,7 +209,7 @@ const apply = (schedule: object, dry_run = true) =>
 const preview = (schedule: object) => call('POST', '/v1/schedules/preview', json({ schedule, count: 50 }))
 const mcp = (schedule: object) =>
   json(
-    Array.from({ length: 20 }, (_, id) => ({ ...JSON.parse(message('preview_schedule', json({ schedule, count: 50 }).slice(1, -1))), id }))
+    Array.from({ length: 10 }, (_, id) => ({ ...JSON.parse(message('preview_schedule', json({ schedule, count: 50 }).slice(1, -1))), id }))
   )
 const backfill = async (schedule: object) => {
   const { id: cue_id } = await post('/v1/cues', { name: 'a', worker: true, schedule })
@@ -250,7 +255,7 @@ const scheduled: Record<string, { send: () => Promise<Sent>; status: number; bod
     status: 422,
     body: /schedule\.exclude\.1: .*0-58 \* \* \* \*.* too expensive to search/
   },
-  'twenty previews over MCP': { send: () => call('POST', '/mcp', mcp(hourly), accept), status: 200 },
+  'ten previews over MCP': { send: () => call('POST', '/mcp', mcp(hourly), accept), status: 200 },
   'creating a cue': { send: () => call('POST', '/v1/cues', json({ name: 'a', worker: true, schedule: rare })), status: 201 },
   'a cue that is refused': { send: () => call('POST', '/v1/cues', json({ name: 'a', worker: true, schedule: endless })), status: 422 },
   'applying 500 cues': { send: () => apply(hourly), status: 200 },

@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
 import { Client } from 'undici'
-import { type ResponseError, ResponseReader } from '../src/deliveries/response-reader.ts'
+import { type ResponseError, type ResponseHead, ResponseReader } from '../src/deliveries/response-reader.ts'
 import { always } from './seed.ts'
 
 type Read = { status: number | null; body: string; hasEnded: boolean; error: string | null }
@@ -12,7 +12,7 @@ type Read = { status: number | null; body: string; hasEnded: boolean; error: str
 const read = (pieces: string[]): Read => {
   const found: Read = { status: null, body: '', hasEnded: false, error: null }
   const reader = new ResponseReader({
-    onHead: status => {
+    onHead: ({ status }) => {
       found.status = status
     },
     onBody: bytes => {
@@ -130,15 +130,15 @@ t.test('reads the same in any pieces', async () => {
 
 /** The reader after a whole response, and what it found in the head. */
 const readWhole = (text: string) => {
-  let retryAfter: string | undefined
+  let head: ResponseHead | undefined
   const reader = new ResponseReader({
-    onHead: (_, after) => {
-      retryAfter = after
+    onHead: it => {
+      head = it
     },
     onBody: () => {}
   })
   const isComplete = reader.read(Buffer.from(text, 'latin1'))
-  return { isComplete, keptMs: reader.keptMs, retryAfter }
+  return { isComplete, keptMs: reader.keptMs, ...head }
 }
 
 t.test('says how long the receiver keeps the connection open', async t => {
@@ -161,9 +161,11 @@ t.test('says how long the receiver keeps the connection open', async t => {
   t.equal(readWhole('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok\r\n').keptMs, 0, 'more arrived')
 })
 
-t.test('finds the first Retry-After', async t => {
+t.test('finds the first Retry-After and every Content-Encoding', async t => {
   t.equal(readWhole('HTTP/1.1 429 Slow\r\nretry-after: \t 5 \r\nRetry-After: 6\r\nContent-Length: 0\r\n\r\n').retryAfter, '5')
   t.equal(readWhole('HTTP/1.1 429 Slow\r\nX-Retry-After: 6\r\nContent-Length: 0\r\n\r\n').retryAfter, undefined)
+  t.equal(readWhole('HTTP/1.1 200 OK\r\ncontent-encoding: gzip \r\nContent-Encoding: br, zstd\r\n\r\n').contentEncoding, 'gzip,br, zstd')
+  t.equal(readWhole('HTTP/1.1 200 OK\r\n\r\n').contentEncoding, '')
 })
 
 t.test('spaces may follow a Content-Length', async t => {

@@ -54,6 +54,25 @@ const relations = async (pool: pg.Pool, kinds: string): Promise<string[]> => {
   return (await pool.query(text, [kinds.split('')])).rows.map(row => row.name)
 }
 
+t.test('a login without a role has no rights to anything of ours', async t => {
+  const { url } = await createDatabase(t)
+  const client = new pg.Client((await createLogin(t)).urlOf(url))
+  await client.connect()
+  t.teardown(() => client.end())
+  const { rows } = await client.query(
+    `with ours as (select oid from pg_namespace where nspname in ('cue', 'pgboss'))
+     select 'schema ' || oid::regnamespace as name from ours where has_schema_privilege(oid, 'usage') or has_schema_privilege(oid, 'create')
+     union all
+     select 'function ' || p.oid::regprocedure from ours join pg_proc p on p.pronamespace = ours.oid where has_function_privilege(p.oid, 'execute')
+     union all
+     select 'relation ' || c.oid::regclass from ours join pg_class c on c.relnamespace = ours.oid
+      where c.relkind in ('r', 'p', 'v', 'm') and has_table_privilege(c.oid, 'select, insert, update, delete, truncate')
+         or c.relkind = 'S' and has_sequence_privilege(c.oid, 'usage, select, update')
+     order by 1`
+  )
+  t.same(rows, [])
+})
+
 t.test('the service needs only cue_service', async t => {
   await createDatabase(t) // the roles are there once any database was migrated
   const login = await createLogin(t, 'in role cue_service')

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { InjectOptions } from 'fastify'
 import type { Test } from 'tap'
-import { createKey, encryptKey, hashKey, keyPrefix } from '../src/accounts/keys.ts'
+import { createKey, storedKey } from '../src/accounts/keys.ts'
 import { build as buildApp, type Options } from '../src/app.ts'
 import { createFunctions } from '../src/database/functions.ts'
 import type { ErrorCode } from '../src/errors.ts'
@@ -51,8 +51,9 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
   /** Another account, created like a registered one. */
   const register = async (email = `${randomUUID()}@example.com`): Promise<Account> => {
     const api_key = createKey(config.cell)
-    const row = { email, key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(config.encryptionKeys, api_key) }
-    const { id } = await fn.register({ ...row, address: null, ip: '127.0.0.1' })
+    const id = await fn.newAccountId({})
+    const key = storedKey(config.encryptionKeys, api_key, id)
+    await fn.register({ account_id: id, email, ...key, address: null, ip: '127.0.0.1' })
     return { id, email, api_key }
   }
 

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { build, eventually } from './setup.ts'
 
 const MiB = 1024 * 1024
-const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, 'Host: x', ...headers, '\r\n'].join('\r\n')
+const get = (path: string, ...headers: string[]) => [`GET ${path} HTTP/1.1`, 'Host: localhost', ...headers, '\r\n'].join('\r\n')
 
 type Options = NonNullable<Parameters<typeof build>[2]>
 
@@ -199,7 +199,7 @@ t.test('reads the bodies of refused requests a few pieces at a time, and keeps t
   let reads = 0
   app.server.on('connection', socket => socket.on('data', () => reads++))
   const size = 8 * MiB
-  const post = `POST /body HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`
+  const post = `POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`
   const refuse = async (): Promise<void> => {
     const socket = open()
     socket.write(post)

@@ -1,6 +1,7 @@
 /** Failing starts, and stops, as seen by whoever runs `npm start`. */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { request } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -33,6 +34,23 @@ t.test('reports a foreign HOST in one line', async t => {
   const { url } = await createDatabase(t)
   for (const HOST of ['192.0.2.1', 'nowhere.invalid'])
     await refused(t, { DATABASE_URL: url, HOST }, /^pgcue: HOST is not an address of this/)
+})
+
+t.test('a name of a loopback address is a loopback listener, whatever the replica does', async t => {
+  const { url } = await createDatabase(t)
+  for (const ROLES of ['api,engine', 'engine']) {
+    const { stderr } = startReplica(t, { DATABASE_URL: url, HOST: '127.1', ROLES, CALLBACK_ALLOW_CIDRS: '' })
+    const [, port] = await eventually(() => / at http:\/\/localhost:(\d+)/.exec(stderr()), 60_000)
+    for (const [host, status] of [
+      ['localhost', 200],
+      ['evil.example', 421]
+    ] as const) {
+      const sent = request({ host: '127.0.0.1', port, path: '/metrics', headers: { host } }).end()
+      const [answer] = await once(sent, 'response')
+      answer.resume()
+      t.equal(answer.statusCode, status, `${ROLES} ${host}`)
+    }
+  }
 })
 
 t.test('reports a privileged port, and rethrows errors not caused by HOST or PORT', async t => {

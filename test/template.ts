@@ -10,7 +10,7 @@
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdirSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -30,6 +30,9 @@ export const connectAdmin = async (): Promise<Admin> => {
   const dir = join(memoryDir(), `pgcue-test-${hash(`${root} ${binDir ?? ''} ${process.getuid?.()}`).slice(0, 8)}`)
   let nextStart = 0
   for (const end = Date.now() + limitMs; ; await delay(50)) {
+    // Its name can be predicted, and its parent belongs to everybody.
+    const owner = statSync(dir, { throwIfNoEntry: false })?.uid
+    if (owner !== undefined && owner !== (process.getuid?.() ?? owner)) throw new Error(`${dir} belongs to another user: remove it`)
     try {
       const { url, pid } = JSON.parse(readFileSync(join(dir, 'server.json'), 'utf8'))
       process.kill(pid, 0) // throws when nobody would stop the server any more: the next keeper takes it over

@@ -221,11 +221,13 @@ const sentWith = async (env: Record<string, string>, headers?: Record<string, st
   return sent
 }
 
-t.test('alert webhooks are in the trace of their id, and a header of the cue itself is kept', async t => {
+t.test('alert and on_failure webhooks are in the trace of their alert or execution, and a header of the cue itself is kept', async t => {
   const hub = await collector(t)
   const sent = await sentWith(soon(hub.url))
   exactly(t, hub.spans(), [{ name: 'POST', trace: '0191d4e8123470008000000000000000', attributes: { 'server.port': 443 }, links: [] }])
   t.equal(sent.traceparent, `00-0191d4e8123470008000000000000000-${hub.spans()[0]!.id}-01`)
+  const failure = await sentWith(soon(hub.url), { 'webhook-id': '0191d4e8-1234-7000-8000-000000000000_failed' })
+  exactly(t, failure, { traceparent: /^00-0191d4e8123470008000000000000000-/ })
   t.same(await sentWith(soon(hub.url), { TraceParent: 'own' }), request({ TraceParent: 'own' }).headers)
   t.same(await sentWith({}), request().headers, 'off, nothing is added')
 })

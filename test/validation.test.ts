@@ -167,7 +167,7 @@ t.test('does not repeat secrets', async t => {
   )
 })
 
-t.test('parses query parameters, adds defaults and drops unknown ones', async t => {
+t.test('parses query parameters and adds defaults', async t => {
   const querystring = Type.Object({
     ...Page(50),
     on: Type.Optional(Type.Boolean()),
@@ -179,7 +179,7 @@ t.test('parses query parameters, adds defaults and drops unknown ones', async t 
   for (const [query, seen] of [
     ['', { limit: 50, offset: 0 }],
     ['?limit=100&offset=5&on=true&text=5&ratio=-1.5', { limit: 100, offset: 5, on: true, text: '5', ratio: -1.5 }],
-    ['?on=False&unknown=1&now=2030-01-01&account_id=x', { limit: 50, offset: 0, on: false }],
+    ['?on=False', { limit: 50, offset: 0, on: false }],
     ['?nothing=7', { limit: 50, offset: 0, nothing: 7 }]
   ] as const) {
     t.strictSame((await call(undefined, { query })).query, seen, query)

@@ -32,7 +32,7 @@ t.test('the deadline ends a request without a response, and its connection', asy
     ok: false,
     http_status: null,
     error: 'timed out after 0.1 s: no response',
-    body: null
+    answer: null
   })
   await eventually(() => hook.open === 0)
   t.equal(hook.requests.length, 1)
@@ -60,7 +60,7 @@ t.test('the deadline ends a body that arrives slowly, and the status alone decid
     ok: true,
     http_status: 200,
     error: null,
-    body: /^some\.*$/
+    answer: /^some\.*$/
   })
   exactly(t, await post(`http://127.0.0.1:${hook.port}/503`, { timeoutMs: 100 }), {
     ok: false,
@@ -102,7 +102,7 @@ t.test('error messages say what went wrong, without addresses', async t => {
   const { port } = closed.address() as AddressInfo
   closed.close()
   await once(closed, 'close')
-  exactly(t, await post(`http://127.0.0.1:${port}/`), { ok: false, http_status: null, error: 'connection refused', body: null })
+  exactly(t, await post(`http://127.0.0.1:${port}/`), { ok: false, http_status: null, error: 'connection refused', answer: null })
 
   const failures: [string, (socket: Socket) => unknown][] = [
     ['connection closed before a response', socket => socket.once('data', () => socket.end())],

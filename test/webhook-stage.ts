@@ -5,8 +5,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { type AddressOptions, createAddressRules } from '../src/deliveries/address.ts'
-import type { WebhookResult } from '../src/deliveries/exchange.ts'
-import { createWebhookClient, type WebhookOptions, type WebhookRequest } from '../src/deliveries/webhook.ts'
+import { createWebhookClient, type WebhookOptions, type WebhookRequest, type WebhookResult } from '../src/deliveries/webhook.ts'
 
 export const OK = 'HTTP/1.1 200 OK\r\n'
 

@@ -159,11 +159,12 @@ concurrency: 4
 timeout: 600
 handlers:
   report: ./report.sh
-  mail: {command: [node, mail.js], timeout: 1.5, cwd: sub, env: {A: 1}}`
+  mail: {command: [node, mail.js], timeout: 1.5, cwd: sub, env: {A: 1, N: 0123, V: 1.10, H: 0x1F, E: 1e16, T: True, Z: null, S: "0", X: }}`
   const config = dir.write('worker.yaml', file)
   const settings = readSettings({ config, concurrency: '2', handler: ['report=echo a=b'] }, { XDG_STATE_HOME: '/state' })
   exactly(t, settings, { workerId: 'w1', concurrency: 2, drainMs: 25_000, stateDir: '/state/pgcue/workers' })
-  t.same(settings.handlers.get('mail'), { command: ['node', 'mail.js'], timeoutMs: 1500, cwd: dir.path('sub'), env: { A: '1' } })
+  const env = { A: '1', N: '0123', V: '1.10', H: '0x1F', E: '1e16', T: 'True', Z: 'null', S: '0', X: '' }
+  t.same(settings.handlers.get('mail'), { command: ['node', 'mail.js'], timeoutMs: 1500, cwd: dir.path('sub'), env })
   exactly(t, settings.handlers.get('report'), { command: 'echo a=b', timeoutMs: 600_000, cwd: process.cwd() })
   t.notOk(existsSync('/state'), 'and nothing is made yet')
 })
@@ -179,9 +180,12 @@ t.test('rejects an invalid setting by name', async t => {
     ['handlers: {a: []}', /handlers.a needs a command/],
     ['handlers: {a: {command: b, timeout: soon}}', /handlers.a.timeout must be a number of seconds/],
     ['handlers: {a: {command: b, env: {X: []}}}', /handlers.a.env.X/],
+    ['handlers:\n  a: {command: b, timeout: 0x1F}', /cannot be read: line 2: 0x1F/],
+    ['handlers: {a: b}\n---\nhandlers: {a: b}', /must be one document/],
     ['concurrency: 0\nhandlers: {a: b}', /concurrency/],
     ['timeout: 100000\nhandlers: {a: b}', /timeout/],
     ['worker_id: 7\nhandlers: {a: b}', /worker-id/],
+    ['worker_id: ..\nhandlers: {a: b}', /worker-id/],
     ['concurrency: 1', /no handlers/]
   ] as const) {
     const config = dir.write('worker.yaml', text)

@@ -1,7 +1,7 @@
 /** Creates accounts and cues by SQL, because creating them is not measured. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { createKey, encryptKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
+import { createKey, storedKey } from '../../src/accounts/keys.ts'
 import { createFunctions } from '../../src/database/functions.ts'
 import { secrets } from './stage.ts'
 
@@ -17,9 +17,10 @@ export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench', 
   const accounts: Account[] = []
   for (let n = 0; n < count; n++) {
     const api_key = createKey(cell)
-    const key = { key_hash: hashKey(api_key), prefix: keyPrefix(api_key), ciphertext: encryptKey(encryptionKeys, api_key) }
-    const { id } = await fn.register({ email: `${name}-${n}@example.com`, ...key, address: null, ip: '127.0.0.1' })
-    accounts.push({ id, api_key })
+    const account_id = await fn.newAccountId({})
+    const key = storedKey(encryptionKeys, api_key, account_id)
+    await fn.register({ account_id, email: `${name}-${n}@example.com`, ...key, address: null, ip: '127.0.0.1' })
+    accounts.push({ id: account_id, api_key })
   }
   return accounts
 }

@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createKey, encryptKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
+import { createKey, storedKey } from '../../src/accounts/keys.ts'
 import { build } from '../../src/app.ts'
 import { atPort, loadConfig } from '../../src/config.ts'
 import { createFunctions } from '../../src/database/functions.ts'
@@ -49,14 +49,14 @@ export const openAccount = async () => {
 
   const register = async (email: string) => {
     const api_key = createKey(1)
-    const { id } = await fn.register({
+    const account_id = await fn.newAccountId({})
+    await fn.register({
+      account_id,
       email,
-      key_hash: hashKey(api_key),
-      prefix: keyPrefix(api_key),
-      ciphertext: encryptKey(config.encryptionKeys, api_key),
+      ...storedKey(config.encryptionKeys, api_key, account_id),
       ip: '127.0.0.1'
     })
-    return { id, api_key }
+    return { id: account_id, api_key }
   }
   const ada = await register('ada@example.com')
   const newcomer = await register('new@example.com')

@@ -31,7 +31,12 @@ language sql volatile security definer as $$
 $$;
 comment on function cue.new_secret is 'Returns a random secret of 64 hex digits.';
 
-create or replace function cue.insert_account(p_email text, p_now timestamptz) returns cue.accounts
+-- Known before the account is added, because its key is encrypted for it.
+create or replace function cue.new_account_id(p_now timestamptz default now()) returns uuid
+language sql volatile security definer as $$ select cue.uuid_v7(p_now) $$;
+comment on function cue.new_account_id is 'Returns the id for a new account.';
+
+create or replace function cue.insert_account(p_account_id uuid, p_email text, p_now timestamptz) returns cue.accounts
 language plpgsql security definer as $$
 declare
   a cue.accounts;
@@ -41,16 +46,17 @@ begin
     raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
   end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
-  values (cue.uuid_v7(p_now), p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
+  values (p_account_id, p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning * into a;
   return a;
 end $$;
 comment on function cue.insert_account is
   'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
 
--- Only accounts that are created count towards the limit. A null p_address means no limit.
+-- Known email addresses count towards the limit, too: an error would undo that, so they have no row. A null p_address means no limit. The new
+-- account's id is part of p_ciphertext.
 create or replace function cue.register(
-  p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text default null, p_ip text default null,
+  p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text default null, p_ip text default null,
   p_now timestamptz default now()
 ) returns setof cue.accounts
 language plpgsql security definer as $$
@@ -65,18 +71,16 @@ begin
       raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
     end if;
   end if;
-  a := cue.insert_account(p_email, p_now);
-  if a.id is null then
-    raise exception 'An account with this email address already exists. Sign in instead.' using errcode = cue.refusal('QU040');
-  end if;
+  a := cue.insert_account(p_account_id, p_email, p_now);
+  if a.id is null then return; end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
   perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $$;
 comment on function cue.register is
-  'Creates an account with its default key and queues the welcome mail; QU031 above five per hour and p_address, QU040 if the email '
-  'address is taken.';
+  'Creates an account with its default key and queues the welcome mail; no row if the email address is taken, QU031 above five calls per '
+  'hour and p_address.';
 
 -- The caller has verified the signed link that contains the id.
 create or replace function cue.confirm_email(p_account_id uuid, p_now timestamptz default now()) returns void
@@ -197,7 +201,8 @@ language sql immutable as $$
 $$;
 comment on function cue.alert_signing_secrets is 'Returns the secrets that sign an account''s alert webhooks now, current one first.';
 
--- Only accounts that added more than 20 entries in two hours are checked: reading every account's log would cost too much.
+-- Only accounts that added more than 20 entries in two hours are checked: reading every account's log would cost too much. Each kind is counted
+-- by itself, since a key with few scopes can add entries of some kinds only.
 create or replace function cue.prune_audit(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -206,14 +211,17 @@ begin
   for v_account in
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
-    delete from cue.audit_events
-     where account_id = v_account
-       and seq <= (select seq from cue.audit_events where account_id = v_account order by seq desc offset 10000 limit 1)
-       and event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.regenerated',
-                     'session.refreshed', 'session.revoked');
+    delete from cue.audit_events where id = any (array(
+      select id from (
+        select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
+         where account_id = v_account
+           and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
+                          'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked')
+                or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+       where nth > 10000));
   end loop;
 end $$;
-comment on function cue.prune_audit is 'Removes repeatable events beyond the newest 10,000 entries of an account''s audit log.';
+comment on function cue.prune_audit is 'Removes repeatable events from an account''s audit log, except the newest 10,000 of each kind.';
 
 create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

@@ -82,9 +82,9 @@ $$;
 comment on function cue.device_link is
   'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
 
--- QU070 the link does not match the code, QU071 expired, QU073 already used.
+-- QU070 the link does not match the code, QU071 expired, QU073 already used. p_account_id is the id of a new account, and part of p_ciphertext.
 create or replace function cue.approve_device(
-  p_code_hash bytea, p_link_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text default null,
+  p_code_hash bytea, p_link_id uuid, p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text default null,
   p_now timestamptz default now()
 ) returns boolean
 language plpgsql security definer as $$
@@ -101,7 +101,7 @@ begin
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
     exit when found;
-    a := cue.insert_account(d.email, p_now);
+    a := cue.insert_account(p_account_id, d.email, p_now);
     if a.id is not null then
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'anonymous', p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -124,7 +124,7 @@ comment on function cue.approve_device is 'Confirms a sign-in, and creates an ac
 -- code and minute, else QU031.
 create or replace function cue.poll_device(
   p_code_hash bytea, p_token_hash bytea, p_limited boolean default true, p_now timestamptz default now()
-) returns table (status text, email text, key_ciphertext text)
+) returns table (status text, email text, account_id uuid, key_ciphertext text)
 language plpgsql security definer as $$
 #variable_conflict use_column
 declare
@@ -134,7 +134,7 @@ declare
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and expires_at > p_now;
   if not found then
-    return query select 'expired', null::text, null::text;
+    return query select 'expired', null::text, null::uuid, null::text;
     return;
   end if;
   if d.status = 'approved' then
@@ -148,12 +148,12 @@ begin
     end if;
   end if;
   if d.status is distinct from 'approved' then
-    return query select coalesce(d.status::text, 'expired'), null::text, null::text;
+    return query select coalesce(d.status::text, 'expired'), null::text, null::uuid, null::text;
     return;
   end if;
   update cue.device_codes set status = 'claimed' where code_hash = d.code_hash;
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
-  return query select 'approved', a.email, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
+  return query select 'approved', a.email, a.id, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
 end $$;
 comment on function cue.poll_device is
   'Returns a sign-in''s status to the device; the first poll after approval stores a one-time session token.';

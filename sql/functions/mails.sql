@@ -50,9 +50,9 @@ $$;
 comment on function cue.mail_limit_reached is 'Returns the content of the mail about the monthly limit.';
 
 create or replace function cue.mail_magic_link(p_link_id uuid, p_now timestamptz default now())
-returns table (email text, code_ciphertext text, ip text, expires_at timestamptz)
+returns table (email text, code_hash bytea, code_ciphertext text, ip text, expires_at timestamptz)
 language sql stable security definer as $$
-  select email, code_ciphertext, ip, expires_at from cue.device_codes
+  select email, code_hash, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
 $$;
 comment on function cue.mail_magic_link is 'Returns the content of the mail with a sign-in link.';

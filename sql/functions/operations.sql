@@ -1,11 +1,14 @@
 -- Bulk operations: created with their targets, which run_operation takes in small batches. Locks: the account, the operation, its targets, then cues and
 -- the rest. A batch is acted on and removed in one transaction, so no target is acted on twice. Nothing waits for a lock: what is held is tried later.
 
--- p_targets: the ids of executions or cues, or the slots of a backfill, as a JSON array in the order in which they are acted on. p_missing: ids that were
--- not found; they have failed at once. QU025 another operation of this type is running, and its id is the detail. QU031 above ten per hour.
+-- p_targets: the ids of executions or cues, or the slots of a backfill, as a JSON array in the order in which they are acted on.
+-- p_states: their target_state in the statement that chose them; without it, as they are now.
+-- p_missing: ids that were not found; they have failed at once.
+-- QU025 another operation of this type is running, and its id is the detail. QU031 above ten per hour.
 create or replace function cue.create_operation(
   p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] default '{}', p_name text default null,
-  p_rate_per_minute int default null, p_settings jsonb default '{}', p_actor text default session_user, p_now timestamptz default now()
+  p_rate_per_minute int default null, p_settings jsonb default '{}', p_states jsonb default null, p_actor text default session_user,
+  p_now timestamptz default now()
 ) returns setof cue.operations
 language plpgsql security definer as $$
 declare
@@ -40,19 +43,25 @@ begin
   returning * into o;
   insert into cue.operation_targets (operation_id, place, targets, states)
   select o.id, (g.n - 1) / 20, array_agg(g.target order by g.n),
-         array_agg(case when v_code = 'QU002' then coalesce(cue.execution_state(g.target::uuid), '') else '' end order by g.n)
-    from jsonb_array_elements_text(p_targets) with ordinality as g (target, n) group by (g.n - 1) / 20;
+         array_agg(coalesce(g.state, cue.target_state(p_type, g.target), '') order by g.n)
+    from rows from (jsonb_array_elements_text(p_targets), jsonb_array_elements_text(p_states)) with ordinality as g (target, state, n)
+   group by (g.n - 1) / 20;
   if o.status = 'running' then perform cue.queue_operation(o.id); end if;
   return next o;
 end $$;
 comment on function cue.create_operation is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
 
-create or replace function cue.execution_state(p_execution_id uuid) returns text
-language sql stable security definer as $$
-  select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
-    from cue.executions e where e.id = p_execution_id
-$$;
-comment on function cue.execution_state is 'Returns what must not change about an execution before an operation acts on it; null if it is gone.';
+create or replace function cue.target_state(p_type cue.operation_type, p_target text) returns text
+language plpgsql stable security definer as $$
+begin
+  if p_type = 'backfill' then return null; end if;
+  if p_type in ('replay', 'cancel', 'dismiss') then
+    return (select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
+              from cue.executions e where e.id = p_target::uuid);
+  end if;
+  return (select c.status from cue.cues c where c.id = p_target and c.deleted_at is null);
+end $$;
+comment on function cue.target_state is 'Returns what decides whether an operation can act on an execution or a cue; null if it is gone, or for a slot.';
 
 create or replace function cue.queue_operation(p_operation_id text, p_delay interval default '0 seconds') returns void
 language sql security definer as $$
@@ -200,8 +209,9 @@ begin
 end $$;
 comment on function cue.cues_of_targets is 'Returns the cues that acting on these targets locks.';
 
--- The caller has locked the account and p_free, those of the cues that are not held by others. A refusal of a single call is the target's error; what
--- was deleted or has changed since is skipped; what is held, or changed at this moment, is left for later. Anything else ends the batch.
+-- The caller has locked the account and p_free, those of the cues that are not held by others. p_state is the target's when it was chosen.
+-- What was deleted since is skipped, and so are executions that have changed, and cues that are refused because they have. Any other refusal
+-- is the target's error. What is held, or changed at this moment, is left for later. Anything else ends the batch.
 create or replace function cue.act_on_target(
   o cue.operations, p_target text, p_state text, p_free text[], p_resumed jsonb, p_now timestamptz
 ) returns jsonb
@@ -214,7 +224,7 @@ declare
   v_code text;
   v_message text;
 begin
-  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.execution_state(p_target::uuid) then
+  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.target_state(o.type, p_target) then
     return '{"result": "skipped"}';
   end if;
   select q.* into c from cue.cues q where q.id = (cue.cues_of_targets(o, array[p_target]))[1] and q.account_id = o.account_id and q.deleted_at is null;
@@ -236,7 +246,10 @@ begin
       end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
     when 'resume' then
-      if p_resumed -> p_target ? 'code' then return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target); end if;
+      if p_resumed -> p_target ? 'code' then
+        if p_state is distinct from c.status::text then return '{"result": "skipped"}'; end if;
+        return p_resumed -> p_target || jsonb_build_object('result', 'failed', 'target', p_target);
+      end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
                                (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
@@ -250,6 +263,9 @@ exception
     if v_code not like 'QU%' then raise; end if;
     -- There is room in the queue when an execution has ended.
     if v_code = 'QU029' and v_overlap = 'queue_all' then return '{"result": "later"}'; end if;
+    if v_code = 'QU011' and p_state is distinct from coalesce(cue.target_state(o.type, p_target), '') then
+      return '{"result": "skipped"}';
+    end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $$;
 comment on function cue.act_on_target is

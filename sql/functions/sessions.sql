@@ -24,32 +24,38 @@ end $$;
 comment on function cue.take_session_token is
   'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
 
--- At most 1,000 per account: the oldest is removed.
-create or replace function cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_now timestamptz) returns cue.sessions
+-- At most 1,000 per account and 20 per key, so that a key with few scopes cannot end the sessions of others: the oldest is removed.
+create or replace function cue.add_session(
+  p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_lifetime interval, p_now timestamptz
+) returns cue.sessions
 language sql security definer as $$
+  delete from cue.sessions where id = any (array(
+    select id from cue.sessions where account_id = p_account_id and key_id = p_key_id order by created_at desc, id offset 19));
   delete from cue.sessions where id = any (array(
     select id from cue.sessions where account_id = p_account_id order by created_at desc, id offset 999));
   insert into cue.sessions (id, account_id, created_at, expires_at, scopes, key_id)
-  values (gen_random_uuid(), p_account_id, p_now, p_now + interval '1 year', p_scopes, p_key_id)
+  values (gen_random_uuid(), p_account_id, p_now, p_now + p_lifetime, p_scopes, p_key_id)
   returning *
 $$;
 comment on function cue.add_session is
-  'Adds a session of one year to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
+  'Adds a session to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
 
-create or replace function cue.open_session(p_token_hash bytea, p_ip text default null, p_now timestamptz default now())
-returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
+create or replace function cue.open_session(
+  p_token_hash bytea, p_lifetime interval default '1 year', p_ip text default null, p_now timestamptz default now()
+) returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
 language plpgsql security definer as $$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.add_session(a.id, null, null, p_now);
+  s cue.sessions := cue.add_session(a.id, null, null, p_lifetime, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
 comment on function cue.open_session is 'Opens a session with a one-time token; QU050 as take_session_token.';
 
-create or replace function cue.open_key_session(p_key_hash bytea, p_ip text default null, p_now timestamptz default now())
-returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
+create or replace function cue.open_key_session(
+  p_key_hash bytea, p_lifetime interval default '1 year', p_ip text default null, p_now timestamptz default now()
+) returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
 language plpgsql security definer as $$
 declare
   a cue.accounts;
@@ -62,7 +68,7 @@ begin
   if not found then
     raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
   end if;
-  s := cue.add_session(a.id, k.scopes, k.id, p_now);
+  s := cue.add_session(a.id, k.scopes, k.id, p_lifetime, p_now);
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
@@ -76,7 +82,7 @@ $$;
 comment on function cue.describe_session is 'Records where a session was opened.';
 
 create or replace function cue.open_local_account(
-  p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamptz default now()
+  p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer as $$
 declare
@@ -86,7 +92,7 @@ begin
   loop
     select * into a from cue.accounts where lower(email) = lower(p_email) for no key update;
     exit when found;
-    a := cue.insert_account(p_email, p_now);
+    a := cue.insert_account(p_account_id, p_email, p_now);
     if a.id is not null then
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -96,9 +102,10 @@ begin
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
 end $$;
 comment on function cue.open_local_account is
-  'Adds a one-time session token to the account of an embedded database, which is created with a default key on first use.';
+  'Adds a one-time session token to the account of an embedded database, which is created with this id and a default key on first use.';
 
--- The old session stays valid for 24 hours: a lost response, or a second program that uses it, must not sign anyone out.
+-- The old session stays valid for 24 hours: a lost response, or a second program that uses it, must not sign anyone out. One of a browser on
+-- loopback is never renewed for longer than it was opened for.
 create or replace function cue.refresh_session(p_account_id uuid, p_actor text, p_ip text default null, p_now timestamptz default now())
 returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
 language plpgsql security definer as $$
@@ -113,7 +120,8 @@ begin
   if not found then
     raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
   end if;
-  s := cue.add_session(a.id, former.scopes, former.key_id, p_now);
+  s := cue.add_session(a.id, former.scopes, former.key_id,
+    case when former.expires_at - former.created_at <= interval '12 hours' then interval '12 hours' else interval '1 year' end, p_now);
   perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;

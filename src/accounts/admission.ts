@@ -110,6 +110,8 @@ const columns = (questions: Question[]) => ({
 type Asked = {
   /** The Authorization header as received. */
   authorization: string | undefined
+  /** Whether it is made from the session cookie of a browser. */
+  isCookie?: boolean
   /** The peer's IP address. */
   address: string
   /** The required scope, or one of a list; `any` for any credential, null if the credential is ignored. */
@@ -167,13 +169,21 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
   const callerOf = (question: Question) => `${credentialOf(question)} ${question.address}`
   const admit = limitCallers(batched, { callerOf, now, closing })
 
-  return async ({ authorization, address, scope, execution_id = null, cue_id = null, isCounted = false }: Asked): Promise<Admitted> => {
+  return async ({
+    authorization,
+    isCookie = false,
+    address,
+    scope,
+    execution_id = null,
+    cue_id = null,
+    isCounted = false
+  }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
     const key_hash = hashOf(bearer)
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
     const { error, account_id, actor, ...rest } = await (isCounted ? uncounted : admit)({
       key_hash,
-      session_id: key_hash ? null : await sessions.read(bearer, now()),
+      session_id: key_hash ? null : await sessions.read(bearer, now(), isCookie),
       execution_id: tokenOf,
       address: subjectOf(address),
       scope: isOneOf(scope) ? 'any' : scope,

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Plan } from '../config.ts'
 import { ApiError, isAway, unavailable } from '../errors.ts'
+import { createTokenCheck, type TokenCheck } from '../metrics/access.ts'
 import { isCueId } from '../schemas.ts'
 import { type Caller, type CueRun, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
 import { credentialOf, refuseOtherOrigins } from './cookies.ts'
@@ -26,6 +27,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Returns headers, valid once, for an internal request on behalf of one already counted, so that it is not counted again. */
     countedAlready: () => Record<string, string>
+    /** Compares a bearer with a token of the service, unless its address sent too many wrong ones. */
+    hasToken: TokenCheck
   }
   interface FastifyRequest {
     /** Null on public routes, and for the operator's token. Spread last into a function's arguments. */
@@ -53,6 +56,7 @@ export default fp(
       counted.add(pass)
       return { [passHeader]: pass }
     })
+    app.decorate('hasToken', createTokenCheck(config, now))
     app.decorateRequest('caller', null as unknown as Caller)
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
     app.decorateRequest('plan', null as unknown as Plan)
@@ -71,13 +75,14 @@ export default fp(
       const { scope, exempt, operator, executionToken, withCue } = request.routeOptions.config
       const isCounted = counted.delete(String(request.headers[passHeader]))
       if (exempt || request.method === 'OPTIONS') return
-      if (operator && isFromOperator(request, app.config, app.now())) return
+      if (operator && isFromOperator(request, app.config, app.now(), app.hasToken)) return
       const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
-      const { authorization, isCookie } = credentialOf(request.headers)
+      const { authorization, isCookie } = credentialOf(request.headers, app.config)
       request.hasSessionCookie = isCookie
-      if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request, app.config)
+      if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request.raw, app.origins)
       const admitted = await admit({
         authorization,
+        isCookie,
         address: request.ip,
         // Unknown paths need no scope, but count towards the caller's rate limit.
         scope: request.is404 ? 'any' : (scope ?? null),

@@ -5,7 +5,7 @@ import { subjectOf } from '../http/address-subject.ts'
 import { acceptForms, asksForPage, jsonOrForm, pageErrors } from '../pages/forms.ts'
 import { sendPage } from '../pages/page.ts'
 import * as pages from '../pages/sign-in.ts'
-import { createKey, decryptKey, encryptKey, hashKey, keyPrefix } from './keys.ts'
+import { createKey, decryptKey, encryptKey, hashKey, storedKey } from './keys.ts'
 import { createLinks } from './links.ts'
 import { createToken } from './sessions.ts'
 import * as schemas from './sign-in-schemas.ts'
@@ -50,13 +50,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async request => {
       const session_token = createToken(config.cell)
-      const { status, email, key_ciphertext } = await fn.pollDevice({
+      const { status, email, account_id, key_ciphertext } = await fn.pollDevice({
         code_hash: hashKey(request.body.device_code),
         token_hash: hashKey(session_token),
         limited: config.rateLimit
       })
       if (status !== 'approved' || !email) return { status }
-      const api_key = key_ciphertext ? decryptKey(config.encryptionKeys, key_ciphertext) : undefined
+      const api_key = key_ciphertext ? decryptKey(config.encryptionKeys, key_ciphertext, `api_key ${account_id}`) : undefined
       return { status, email, session_token, api_key }
     }
   )
@@ -64,7 +64,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/auth/device',
     {
-      config: { exempt: true },
+      config: { exempt: true, anyQuery: asksForPage },
       schema: {
         tags,
         summary: 'Page where a person enters an email address',
@@ -104,8 +104,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const { device_code, email } = request.body
-      const code_ciphertext = encryptKey(config.encryptionKeys, device_code)
-      await fn.sendDeviceLink({ code_hash: hashKey(device_code), email, code_ciphertext })
+      const code_hash = hashKey(device_code)
+      const code_ciphertext = encryptKey(config.encryptionKeys, device_code, `device_code ${code_hash.toString('hex')}`)
+      await fn.sendDeviceLink({ code_hash, email, code_ciphertext })
       return asksForPage(request) ? sendPage(reply, 200, pages.mailSent(email)) : { status: 'email_sent' as const }
     }
   )
@@ -113,7 +114,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/auth/verify',
     {
-      config: { exempt: true },
+      config: { exempt: true, anyQuery: asksForPage },
       schema: {
         tags,
         summary: 'Page of the mailed link, with a button that confirms the sign-in. Opening it changes nothing',
@@ -138,12 +139,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const { token, device_code } = request.body
       const api_key = createKey(config.cell)
+      const account_id = await fn.newAccountId({})
       await fn.approveDevice({
+        account_id,
         code_hash: hashKey(device_code),
         link_id: linkId(token),
-        key_hash: hashKey(api_key),
-        prefix: keyPrefix(api_key),
-        ciphertext: encryptKey(config.encryptionKeys, api_key),
+        ...storedKey(config.encryptionKeys, api_key, account_id),
         ip: request.ip
       })
       return sendPage(reply, 200, pages.signedIn)

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import { ApiError } from '../errors.ts'
-import { createKey, decryptKey, encryptionKeyId, encryptKey, hashKey, keyPrefix } from './keys.ts'
+import { createKey, decryptKey, encryptionKeyId, hashKey, keyPrefix, storedKey } from './keys.ts'
 import * as schemas from './schemas.ts'
 
 const tags = ['auth']
@@ -63,9 +63,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async request => {
       const api_key = createKey(cell)
       const replaced_key_id = await app.fn.regenerateKey({
-        key_hash: hashKey(api_key),
-        prefix: keyPrefix(api_key),
-        ciphertext: encryptKey(encryptionKeys, api_key),
+        ...storedKey(encryptionKeys, api_key, request.caller.account_id),
         ...request.caller
       })
       return { api_key, previous_key_revoked: replaced_key_id !== null }
@@ -78,7 +76,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async request => {
       const encryption_key_ids = encryptionKeys.map(encryptionKeyId)
       const { key_prefix, ciphertext } = await app.fn.revealKey({ encryption_key_ids, ...request.caller })
-      const api_key = decryptKey(encryptionKeys, ciphertext)
+      const api_key = decryptKey(encryptionKeys, ciphertext, `api_key ${request.caller.account_id}`)
       if (!api_key)
         throw new ApiError(
           'plaintext_unavailable',

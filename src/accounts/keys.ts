@@ -53,26 +53,37 @@ const checkDigits = (text: string): string => {
   return check
 }
 
+/** What a ciphertext is, and whose: the key of an account, by its id, or a device code, by its hash in hex. As anything else it can't be decrypted. */
+export type Purpose = `api_key ${string}` | `device_code ${string}`
+
 /**
  * Encrypts a key's text with AES-256-GCM and the first encryption key.
  * @param encryptionKeys 32 bytes each
  * @returns `id.nonce.text.tag`, the last three in base64
  */
-export const encryptKey = (encryptionKeys: readonly Buffer[], key: string): string => {
+export const encryptKey = (encryptionKeys: readonly Buffer[], key: string, purpose: Purpose): string => {
   const nonce = randomBytes(12)
-  const cipher = createCipheriv('aes-256-gcm', encryptionKeys[0]!, nonce)
+  const cipher = createCipheriv('aes-256-gcm', encryptionKeys[0]!, nonce).setAAD(Buffer.from(purpose))
   const text = Buffer.concat([cipher.update(key, 'utf8'), cipher.final()])
   return [encryptionKeyId(encryptionKeys[0]!), ...[nonce, text, cipher.getAuthTag()].map(part => part.toString('base64'))].join('.')
 }
 
-/** Decrypts a key's text; undefined if its encryption key is no longer configured or the text was modified. */
-export const decryptKey = (encryptionKeys: readonly Buffer[], encrypted: string): string | undefined => {
+/** The stored form of an account's default key, which can be shown again. */
+export const storedKey = (encryptionKeys: readonly Buffer[], api_key: string, account_id: string) => ({
+  key_hash: hashKey(api_key),
+  prefix: keyPrefix(api_key),
+  ciphertext: encryptKey(encryptionKeys, api_key, `api_key ${account_id}`)
+})
+
+/** Decrypts a key's text; undefined if its encryption key is no longer configured, the text was modified, or it was encrypted for another purpose. */
+export const decryptKey = (encryptionKeys: readonly Buffer[], encrypted: string, purpose: Purpose): string | undefined => {
   const [id, ...parts] = encrypted.split('.')
   const encryptionKey = encryptionKeys.find(candidate => encryptionKeyId(candidate) === id)
   const [nonce, text, tag] = parts.map(part => Buffer.from(part, 'base64'))
   if (!encryptionKey || !nonce || !text || !tag) return undefined
   try {
-    const decipher = createDecipheriv('aes-256-gcm', encryptionKey, nonce, { authTagLength: 16 }).setAuthTag(tag)
+    const decipher = createDecipheriv('aes-256-gcm', encryptionKey, nonce, { authTagLength: 16 })
+    decipher.setAAD(Buffer.from(purpose)).setAuthTag(tag)
     return Buffer.concat([decipher.update(text), decipher.final()]).toString()
   } catch {
     return undefined

@@ -1,14 +1,12 @@
 /** One-time tokens of the link that an embedded start prints, accepted from the same machine only. */
-import ipaddr from 'ipaddr.js'
 import { ApiError } from '../errors.ts'
+import { isLoopback } from '../http/origins.ts'
 import { hashKey } from './keys.ts'
 import { createToken } from './sessions.ts'
 
 const prefix = 'local-'
 
 export const createLocalToken = (): string => prefix + createToken()
-
-const isLoopback = (address: string): boolean => ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback'
 
 /** The hash of any one-time token. The prefix is hashed, too, so it cannot be removed. @throws ApiError for a local one from another machine */
 export const hashToken = (token: string, ip: string): Buffer => {

@@ -6,7 +6,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
 import { deriveKey } from '../deliveries/signature.ts'
-import { hasToken } from '../metrics/access.ts'
+import { hasToken, type TokenCheck } from '../metrics/access.ts'
 import { readCookie, setCookie } from './cookies.ts'
 
 const name = 'pgcue_operator'
@@ -17,11 +17,17 @@ export const localEmail = 'you@localhost'
 
 type Settings = Pick<Config, 'operatorToken' | 'embedded' | 'baseUrl'>
 
-/** Whether a request has the operator's token, or a cookie made with it. */
-export const isFromOperator = ({ headers }: Pick<FastifyRequest, 'headers'>, { operatorToken }: Settings, now: Date): boolean => {
+/** Whether a request has the operator's token, compared by `has`, or a cookie made with it. */
+export const isFromOperator = (
+  { headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>,
+  config: Settings,
+  now: Date,
+  has: TokenCheck = hasToken
+): boolean => {
+  const { operatorToken } = config
   if (operatorToken === null) return false
-  if (headers.authorization !== undefined) return hasToken(headers.authorization, operatorToken)
-  const [expires = '', proof = ''] = readCookie(headers, name)?.split('.') ?? []
+  if (headers.authorization !== undefined) return has(headers.authorization, operatorToken, ip)
+  const [expires = '', proof = ''] = readCookie(headers, name, config)?.split('.') ?? []
   const expected = proofOf(operatorToken, expires)
   return (
     Number(expires) * 1000 > now.getTime() &&

@@ -8,7 +8,7 @@ import { refusals } from './admission.ts'
 import deletion from './deletion-routes.ts'
 import devices from './device-routes.ts'
 import keys from './key-routes.ts'
-import { createKey, encryptKey, hashKey, keyPrefix } from './keys.ts'
+import { createKey, storedKey } from './keys.ts'
 import { isFromOperator, isLocalOperator } from './operator.ts'
 import * as schemas from './schemas.ts'
 import secrets from './secret-routes.ts'
@@ -20,19 +20,20 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/auth/register',
     {
-      config: { public: true },
+      config: { public: true, errors: ['duplicate_email'] },
       schema: { tags, summary: 'Create an account and its first key', body: schemas.Register, response: { 201: schemas.Registered } }
     },
     async (request, reply) => {
       const api_key = createKey(app.config.cell)
+      const account_id = await app.fn.newAccountId({})
       const account = await app.fn.register({
         ...request.body,
-        key_hash: hashKey(api_key),
-        prefix: keyPrefix(api_key),
-        ciphertext: encryptKey(app.config.encryptionKeys, api_key),
+        account_id,
+        ...storedKey(app.config.encryptionKeys, api_key, account_id),
         address: app.config.rateLimit ? subjectOf(request.ip) : null,
         ip: request.ip
       })
+      if (!account) throw new ApiError('duplicate_email', 'An account with this email address already exists. Sign in instead.')
       return reply.code(201).send({ api_key, ...account })
     }
   )

@@ -5,7 +5,7 @@ import { type Static, Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { ErrorBody } from '../schemas.ts'
 import { refusals } from './admission.ts'
-import { clearSessionCookie, refuseOtherOrigins, setSessionCookie } from './cookies.ts'
+import { clearSessionCookie, refuseOtherOrigins, sessionSeconds, setSessionCookie } from './cookies.ts'
 import { createKey, hashKey, keyPrefix } from './keys.ts'
 import { hashToken } from './local-token.ts'
 import { createSessions } from './sessions.ts'
@@ -44,22 +44,24 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         summary: 'Sign a browser in with an API key or a one-time token',
         description:
-          'Sets an HttpOnly cookie that is accepted wherever an API key is, but changes something only in requests from pages of this service. ' +
+          'Sets an HttpOnly cookie that is accepted wherever an API key is, but changes something only in requests from pages of this service, ' +
+          'and not as a bearer token. It is valid for a year, on loopback for 12 hours. ' +
           'A session opened with a key has its scopes, and ends when the key is revoked.',
         body: schemas.OpenBrowserSession,
         response: { 200: schemas.BrowserSession, '4xx': ErrorBody }
       }
     },
     async (request, reply) => {
-      refuseOtherOrigins(request, app.config)
+      refuseOtherOrigins(request.raw, app.origins)
       const { token, api_key } = request.body
       if ((token === undefined) === (api_key === undefined)) throw new ApiError('validation_error', 'Send either api_key or token.')
+      const shared = { lifetime: `${sessionSeconds(app.config)} seconds`, ip: request.ip }
       const session =
         token === undefined
-          ? await app.fn.openKeySession({ key_hash: hashKey(api_key!), ip: request.ip })
-          : await app.fn.openSession({ token_hash: hashToken(token, request.ip), ip: request.ip })
+          ? await app.fn.openKeySession({ key_hash: hashKey(api_key!), ...shared })
+          : await app.fn.openSession({ token_hash: hashToken(token, request.ip), ...shared })
       await describe(request, session)
-      setSessionCookie(reply, await sessions.sign(session, app.now()), app.config)
+      setSessionCookie(reply, await sessions.sign(session, app.now(), true), app.config)
       return { email: session.email }
     }
   )
@@ -68,7 +70,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/session/refresh',
     {
       config: { scope: 'any' },
-      schema: { tags, summary: 'Renew a session for a year; the current one ends a day later', response: { 200: schemas.Session } }
+      schema: {
+        tags,
+        summary: 'Renew a session for a year, that of a browser on loopback for 12 hours; the current one ends a day later',
+        response: { 200: schemas.Session }
+      }
     },
     async request => {
       const session = await app.fn.refreshSession(request.caller)

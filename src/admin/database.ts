@@ -1,5 +1,6 @@
 /** Connections of the operator's tool. Unlike a replica's, they reach databases that are not a cell any more, or not yet. */
 import pg from 'pg'
+import { pinSettings } from '../database/session.ts'
 
 export type Client = pg.Client
 
@@ -25,10 +26,7 @@ export const connect = async (connectionString: string): Promise<Client> => {
   await client.connect().catch(error => {
     throw new Error(`cannot connect to ${nameOf(connectionString)}: ${reasonOf(error)}`, { cause: error })
   })
-  await client.query(
-    `set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set jit = off;
-     set default_transaction_read_only = off`
-  )
+  await client.query(pinSettings({ jit: 'off', default_transaction_read_only: 'off' }))
   return client
 }
 

@@ -5,6 +5,7 @@ import { MAX_EVENT_BODY } from '../billing/routes.ts'
 import { cellOfId } from '../cells/ids.ts'
 import { idInSigned, idInToken } from '../deliveries/signature.ts'
 import { MAX_BODY } from '../http/body.ts'
+import { splitUrl } from '../http/http.ts'
 import type { Directory } from './directory.ts'
 
 export type Former = {
@@ -47,7 +48,7 @@ const pages: Record<string, string> = {
   '/v1/auth/verify': 'device_code'
 }
 
-const kindOf = (url: string): Kind => bodies[url.replace(/\?.*/s, '')]!
+const kindOf = (url: string): Kind => bodies[splitUrl(url).path]!
 
 /** `count` is the number of cells; the home cell refuses requests that name another. */
 export const createCellOf = (count: number, former: Former, directory: Directory) => {
@@ -73,7 +74,7 @@ export const createCellOf = (count: number, former: Former, directory: Directory
   return {
     /** By URL and headers; `body` if the body names the cell. */
     ofHead: (method: string, url: string, authorization: string | undefined): number | Promise<number> | 'body' => {
-      const [path = '', query] = url.split('?')
+      const { path, query } = splitUrl(url)
       if (method === 'POST' && Object.hasOwn(bodies, path)) return 'body'
       if (Object.hasOwn(pages, path)) {
         const value = new URLSearchParams(query).get(pages[path]!) ?? ''

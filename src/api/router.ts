@@ -33,7 +33,11 @@ export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
   }
 
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    const cell = cellOf.ofHead(request.method ?? '', request.url ?? '', credentialOf(request.headers).authorization)
+    // The home cell's app refuses a request of another host or site, before its body is read or anything is looked up.
+    const isRefused = home.origins.refusalOf(request) !== undefined
+    const cell = isRefused
+      ? 1
+      : cellOf.ofHead(request.method ?? '', request.url ?? '', credentialOf(request.headers, home.config).authorization)
     if (typeof cell === 'number') return apps[cell - 1]!.routing(request, response)
     const answering = cell === 'body' ? answerByBody(request, response) : cell.then(found => apps[found - 1]!.routing(request, response))
     answering.catch(error => {

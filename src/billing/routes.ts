@@ -86,7 +86,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     webhook.post(
       '/v1/billing/webhook',
       {
-        config: { exempt: true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
+        config: { exempt: true, anyQuery: () => true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
         bodyLimit: MAX_EVENT_BODY,
         schema: { tags, summary: 'Receive a signed Stripe event', response: { 200: schemas.Received } }
       },

@@ -10,7 +10,7 @@ import { rss } from './rss.ts'
 import * as schemas from './schemas.ts'
 
 const tags = ['content']
-const config = { public: true } as const
+const config = { public: true, anyQuery: asksForPage } as const
 const cached = 'public, max-age=300'
 
 const routes: FastifyPluginAsyncTypebox = async app => {

@@ -1,9 +1,9 @@
 /** Calendars on the wire. */
 import { type Static, Type } from 'typebox'
 import { DateText, GivenRange, Range } from '../schedule/schemas.ts'
-import { Nullable, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { Nullable, notDots, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
-const name = { pattern: '^[A-Za-z0-9._:/-]{1,64}$' }
+const name = { pattern: `^${notDots}[A-Za-z0-9._:/-]{1,64}$` }
 
 export const CalendarName = Type.String({ ...name, description: 'The name of a calendar: 1 to 64 characters of `A-Za-z0-9._:/-`.' })
 

@@ -103,7 +103,9 @@ export const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
       'catch up': cue.catch_up,
       overlap: cue.overlap
     })
-    if (cue.warning) out.line(`\nWarning: ${cue.warning}`)
+    if (!cue.warning) return
+    out.line('')
+    out.line(`Warning: ${cue.warning}`)
   })
 
 export const definition = {

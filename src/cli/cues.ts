@@ -103,7 +103,8 @@ export const cuesGet = command({
     const cue: CueDetail = await ('key' in asked ? cues.getByKey(asked.key) : cues.get(asked.id))
     showCue(context, cue)
     if (out.json || cue.executions.length === 0) return
-    out.line(`\nLatest of ${cue.execution_total} executions`)
+    out.line('')
+    out.line(`Latest of ${cue.execution_total} executions`)
     out.table(cue.executions, [
       ['id', execution => execution.id],
       ['status', execution => execution.status],

@@ -1,10 +1,10 @@
 /** Reads files of declared cues. */
 import { readFileSync } from 'node:fs'
-import { parseAllDocuments, visit } from 'yaml'
 import type { DeclaredCue } from '../client/index.ts'
 import { UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
 import { isObject, parseExactly, readAll } from './json.ts'
+import { readYaml } from './yaml.ts'
 
 /** The cues of files by their sets. @throws UsageError naming the file and what is wrong */
 export const readDeclared = async (
@@ -15,8 +15,9 @@ export const readDeclared = async (
   if (files.filter(file => file === '-').length > 1) throw new UsageError('only one --file can be standard input')
   const sets = new Map<string, DeclaredCue[]>()
   for (const file of files) {
-    const text = file === '-' ? await readAll(stdin) : readText(file)
-    for (const [i, document] of parse(text, file, env).entries()) {
+    const source = file === '-' ? await readAll(stdin) : readText(file)
+    const documents = readYaml(source, file, { text: text => expand(text, env, file), number: parseExactly })
+    for (const [i, document] of documents.entries()) {
       if (document === null) continue
       const where = `${file}, document ${i + 1}`
       if (!isObject(document)) throw new UsageError(`${where}: must be {set, cues: [...]} or a cue`)
@@ -39,27 +40,6 @@ const readText = (file: string) => {
     throw new UsageError(`--file: ${(error as Error).message}`)
   }
 }
-
-const parse = (text: string, file: string, env: Io['env']): unknown[] => {
-  const documents = parseAllDocuments(text)
-  return [...documents].map(document => {
-    const [error] = document.errors
-    if (error) throw new UsageError(`${file}: ${error.message}`)
-    visit(document, {
-      Scalar: (_, node) => {
-        if (typeof node.value === 'string') node.value = expand(node.value, env, file)
-        else if (typeof node.value === 'number' && isJsonNumber(node.source)) node.value = parseExactly(node.source!)
-      }
-    })
-    try {
-      return document.toJS()
-    } catch (error) {
-      throw new UsageError(`${file}: ${(error as Error).message}`)
-    }
-  })
-}
-
-const isJsonNumber = (source: string | undefined) => source !== undefined && /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(source)
 
 const variable = /\$(\$?)\{([A-Za-z_]\w*)\}/g
 

@@ -32,7 +32,8 @@ export const errors = command({
     out.show(answer, () => {
       if (answer.errors.length === 0) return out.line(`No errors since ${answer.since}.`)
       out.table(answer.errors, errorColumns)
-      out.line(`\n${answer.total} executions since ${answer.since}; for those of a group: pgcue executions list --error-group GROUP`)
+      out.line('')
+      out.line(`${answer.total} executions since ${answer.since}; for those of a group: pgcue executions list --error-group GROUP`)
     })
   }
 })
@@ -61,7 +62,8 @@ export const destinations = command({
     out.show(answer, () => {
       if (answer.destinations.length === 0) return out.line(`No webhooks were sent since ${answer.since}.`)
       out.table(answer.destinations, destinationColumns)
-      out.line(`\nsince ${answer.since}`)
+      out.line('')
+      out.line(`since ${answer.since}`)
     })
   }
 })

@@ -1,5 +1,6 @@
 /** Exit codes and error messages of `pgcue`. */
 import { PgcueError } from '../client/index.ts'
+import { printable } from './printable.ts'
 
 export const exitCodes = { ok: 0, refused: 1, usage: 2, not_found: 3, unreachable: 4, differs: 6 } as const
 
@@ -48,7 +49,7 @@ export type Names = Readonly<Record<string, string>>
 /** Returns an error's message, one line per invalid field, and what to do. Request members get their command-line names. */
 export const explain = (error: unknown, names: Names = {}): string => {
   if (!(error instanceof PgcueError)) return (error as Error).message
-  // The message repeats the first of the details.
+  // A line each, whatever they quote. The message repeats the first of the details.
   const lines = error.detail?.length
     ? error.detail.map(({ loc, msg }) => `${nameOf(loc.slice(1).join('.') || String(loc[0]), names)}: ${msg}`)
     : [error.message.replace(/^[a-z_]+(\.\w+)*(?=: )/, member => nameOf(member, names))]
@@ -57,7 +58,7 @@ export const explain = (error: unknown, names: Names = {}): string => {
   if (error.code === 'unreachable') lines.push('Check that it is running. Set its address with PGCUE_BASE_URL or --base-url.')
   if (error.retryAfter !== null && error.status === 429) lines.push(`Retry in ${Math.ceil(error.retryAfter)} s.`)
   if (error.status >= 500 && error.requestId) lines.push(`Request id in the service's log: ${error.requestId}.`)
-  return lines.join('\n')
+  return lines.map(line => printable(line)).join('\n')
 }
 
 /** Members without an option of their own are part of --data, if the command has it. */

@@ -1,10 +1,11 @@
 /** `pgcue export`: writes cues as a file for `pgcue apply`. */
-import { Document, Scalar, visit } from 'yaml'
 import type { Cue } from '../client/index.ts'
 import { defaults } from '../cues/columns.ts'
 import { command, none } from './command.ts'
 import { escapeVariables } from './declared.ts'
 import { tagFilter } from './filters.ts'
+import { parseExactly } from './json.ts'
+import { writeYaml } from './yaml.ts'
 
 const PAGE = 100
 
@@ -25,8 +26,12 @@ export const exportCues = command({
     const keyed = all.filter(({ key }) => key !== null).toSorted((a, b) => (a.key! < b.key! ? -1 : 1))
     if (keyed.length < all.length) io.stderr.write(`pgcue: left out ${all.length - keyed.length} cues without a key\n`)
     const sets = [...new Set(keyed.map(cue => cue.managed_by))]
-    const files = sets.map(set => ({ ...(set !== null && { set }), cues: keyed.filter(cue => cue.managed_by === set).map(declared) }))
-    out.show(files, () => void io.stdout.write(files.map(yamlOf).join('---\n')))
+    const declarations = sets.map(set => ({
+      ...(set !== null && { set }),
+      cues: keyed.filter(cue => cue.managed_by === set).map(declared)
+    }))
+    const files = parseExactly(escapeVariables(JSON.stringify(declarations))) as typeof declarations
+    out.show(files, () => void io.stdout.write(files.map(file => writeYaml(JSON.stringify(file))).join('---\n')))
   }
 })
 
@@ -81,24 +86,4 @@ const group = (object: object, prefix: string) => {
   const own = Object.entries(defaults).flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : []))
   const left = without(object, Object.fromEntries(own))
   return Object.keys(left).length > 0 ? left : null
-}
-
-const yamlOf = (value: object): string => {
-  const document = new Document(JSON.parse(JSON.stringify(value), (_, one, context?: { source: string }) => scalarOf(one, context?.source)))
-  visit(document, {
-    Scalar: (_, node) => {
-      if (typeof node.value === 'string') node.value = escapeVariables(node.value)
-    }
-  })
-  return document.toString({ lineWidth: 0 })
-}
-
-/** Keeps the digits of numbers that JavaScript cannot represent, and the difference between 1 and 1.0. */
-const scalarOf = (value: unknown, source = '') => {
-  if (typeof value !== 'number' || String(value) === source || source === '') return value
-  if (/^-?\d+$/.test(source)) return BigInt(source)
-  const scalar = new Scalar(value)
-  const [, fraction = ''] = /^-?\d+\.(\d+)$/.exec(source) ?? []
-  scalar.minFractionDigits = fraction.length
-  return scalar
 }

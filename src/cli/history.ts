@@ -30,7 +30,8 @@ export const cuesHistory = command({
           ['running', day => day.running]
         ])
       if (answer.gaps.length === 0) return
-      out.line('\nSlots that did not run')
+      out.line('')
+      out.line('Slots that did not run')
       out.table(answer.gaps, [
         ['first', gap => gap.first],
         ['last', gap => gap.last],

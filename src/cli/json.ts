@@ -8,9 +8,14 @@ const { rawJSON } = JSON as unknown as { rawJSON?: (literal: string) => unknown 
 const keepLiteral = (_key: string, value: unknown, context?: { source: string }): unknown =>
   typeof value === 'number' && context && String(value) !== context.source ? rawJSON!(context.source) : value
 
-/** Parses JSON so that `JSON.stringify` writes long numbers unchanged. Node 20 lacks the feature and rounds them. */
-export const parseExactly = (text: string): unknown =>
-  rawJSON && /\d{16}|\.0|\de/i.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
+/**
+ * Parses JSON so that `JSON.stringify` writes long numbers unchanged. Node 20 lacks the feature and rounds them. A byte order mark, with which
+ * editors and shells on Windows begin a file or a stream, is skipped.
+ */
+export const parseExactly = (text: string): unknown => {
+  const json = text.replace(/^\ufeff/, '')
+  return rawJSON && /\d{16}|\.0|\de/i.test(json) ? JSON.parse(json, keepLiteral) : JSON.parse(json)
+}
 
 /** Reads an option's JSON: the value itself, `@file`, or `-` for standard input. */
 export const readJson = async (value: string, name: string, { stdin }: Pick<Io, 'stdin'>): Promise<unknown> => {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { type CallOptions, type Claim, type Client, PgcueError, type Report } from '../client/index.ts'
 import { deadline, pause, pauseBefore } from '../client/transport.ts'
 import { badPorts } from '../deliveries/bad-ports.ts'
+import { maskSecrets } from '../deliveries/mask-secrets.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import { canonicalJson } from '../json/canonical-json.ts'
 import { command, integer, none } from './command.ts'
@@ -204,6 +205,8 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
   const body = canonicalJson(JSON.stringify(claim.payload))
   const headers = {
     'content-type': 'application/json',
+    // The server may end an idle connection at the moment of the next request, which would fail.
+    connection: 'close',
     'user-agent': userAgent,
     ...signHeaders({ secrets: [secret], executionId: claim.execution_id, timestamp: Math.floor(Date.now() / 1000), body }),
     'X-Service-Cue-Id': claim.cue_id,
@@ -217,7 +220,7 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
   const limit = deadline(timeoutMs, stopping)
   try {
     const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal: limit.signal })
-    return { status: response.status, report: reportOf(response, await response.text()), ms: took() }
+    return { status: response.status, report: reportOf(response, await response.text(), claim.execution_token), ms: took() }
   } catch (error) {
     if (stopping.aborted) return null
     const { cause } = error as { cause?: { code?: string; message?: string } }
@@ -232,9 +235,10 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
   }
 }
 
-const reportOf = ({ ok, status }: Response, text: string): Report => {
+const reportOf = ({ ok, status }: Response, text: string, token: string): Report => {
   const said = readObject(text)
-  const cut = (value: unknown) => (typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\ufffd').slice(0, 2000) : undefined)
+  const cut = (value: unknown) =>
+    typeof value === 'string' ? maskSecrets(value, [token]).toWellFormed().replaceAll('\0', '\ufffd').slice(0, 2000) : undefined
   if (ok && typeof said?.success === 'boolean')
     return { success: said.success, result: cut(said.result) ?? null, error: cut(said.error) ?? null }
   const summary = cut(`HTTP ${status}${text && `: ${text}`}`)!

@@ -7,6 +7,7 @@ import { type Context, command, none } from './command.ts'
 import { storeKey } from './credentials.ts'
 import { CliError, UsageError } from './exit-codes.ts'
 import { readAll } from './json.ts'
+import { printable } from './printable.ts'
 import { userAgent } from './version.ts'
 
 /** The limit is 30 polls per minute. */
@@ -47,7 +48,7 @@ const keyByMail = async (
     await client.auth.submitEmail(device_code, options.email)
     tell(`We sent a link to ${options.email}.`)
   } else {
-    io.stderr.write(`Open ${created.verification_url}\n`)
+    io.stderr.write(`Open ${printable(created.verification_url)}\n`)
   }
   tell(`Check that the page shows this code: ${device_code}\nWaiting for you to confirm …`)
   const approved = await waitForApproval(client, created)

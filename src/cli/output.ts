@@ -1,5 +1,6 @@
 /** Output as aligned text for people or JSON for programs. */
 import type { Sink } from './io.ts'
+import { printable } from './printable.ts'
 
 export type Output = ReturnType<typeof createOutput>
 /** Members of pages; long lists have a cursor, null on their last page. */
@@ -25,7 +26,9 @@ const paintOf: Record<string, keyof typeof paints> = {
 
 export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; colours: boolean }) => {
   const paint = (text: string, name: keyof typeof paints) => (colours ? `\x1b[${paints[name]}m${text}\x1b[0m` : text)
-  const line = (text: string) => stdout.write(`${text}\n`)
+  const write = (text: string) => stdout.write(`${text}\n`)
+  const line = (text: string, colour?: keyof typeof paints) => write(colour ? paint(printable(text), colour) : printable(text))
+  const writeJson = (value: unknown, indent?: number) => write(printable(JSON.stringify(value, null, indent), '\n'))
   const painted = (cell: string) => (paintOf[cell] ? paint(cell, paintOf[cell]) : cell)
 
   /** Prints rows as aligned columns below their titles. */
@@ -35,34 +38,37 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     const widths = titles.map((title, i) => Math.max(widthOf(title), ...cells.map(row => widthOf(row[i]!))))
     const aligned = (row: string[], show: (cell: string) => string) =>
       row.map((cell, i) => show(cell) + (i < row.length - 1 ? ' '.repeat(widths[i]! - widthOf(cell)) : '')).join('  ')
-    line(aligned(titles, title => paint(title, 'bold')))
-    for (const row of cells) line(aligned(row, painted))
+    write(aligned(titles, title => paint(title, 'bold')))
+    for (const row of cells) write(aligned(row, painted))
   }
   /** Prints names and values, without null ones. */
   const fields = (values: Record<string, unknown>) => {
     const shown = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== '')
     const width = Math.max(...shown.map(([name]) => name.length))
-    for (const [name, value] of shown) line(`${paint(name.padEnd(width), 'bold')}  ${painted(textOf(value))}`)
+    for (const [name, value] of shown) write(`${paint(name.padEnd(width), 'bold')}  ${painted(textOf(value))}`)
   }
   return {
     json,
-    line: (text: string, colour?: keyof typeof paints) => line(colour ? paint(printable(text), colour) : printable(text)),
+    /** Prints one line, whatever the text. */
+    line,
+    /** Prints a value as JSON on one line. */
+    jsonLine: (value: unknown) => writeJson(value),
     table,
     fields,
     /** Prints the whole value as JSON, or calls `text`. */
-    show: (value: unknown, text: () => void) => (json ? line(JSON.stringify(value, null, 2)) : text()),
+    show: (value: unknown, text: () => void) => (json ? writeJson(value, 2) : text()),
     /** Prints one page of a list as JSON or as a table, or the text for an empty one. */
     list: <T>(page: object, rows: T[], columns: Column<T>[], empty: string) => {
-      if (json) return line(JSON.stringify(page, null, 2))
+      if (json) return writeJson(page, 2)
       if (rows.length === 0) return line(empty)
       table(rows, columns)
       const { total, total_exact = true, offset = 0, next_cursor } = page as Partial<Page>
       const end = offset + rows.length
       // With --count-to 0, nothing was counted.
       const of = total_exact ? `of ${total}` : total ? `of ${total} and more` : 'shown'
-      if (next_cursor) line(`\n${rows.length} ${of}; next page: --cursor ${next_cursor}`)
+      if (next_cursor) write(`\n${rows.length} ${of}; next page: --cursor ${printable(next_cursor)}`)
       else if (total !== undefined && next_cursor === undefined && end < total)
-        line(`\n${offset + 1}–${end} ${of}; next page: --offset ${end}`)
+        write(`\n${offset + 1}–${end} ${of}; next page: --offset ${end}`)
     }
   }
 }
@@ -73,9 +79,6 @@ const textOf = (value: unknown): string => {
   if (typeof value === 'object') return printable(JSON.stringify(value))
   return printable(String(value).replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z$/, '$1Z'))
 }
-
-/** Replaces control characters, so that text from others cannot control the terminal. */
-const printable = (text: string) => text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, ' ')
 
 /** Width in terminal columns: wide characters and emoji take two. */
 const widthOf = (text: string): number => {

@@ -13,7 +13,8 @@ export const overview = command({
     /** Prints a table below its title, unless there are no rows. */
     const section = <T>(title: string, rows: T[], columns: Parameters<typeof out.table<T>>[1]) => {
       if (rows.length === 0) return
-      out.line(`\n${title}`, 'bold')
+      out.line('')
+      out.line(title, 'bold')
       out.table(rows, columns)
     }
     out.show(answer, () => {
@@ -56,8 +57,10 @@ export const overview = command({
         ['created', one => one.created_at],
         ['message', one => one.message]
       ])
-      if (failing.length + unattended.length + undecided.length + paused.length + alerts.length === 0)
-        out.line('\nNothing needs attention.')
+      if (failing.length + unattended.length + undecided.length + paused.length + alerts.length === 0) {
+        out.line('')
+        out.line('Nothing needs attention.')
+      }
       section('Next hour', upcoming, [
         ['next run', one => one.next_run],
         ['cue', one => one.cue_id],

@@ -8,6 +8,7 @@ import { helpOf, overview } from './help.ts'
 import type { Io } from './io.ts'
 import { parseExactly } from './json.ts'
 import { createOutput } from './output.ts'
+import { printable } from './printable.ts'
 import { userAgent, version } from './version.ts'
 
 /** Runs a command and returns its exit code. Errors are printed to stderr, never thrown. */
@@ -18,7 +19,8 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
   try {
     return await dispatch(argv, words, named, values.version === true, io)
   } catch (error) {
-    io.stderr.write(json ? `${JSON.stringify(errorBody(error))}\n` : `pgcue: ${explain(error, named?.command.names)}\n`)
+    const text = json ? printable(JSON.stringify(errorBody(error))) : printable(`pgcue: ${explain(error, named?.command.names)}`, '\n')
+    io.stderr.write(`${text}\n`)
     return exitCodeOf(error)
   }
 }

@@ -2,6 +2,7 @@
 import { type Execution, type ExecutionFilter, PgcueError } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
 import { command, integer, none } from './command.ts'
+import { printable } from './printable.ts'
 
 const pageSize = 100
 /** Temporary errors, after which polling continues. */
@@ -37,14 +38,14 @@ is an execution as JSON.`,
       } catch (error) {
         if (io.stopping.aborted) break
         if (!known || !(error instanceof PgcueError) || !passing.includes(error.code)) throw error
-        io.stderr.write(`pgcue: ${error.message}\n`)
+        io.stderr.write(`pgcue: ${printable(error.message)}\n`)
         waitMs = Math.max(waitMs, (error.retryAfter ?? 0) * 1000)
       }
       await pause(waitMs, io.stopping).catch(() => {})
     }
 
     function print(one: Execution) {
-      if (out.json) return io.stdout.write(`${JSON.stringify(one)}\n`)
+      if (out.json) return out.jsonLine(one)
       const { id, cue_name, status, outcome_state, attempts, http_status, error_message } = one
       const parts = [status, outcome_state, attempts > 1 && `attempt ${attempts}`, http_status && `HTTP ${http_status}`, error_message]
       out.line(`${one.updated_at.slice(0, 19)}Z  ${id}  ${cue_name}  ${parts.filter(Boolean).join(', ')}`)

@@ -14,9 +14,10 @@ export class WebhookError extends Error {
 export type VerifiedWebhook = {
   /** The parsed body; null if empty. */
   payload: unknown
-  /** Deduplicate by this id. Webhooks that are not callbacks, such as alerts, have their own id here. */
+  /** Deduplicate by this id: that of the execution in a callback; alerts and other webhooks have ids of their own. */
+  id: string
+  /** Empty, like `cueId` and `scheduledFor`, in webhooks that are not callbacks. */
   executionId: string
-  /** Empty, like `scheduledFor`, in webhooks that are not callbacks. */
   cueId: string
   /** ISO 8601 in UTC. */
   scheduledFor: string
@@ -69,11 +70,13 @@ export const verifyWebhook = async (
       throw new WebhookError('wrong_signature', `${name} does not match: another secret, or a changed body.`)
     }
   }
-  const executionId = header('x-service-execution-id')
+  const isCallback = header('x-service-alert-id') === '' && header('x-service-event') === ''
+  const executionId = header('x-service-execution-id') || (isCallback ? id : '')
   if (id && executionId && id !== executionId) throw new WebhookError('wrong_signature', 'webhook-id and X-Service-Execution-Id differ.')
   return {
     payload: parse(body),
-    executionId: executionId || id,
+    id: id || executionId,
+    executionId,
     cueId: header('x-service-cue-id'),
     scheduledFor: header('x-service-scheduled-for'),
     attempt: Number(header('x-service-attempt')),

@@ -67,7 +67,7 @@ export const bounds = {
     "maximum": 10
   },
   "key": {
-    "pattern": "^[A-Za-z0-9._:/-]{1,255}$"
+    "pattern": "^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$"
   },
   "tags": {
     "maxItems": 10

@@ -35,7 +35,7 @@ export default async (app: FastifyInstance): Promise<void> => {
     return sendFixed(
       request,
       reply,
-      fixed(shell(root, manifest, { isLocal: app.config.embedded, mayBeSignedIn: credentialOf(request.headers).isCookie }).text)
+      fixed(shell(root, manifest, { isLocal: app.config.embedded, mayBeSignedIn: credentialOf(request.headers, app.config).isCookie }).text)
     )
   }
   app.get('/dashboard', open, sendShell)

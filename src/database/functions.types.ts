@@ -13,7 +13,7 @@ export const functions = {
   allow: ['row', 'subject limit window now'],
   apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
-  approve_device: ['value', 'code_hash link_id key_hash prefix ciphertext ip now'],
+  approve_device: ['value', 'code_hash link_id account_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
   beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now'],
   begin_attempts: ['rows', 'execution_ids lease now'],
@@ -37,7 +37,7 @@ export const functions = {
   create_device_code: ['value', 'code_hash address ip now'],
   create_each_cue: ['rows', 'account_ids cues next_runs now next_slots'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
-  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings actor now'],
+  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now'],
   cue_id_by_key: ['value', 'account_id key'],
@@ -103,16 +103,17 @@ export const functions = {
   move_calendar_cues: ['values', 'cue_ids versions expected next_runs next_slots excluded_at later_than now'],
   move_windows: ['value', 'cue_ids versions expected next missed now'],
   named_calendars: ['rows', 'account_id names'],
+  new_account_id: ['value', 'now'],
   next_claimable: ['value', 'account_id now'],
   next_jobs: ['rows', 'past limit'],
   next_resumed: ['rows', 'operation_id'],
   next_wakes: ['row', ''],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
-  open_key_session: ['row', 'key_hash ip now'],
+  open_key_session: ['row', 'key_hash lifetime ip now'],
   open_limits: ['rows', 'account_ids'],
-  open_local_account: ['value', 'email key_hash prefix ciphertext token_hash now'],
-  open_session: ['row', 'token_hash ip now'],
+  open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
+  open_session: ['row', 'token_hash lifetime ip now'],
   passed_exclusions: ['rows', 'limit now skip'],
   passed_windows: ['rows', 'limit now rules skip'],
   poll_device: ['row', 'code_hash token_hash limited now'],
@@ -145,7 +146,7 @@ export const functions = {
   regenerate_alert_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
   regenerate_key: ['value', 'account_id key_hash prefix ciphertext actor ip now'],
   regenerate_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
-  register: ['row', 'email key_hash prefix ciphertext address ip now'],
+  register: ['row', 'account_id email key_hash prefix ciphertext address ip now'],
   release_execution: ['value', 'account_id execution_id claim_token now'],
   release_flight: ['value', 'flight_id execution_ids now'],
   rename_key: ['value', 'account_id key_id label actor ip now'],
@@ -637,6 +638,7 @@ export type MailLimitReachedRow = {
 
 export type MailMagicLinkRow = {
   email: string
+  code_hash: Buffer
   code_ciphertext: string
   ip: string | null
   expires_at: Date
@@ -736,6 +738,7 @@ export type PassedWindowsRow = {
 export type PollDeviceRow = {
   status: DeviceCodeStatus | 'expired'
   email: string | null
+  account_id: string | null
   key_ciphertext: string | null
 }
 
@@ -1014,7 +1017,7 @@ export type Functions = {
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
   applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
-  approveDevice: (args: { code_hash: Buffer; link_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
+  approveDevice: (args: { code_hash: Buffer; link_id: string; account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
   beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
@@ -1038,7 +1041,7 @@ export type Functions = {
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<CreateEachCueRow[]>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
-  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
+  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
@@ -1104,16 +1107,17 @@ export type Functions = {
   moveCalendarCues: (args: { cue_ids: string[]; versions: number[]; expected: (Date | null)[]; next_runs: (Date | null)[]; next_slots: (Date | null)[]; excluded_at: (Date | null)[]; later_than?: Date | null }) => Promise<string[]>
   moveWindows: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; missed: boolean[] }) => Promise<number>
   namedCalendars: (args: { account_id: string; names: string[] }) => Promise<NamedCalendarsRow[]>
+  newAccountId: (args: object) => Promise<string>
   nextClaimable: (args: { account_id: string }) => Promise<Date | null>
   nextJobs: (args: { past?: string | null; limit?: number | null }) => Promise<NextJobsRow[]>
   nextResumed: (args: { operation_id: string }) => Promise<NextResumedRow[]>
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>
-  openKeySession: (args: { key_hash: Buffer; ip?: string | null }) => Promise<OpenKeySessionRow>
+  openKeySession: (args: { key_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenKeySessionRow>
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
-  openLocalAccount: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
-  openSession: (args: { token_hash: Buffer; ip?: string | null }) => Promise<OpenSessionRow>
+  openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
+  openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
   passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
   passedWindows: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
@@ -1146,7 +1150,7 @@ export type Functions = {
   regenerateAlertWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
   regenerateKey: (args: { account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; actor?: string | null; ip?: string | null }) => Promise<string | null>
   regenerateWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
-  register: (args: { email: string; key_hash: Buffer; prefix: string; ciphertext: string; address?: string | null; ip?: string | null }) => Promise<AccountsRow>
+  register: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; address?: string | null; ip?: string | null }) => Promise<AccountsRow | undefined>
   releaseExecution: (args: { account_id: string; execution_id: string; claim_token: string }) => Promise<void>
   releaseFlight: (args: { flight_id: number; execution_ids: string[] }) => Promise<number>
   renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>

@@ -3,6 +3,7 @@ import { currentUrl, noteMove, requireHere } from '../cells/moved.ts'
 import type { Config } from '../config.ts'
 import { startEmbedded } from '../embedded-postgres/embedded-postgres.ts'
 import { isAway, isOutdated } from '../errors.ts'
+import { PinningQuery, pinSettings } from './session.ts'
 
 export type Database = { config: Config; stop: () => Promise<void> }
 
@@ -16,13 +17,20 @@ export const startDatabase = async (config: Config, log?: (line: string) => void
   return { config: Object.freeze({ ...config, databaseUrl: url, listenUrl: url, databases: [url] }), stop }
 }
 
-// Set by a statement rather than in the startup packet, where PgBouncer refuses parameters that it doesn't know. The timeouts free connections
-// from stuck statements and lock waits, and locks from idle transactions and from responses to frozen clients. The search path keeps users'
-// objects out of the way. Everything here has an index: without enable_seqscan = off, a plan made while a table is small would scan it when it
-// has grown. Partitions are excluded by their bounds: to ask each one's check constraints, too, takes more than half of the time of planning.
-const session = `set search_path = pg_catalog, pg_temp; set enable_seqscan = off; set statement_timeout = '30s'; set lock_timeout = '2s';
-  set idle_in_transaction_session_timeout = '10s'; set tcp_user_timeout = '5s'; set jit = off;
-  set constraint_exclusion = off`
+// The timeouts free connections from stuck statements and lock waits, and locks from idle transactions and from responses to frozen clients.
+// Everything here has an index: without enable_seqscan = off, a plan made while a table is small would scan it when it has grown. Partitions
+// are excluded by their bounds: to ask each one's check constraints, too, takes more than half of the time of planning.
+const settings = {
+  enable_seqscan: 'off',
+  statement_timeout: '30s',
+  lock_timeout: '2s',
+  idle_in_transaction_session_timeout: '10s',
+  tcp_user_timeout: '5s',
+  jit: 'off',
+  constraint_exclusion: 'off'
+}
+const session = pinSettings(settings)
+const transaction = pinSettings(settings, 'transaction')
 
 // Most arrays contain nothing that is quoted, and splitting them is many times cheaper than parsing.
 const arrayOf =
@@ -78,9 +86,9 @@ class CellClient extends pg.Client {
   }
 
   /** @throws if the cell isn't in this database; if it has moved, later connections go where it is */
-  async begin() {
+  async begin(first = `${session}; ${requireHere}`) {
     try {
-      await this.query(`${session}; ${requireHere}`)
+      await this.query(first)
     } catch (error) {
       noteMove(this.#url, error)
       throw error
@@ -88,15 +96,21 @@ class CellClient extends pg.Client {
   }
 }
 
-/**
- * For a pooler in transaction mode, where a named prepared statement stays on a server connection that later serves another client: it would
- * be missing here and be in the way there. Without a name, a statement is prepared and run at once.
- */
-class UnnamedClient extends CellClient {
+/** For a pooler in transaction mode. */
+class PooledClient extends CellClient {
+  override begin() {
+    return super.begin(requireHere)
+  }
+
   // biome-ignore lint/suspicious/noExplicitAny: pg's many forms of a query
-  override query(query: any, ...rest: any[]): any {
-    const plain = typeof query === 'object' && query?.name ? { ...query, name: undefined } : query
-    return (super.query as (...args: unknown[]) => unknown)(plain, ...rest)
+  override query(...query: any[]): any {
+    const pinning = new PinningQuery(transaction, () => this.getTransactionStatus() === 'I', ...query)
+    const submit = () => (super.query as (query: unknown) => unknown)(pinning)
+    if (pinning.callback) return submit()
+    return new Promise((resolve, reject) => {
+      pinning.callback = (error, result) => (error ? reject(error) : resolve(result))
+      submit()
+    })
   }
 }
 
@@ -152,7 +166,7 @@ export const createPool = (
   const pool = new CellPool({
     ...connection(config.databaseUrl, name),
     pipeline: !config.pooled, // for createPipeline; others wait for each result
-    Client: (config.pooled ? UnnamedClient : CellClient) as unknown as new () => CellClient,
+    Client: (config.pooled ? PooledClient : CellClient) as unknown as new () => CellClient,
     ...(answerMs && { connectionTimeoutMillis: answerMs, query_timeout: answerMs }),
     max,
     idleTimeoutMillis: 60_000,

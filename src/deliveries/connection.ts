@@ -15,6 +15,7 @@ type Options = {
   onEnd: (connection: Connection) => void
 }
 
+const isClosed = ({ code }: Error & { code?: string }) => code === 'ECONNRESET' || code === 'EPIPE'
 const CLOSED = Object.assign(new Error('closed'), { code: 'ECONNRESET' })
 
 export class Connection {
@@ -30,6 +31,10 @@ export class Connection {
   #reader: ResponseReader | undefined
   /** A request to be sent when the connection is established. */
   #waiting: { head: string; body: string } | undefined
+  /** It has served a request. */
+  #isReused = false
+  /** Something arrived since the request was sent. */
+  #isAnswered = false
 
   constructor(options: Options) {
     const { receiver, dial } = options
@@ -49,6 +54,7 @@ export class Connection {
     exchange.connection = this
     this.#exchange = exchange
     this.#reader = new ResponseReader(exchange)
+    this.#isAnswered = false
     if (this.isOpen) this.#write(head, body)
     else this.#waiting = { head, body }
   }
@@ -73,6 +79,7 @@ export class Connection {
 
   #read(bytes: Buffer): void {
     const reader = this.#reader
+    this.#isAnswered = true
     try {
       // Nothing was requested.
       if (!reader) this.close()
@@ -84,6 +91,7 @@ export class Connection {
 
   /** The response is complete. */
   #finish(keptMs: number): void {
+    this.#isReused = true
     this.#leave()?.end()
     // If it came before all of the request was sent, the rest would be taken for the next request.
     if (keptMs > 0 && this.#socket.writableLength === 0) this.#options.onRest(this, keptMs)
@@ -94,7 +102,7 @@ export class Connection {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#options.onEnd(this)
-    this.#leave()?.lose(error)
+    this.#leave()?.lose(error, this.#isReused && !this.#isAnswered && isClosed(error))
     // With the error, so that the connector hears of it, too.
     this.#socket.destroy(error)
   }

@@ -108,10 +108,10 @@ export const createConnections = ({ dial, mostIdle, idleMs }: Options) => {
       return all.size
     },
 
-    /** Sends a request on an idle connection to its receiver, or on a new one. The head ends with an empty line. */
-    send: (receiver: Receiver, head: string, body: string, exchange: Exchange): void => {
+    /** Sends a request on an idle connection to its receiver unless it needs a new one. The head ends with an empty line. */
+    send: (receiver: Receiver, head: string, body: string, exchange: Exchange, isNew = false): void => {
       if (isDestroyed) throw new Error('sending has stopped')
-      const connection = idleTo(receiver.origin) ?? open(receiver)
+      const connection = (isNew ? undefined : idleTo(receiver.origin)) ?? open(receiver)
       connection.send(head, body, exchange)
     },
 

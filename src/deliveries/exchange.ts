@@ -1,26 +1,17 @@
-/** One webhook request and the result of its response. */
-import type { ResponseSink } from './response-reader.ts'
-import { storable } from './response-text.ts'
-import { answered, sentence } from './webhook-errors.ts'
+/** One webhook request and its response. */
 
-const MAX_RESPONSE_BYTES = 64 * 1024
-const MAX_RETRY_AFTER_MS = 3_600_000
+import type { ResponseHead, ResponseSink } from './response-reader.ts'
+import { MAX_RESPONSE_BYTES } from './response-text.ts'
+import { sentence } from './webhook-errors.ts'
 
-export interface WebhookResult {
-  /** The status is 2xx and arrived in time, whatever happened to the rest of the response. */
-  ok: boolean
-  http_status: number | null
-  /** A sentence for the cue's owner; null exactly if `ok`. */
-  error: string | null
-  /** The first 2,000 characters of the response body, fit for a text column; null without a response. */
-  body: string | null
-  /** The response body as far as it was read, up to 64 KB. */
-  answer: string | null
-  /** Delay requested by a 429 or 503, at most an hour. */
-  retry_after_ms: number | null
-  /** The status is 410: the receiver wants no more requests. */
-  gone: boolean
-  duration_ms: number
+export interface Answer {
+  /** Null without a response: `failure` says why. */
+  head: ResponseHead | null
+  failure: string
+  /** As far as it was read, up to 64 KB. */
+  body: Buffer
+  /** The receiver closed a connection that had served another request, without a byte for this one, which it may not have noticed. */
+  isStale: boolean
 }
 
 /** Filled in while the request is open: `exchange.fail` ends it with the reason as its error and closes its connection. */
@@ -35,30 +26,31 @@ export interface Handle {
  * Calls `resolve` once, at the latest after `timeoutMs`; it never throws.
  */
 export class Exchange implements ResponseSink {
-  readonly #started = performance.now()
   readonly #timer: NodeJS.Timeout
   readonly #handle: Handle
-  readonly #resolve: (result: WebhookResult) => void
+  readonly #resolve: (answer: Answer) => void
   /** Its connection, from the beginning until the response is complete. */
   connection: { isOpen: boolean; close: () => void } | undefined
   #settled = false
-  #status: number | null = null
-  #retryAfter: string | undefined
+  #head: ResponseHead | null = null
   #pieces: Buffer[] = []
   #size = 0
 
-  constructor(timeoutMs: number, handle: Handle, resolve: (result: WebhookResult) => void) {
+  /** @param since when the time begins to count, on the clock of performance.now() */
+  constructor(timeoutMs: number, handle: Handle, resolve: (answer: Answer) => void, since = performance.now()) {
     this.#handle = handle
     this.#resolve = resolve
     handle.exchange = this
-    this.#timer = setTimeout(() => {
-      this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.connection?.isOpen ? 'response' : 'connection'}`)
-    }, timeoutMs)
+    this.#timer = setTimeout(
+      () => {
+        this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.connection?.isOpen ? 'response' : 'connection'}`)
+      },
+      timeoutMs + since - performance.now()
+    )
   }
 
-  onHead(status: number, retryAfter: string | undefined): void {
-    this.#status = status
-    this.#retryAfter = retryAfter
+  onHead(head: ResponseHead): void {
+    this.#head = head
   }
 
   onBody(bytes: Buffer): void {
@@ -76,8 +68,8 @@ export class Exchange implements ResponseSink {
   }
 
   /** Nothing more will arrive. */
-  lose(error: Error): void {
-    this.#settle(sentence(error))
+  lose(error: Error, isStale: boolean): void {
+    this.#settle(sentence(error), isStale)
   }
 
   /** Ends the exchange in any state, and closes its connection. */
@@ -86,31 +78,13 @@ export class Exchange implements ResponseSink {
     this.connection?.close()
   }
 
-  /** The first call decides the result. `failure` is its error only if there is no status yet. */
-  #settle(failure: string): void {
+  /** The first call decides the result. */
+  #settle(failure: string, isStale = false): void {
     if (this.#settled) return
     this.#settled = true
     clearTimeout(this.#timer)
     this.#handle.exchange = undefined
-    const status = this.#status
-    const ok = status !== null && status >= 200 && status < 300
-    const answer = status === null ? null : (this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)).toString()
-    this.#resolve({
-      ok,
-      http_status: status,
-      error: ok ? null : status === null ? failure : answered(status),
-      body: answer === null ? null : storable(answer),
-      answer,
-      retry_after_ms: status === 429 || status === 503 ? retryAfterMs(this.#retryAfter) : null,
-      gone: status === 410,
-      duration_ms: Math.round(performance.now() - this.#started)
-    })
+    const body = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
+    this.#resolve({ head: this.#head, failure, body, isStale })
   }
-}
-
-/** A `Retry-After` header, in seconds or as a date, in milliseconds from now; null if it is missing or invalid. */
-const retryAfterMs = (value: string | undefined): number | null => {
-  if (value === undefined) return null
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : / GMT$/.test(value) ? Date.parse(value) - Date.now() : Number.NaN
-  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS)
 }

@@ -23,7 +23,8 @@ export const startNotifications = async (options: Options): Promise<void> => {
       const { secrets, ...failure } = notice
       const dashboard_url = `${baseUrl}/v1/executions/${execution_id}`
       const event = { event: 'cue.failed', ...failure, failed_at: new Date(failed_at).toISOString(), dashboard_url }
-      return { url, secrets, id: execution_id, event, headers: () => ({ 'X-Service-Event': event.event }) }
+      // The callback has the execution's id, and receivers deduplicate by it.
+      return { url, secrets, id: `${execution_id}_failed`, event, headers: () => ({ 'X-Service-Event': event.event }) }
     },
     fields: ({ execution_id }) => ({ execution_id })
   })

@@ -11,7 +11,7 @@ export const userAgent = `pgcue/${version}`
 type Options = {
   tokenKey: KeyObject
   /** Decrypts the API key of an account that wants it sent. */
-  decryptKey: (ciphertext: string) => string | undefined
+  decryptKey: (ciphertext: string, purpose: `api_key ${string}`) => string | undefined
 }
 
 /** @returns a function that makes an attempt's request, signed at `now`, in epoch milliseconds */
@@ -35,9 +35,18 @@ export const createRequests =
     headers['X-Service-Attempt'] = String(attempt.attempt)
     for (const name in own) headers[replaceable[name.toLowerCase()] ?? name] = own[name]!
     // The account's key replaces the token; a cue's own Authorization header replaces both, and the token gets a header of its own.
-    if (headers.Authorization === undefined) headers.Authorization = `Bearer ${(attempt.api_key && decryptKey(attempt.api_key)) || token}`
-    else headers['X-Service-Execution-Token'] = token
-    return { url: attempt.callback_url, method: attempt.callback_method, headers, body, timeoutMs: attempt.timeout_seconds * 1000 }
+    if (headers.Authorization === undefined) {
+      const key = attempt.api_key && decryptKey(attempt.api_key, `api_key ${attempt.account_id}`)
+      headers.Authorization = `Bearer ${key || token}`
+    } else headers['X-Service-Execution-Token'] = token
+    return {
+      url: attempt.callback_url,
+      method: attempt.callback_method,
+      headers,
+      body,
+      timeoutMs: attempt.timeout_seconds * 1000,
+      secrets: [headers.Authorization, token, ...Object.values(own)]
+    }
   }
 
 /** Default headers that a cue may replace, by lowercase name; the same spelling, so that none is sent twice. */

@@ -11,7 +11,7 @@ const field = /[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*/
 const wholeHead = new RegExp(String.raw`^HTTP/1\.[01] [1-9]\d\d(?: [^\r\n]*)?\r\n(?:${field.source}\r\n)*$`)
 const wholeField = new RegExp(`^${field.source}$`)
 const statusStart = /^HTTP\/1\.[01] [1-9]\d\d[ \r]$/
-const usedField = /^(content-length|transfer-encoding|connection|keep-alive|retry-after):[\t ]*(.*?)[\t ]*\r$/gim
+const usedField = /^(content-length|transfer-encoding|content-encoding|connection|keep-alive|retry-after):[\t ]*(.*?)[\t ]*\r$/gim
 const chunkSize = /^([\da-f]{1,12})(?:;[^\r\n]*)?$/i
 
 /** Why a response cannot be read. */
@@ -25,10 +25,18 @@ export class ResponseError extends Error {
   }
 }
 
+/** What is used of the head of a response. */
+export interface ResponseHead {
+  status: number
+  retryAfter: string | undefined
+  /** Values of `Content-Encoding`, separated by commas; empty if there are none. */
+  contentEncoding: string
+}
+
 /** Takes what is read. */
 export interface ResponseSink {
   /** The head of the final response, after any interim ones. */
-  onHead(status: number, retryAfter: string | undefined): void
+  onHead(head: ResponseHead): void
   onBody(bytes: Buffer): void
 }
 
@@ -110,6 +118,7 @@ export class ResponseReader {
   #begin(status: number, head: string): void {
     let length: string | undefined
     let encoding: string | undefined
+    let contentEncoding = ''
     let connection = ''
     let keepAlive = ''
     let retryAfter: string | undefined
@@ -123,6 +132,9 @@ export class ResponseReader {
           break
         case 'transfer-encoding':
           encoding = encoding === undefined ? value : `${encoding},${value}`
+          break
+        case 'content-encoding':
+          contentEncoding += contentEncoding ? `,${value}` : value
           break
         case 'connection':
           connection += `${value},`
@@ -148,7 +160,7 @@ export class ResponseReader {
     else if (length === undefined) this.#state = 'until close'
     else this.#state = this.#left > 0 ? 'length' : 'ended'
     if (this.#state === 'until close') this.keptMs = 0
-    this.#sink.onHead(status, retryAfter)
+    this.#sink.onHead({ status, retryAfter, contentEncoding })
   }
 
   #readBody(bytes: Buffer, next: State): number {

@@ -1,6 +1,62 @@
-/** Text of webhook responses: what is stored of it, and the outcome that it may report. */
+/** Text of webhook responses: how it is read, what is stored of it, and the outcome that it may report. */
+import type { Transform } from 'node:stream'
+import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
+import { maskSecrets } from './mask-secrets.ts'
 
 const STORED_CHARACTERS = 2000
+/** Read of a response, before and after decompression. */
+export const MAX_RESPONSE_BYTES = 64 * 1024
+const MAX_ENCODINGS = 3
+/** 8 MB, which RFC 9659 allows a sender: decompression needs that much memory. */
+const MAX_WINDOW_BITS = 23
+
+const utf8 = new TextDecoder()
+
+const decoders = new Map<string, (bytes: Buffer) => Transform>([
+  ['gzip', () => createGunzip()],
+  ['x-gzip', () => createGunzip()],
+  // Some servers leave out the header of zlib.
+  ['deflate', bytes => ((bytes[0]! & 15) === 8 ? createInflate() : createInflateRaw())],
+  ['br', () => createBrotliDecompress()],
+  ['zstd', () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: MAX_WINDOW_BITS } })]
+])
+
+/** The text of a response without a byte order mark, decompressed if it has a `Content-Encoding`. */
+export const textOf = async (bytes: Buffer, encodings = ''): Promise<string> => {
+  if (encodings === '' || bytes.length === 0) return utf8.decode(bytes)
+  // One response after the other, since each may need megabytes of memory.
+  const turn = last.then(() => decompress(bytes, encodings))
+  last = turn.catch(() => {})
+  return utf8.decode(await turn)
+}
+
+let last: Promise<unknown> = Promise.resolve()
+
+/** Undoes encodings, the last one first. What cannot be decompressed is returned as it is. */
+const decompress = async (bytes: Buffer, encodings: string): Promise<Buffer> => {
+  let decoded = bytes
+  for (const encoding of encodings.toLowerCase().split(',', MAX_ENCODINGS).reverse()) {
+    const decoder = decoders.get(encoding.trim())?.(decoded)
+    if (decoder) decoded = await beginningOf(decoder.end(decoded), decoded)
+  }
+  return decoded
+}
+
+/** The first 64 KB that a decoder returns, also if its input is incomplete; `otherwise` if it returns nothing. */
+const beginningOf = async (decoder: Transform, otherwise: Buffer): Promise<Buffer> => {
+  const pieces: Buffer[] = []
+  let size = 0
+  try {
+    for await (const piece of decoder) {
+      pieces.push(piece)
+      size += piece.length
+      if (size >= MAX_RESPONSE_BYTES) break
+    }
+  } catch {
+    if (size === 0) return otherwise
+  }
+  return Buffer.concat(pieces).subarray(0, MAX_RESPONSE_BYTES)
+}
 
 /** The first 2,000 characters, none of them cut in half, without NUL, which PostgreSQL cannot store. */
 export const storable = (text: string): string => {
@@ -16,15 +72,14 @@ export const storable = (text: string): string => {
 
 export type Report = { success: boolean; result: string | null; error: string | null }
 
-/** The outcome that a handler reports in its response: a JSON object with a boolean `success`. Null if there is none. */
-export const reportIn = ({ answer }: { answer: string | null }): Report | null => {
+/** The outcome that a handler reports in its response: a JSON object with a boolean `success`. Null if there is none. `secrets` are masked in it. */
+export const reportIn = (answer: string | null, secrets: readonly string[]): Report | null => {
   if (!answer?.includes('"success"')) return null
+  const textIn = (value: unknown) => (typeof value === 'string' ? storable(maskSecrets(value, secrets)) : null)
   try {
     const { success, result, error } = JSON.parse(answer) ?? {}
-    return typeof success === 'boolean' ? { success, result: textOf(result), error: textOf(error) } : null
+    return typeof success === 'boolean' ? { success, result: textIn(result), error: textIn(error) } : null
   } catch {
     return null
   }
 }
-
-const textOf = (value: unknown): string | null => (typeof value === 'string' ? storable(value) : null)

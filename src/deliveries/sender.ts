@@ -5,12 +5,13 @@ import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Capacity } from './capacity.ts'
-import type { Handle, WebhookResult } from './exchange.ts'
+import type { Handle } from './exchange.ts'
 import { createFastSlots } from './fast-slots.ts'
 import type { Flights } from './flights.ts'
-import { reportIn } from './response-text.ts'
+import { maskSecrets } from './mask-secrets.ts'
+import { reportIn, storable } from './response-text.ts'
 import type { AttemptResult, Results } from './results.ts'
-import type { WebhookClient, WebhookRequest } from './webhook.ts'
+import type { WebhookClient, WebhookRequest, WebhookResult } from './webhook.ts'
 
 export type SenderOptions = {
   fn: Pick<Functions, 'goneAttempts'>
@@ -61,13 +62,14 @@ export const createSender = (options: SenderOptions) => {
     sending.add(one)
     const giveBack = capacity.isSlow(account_id) ? undefined : fast.lend(account_id)
     const startedAt = now()
-    const result = await client.post(request(attempt, startedAt), one)
+    const sent = request(attempt, startedAt)
+    const result = await client.post(sent, one)
     giveBack?.()
     // Aborted, or returned when the engine stopped.
     if (!sending.delete(one)) return
     capacity.note(account_id, result.duration_ms < slowAfterMs)
     close(account_id)
-    results.add(attempt, resultOf(attempt, result, startedAt))
+    results.add(attempt, resultOf(attempt, sent, result, startedAt))
     const outcome = result.ok ? 'success' : 'failed'
     metrics.attemptEnded(outcome)
     metrics.attemptTook(outcome, result.duration_ms)
@@ -154,13 +156,13 @@ export const createSender = (options: SenderOptions) => {
   }
 }
 
-const resultOf = (attempt: BegunAttempt, result: WebhookResult, startedAt: number): AttemptResult => ({
+const resultOf = (attempt: BegunAttempt, { secrets = [] }: WebhookRequest, result: WebhookResult, startedAt: number): AttemptResult => ({
   started_at: startedAt,
   duration_ms: result.duration_ms,
   http_status: result.http_status,
-  body: result.body,
+  body: result.answer === null ? null : storable(maskSecrets(result.answer, secrets)),
   error: result.error,
   retry_after_ms: result.retry_after_ms,
   gone: result.gone,
-  reported: attempt.plain || !result.ok ? null : reportIn(result)
+  reported: attempt.plain || !result.ok ? null : reportIn(result.answer, secrets)
 })

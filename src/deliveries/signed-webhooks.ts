@@ -6,10 +6,9 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Functions } from '../database/functions.ts'
 import type { Jobs } from '../jobs/boss.ts'
 import { canonicalJson } from '../json/canonical-json.ts'
-import type { WebhookResult } from './exchange.ts'
 import { userAgent } from './request.ts'
 import { signHeaders } from './signature.ts'
-import type { WebhookClient } from './webhook.ts'
+import type { WebhookClient, WebhookResult } from './webhook.ts'
 
 export type SignedWebhookOptions = {
   jobs: Pick<Jobs, 'work'>
@@ -17,7 +16,7 @@ export type SignedWebhookOptions = {
   client: Pick<WebhookClient, 'post'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
-  log: Pick<FastifyBaseLogger, 'info' | 'warn'>
+  log: Pick<FastifyBaseLogger, 'info'>
 }
 
 /** The request of a job, as it is when it is sent. */
@@ -71,11 +70,15 @@ export const workSignedWebhooks = async <T extends object, E extends object>(
     const signature = signHeaders({ secrets, executionId: id, timestamp: Math.floor(now() / 1000), body })
     const allHeaders = { 'User-Agent': userAgent, ...signature, ...headers?.(signature) }
     const result = await client.post({ url, method: 'POST', headers: allHeaders, body, timeoutMs })
-    log.info({ queue, ...fields(data), http_status: result.http_status, ms: result.duration_ms }, 'signed webhook ended')
-    if (result.ok || result.gone) return onDone?.(data, notice, result)
+    log.info(
+      { queue, ...fields(data), http_status: result.http_status, error: result.error, ms: result.duration_ms },
+      'signed webhook ended'
+    )
+    if (result.ok || result.gone) await onDone?.(data, notice, result)
+    if (result.ok) return
     const tries = (data.tries ?? 0) + 1
-    const start_after = await retryAt(data, tries, result)
-    if (!start_after) return log.warn({ queue, ...fields(data), error: result.error, tries }, 'signed webhook failed for good')
-    await fn.addJob({ queue, data: { ...data, tries }, start_after, ...(key && { singleton_key: key(data) }) })
+    const start_after = result.gone ? null : await retryAt(data, tries, result)
+    if (start_after) await fn.addJob({ queue, data: { ...data, tries }, start_after, ...(key && { singleton_key: key(data) }) })
+    return { tries, isFinal: !start_after }
   })
 }

@@ -3,14 +3,16 @@ import { memoize } from '../memoize/memoize.ts'
 import type { AddressRules } from './address.ts'
 import { createConnections } from './connections.ts'
 import { createDial } from './dial.ts'
-import { Exchange, type Handle, type WebhookResult } from './exchange.ts'
+import { type Answer, Exchange, type Handle } from './exchange.ts'
 import { requestHead } from './request-head.ts'
-import { sentence } from './webhook-errors.ts'
+import { textOf } from './response-text.ts'
+import { answered, sentence } from './webhook-errors.ts'
 
-/** How long an idle connection is kept. Short, because a request is lost if the receiver closes the connection at that moment. */
+/** How long an idle connection is kept. Short, because a request is sent twice if the receiver closes the connection at that moment. */
 const IDLE_MS = 4000
 const MAX_IDLE = 500
 const MAX_CACHED_TARGETS = 1000
+const MAX_RETRY_AFTER_MS = 3_600_000
 
 export interface WebhookRequest {
   url: string
@@ -20,10 +22,30 @@ export interface WebhookRequest {
   body: string
   /** Limit for everything: DNS, connection, TLS and the whole response. */
   timeoutMs: number
+  /** Values of headers that must not be kept if the response repeats them. */
+  secrets?: readonly string[]
+}
+
+export interface WebhookResult {
+  /** The status is 2xx and arrived in time, whatever happened to the rest of the response. */
+  ok: boolean
+  http_status: number | null
+  /** A sentence for the cue's owner; null exactly if `ok`. */
+  error: string | null
+  /** The text of the response as far as it was read, up to 64 KB; null without a response. It may contain the request's secrets. */
+  answer: string | null
+  /** Delay requested by a 429 or 503, at most an hour. */
+  retry_after_ms: number | null
+  /** The status is 410: the receiver wants no more requests. */
+  gone: boolean
+  duration_ms: number
 }
 
 export interface WebhookClient {
-  /** Sends a request once. Never rejects. With a handle, the request can be aborted. */
+  /**
+   * Sends a request, and once more at once if the receiver had closed the connection that was used for it. Never rejects. With a handle, the
+   * request can be aborted.
+   */
   post(request: WebhookRequest, handle?: Handle): Promise<WebhookResult>
   /** Ends the open requests, each with an error as its result, and closes all connections. */
   destroy(): void
@@ -49,19 +71,48 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
     return { receiver: { origin, protocol, host, hostname: hostname.replace(/^\[|\]$/g, ''), port }, path: pathname + search }
   })
 
+  const send = (request: WebhookRequest, handle: Handle, since: number, onNew: boolean) =>
+    new Promise<Answer>(resolve => {
+      const exchange = new Exchange(request.timeoutMs, handle, resolve, since)
+      try {
+        const { receiver, path } = targetOf(request.url)
+        const body = request.method === 'GET' ? '' : request.body
+        connections.send(receiver, requestHead({ ...request, host: receiver.host, path, body, userAgent }), body, exchange, onNew)
+      } catch (error) {
+        exchange.fail(sentence(error as Error))
+      }
+    })
+
   return {
-    post: (request, handle = {}) =>
-      new Promise(resolve => {
-        const exchange = new Exchange(request.timeoutMs, handle, resolve)
-        try {
-          const { receiver, path } = targetOf(request.url)
-          const body = request.method === 'GET' ? '' : request.body
-          connections.send(receiver, requestHead({ ...request, host: receiver.host, path, body, userAgent }), body, exchange)
-        } catch (error) {
-          exchange.fail(sentence(error as Error))
-        }
-      }),
+    post: async (request, handle = {}) => {
+      const since = performance.now()
+      const first = await send(request, handle, since, false)
+      const answer = first.isStale ? await send(request, handle, since, true) : first
+      return resultOf(answer, Math.round(performance.now() - since))
+    },
 
     destroy: connections.destroy
   }
+}
+
+const resultOf = async ({ head, failure, body }: Answer, duration_ms: number): Promise<WebhookResult> => {
+  if (!head) return { ok: false, http_status: null, error: failure, answer: null, retry_after_ms: null, gone: false, duration_ms }
+  const { status, retryAfter, contentEncoding } = head
+  const ok = status >= 200 && status < 300
+  return {
+    ok,
+    http_status: status,
+    error: ok ? null : answered(status),
+    answer: await textOf(body, contentEncoding),
+    retry_after_ms: status === 429 || status === 503 ? retryAfterMs(retryAfter) : null,
+    gone: status === 410,
+    duration_ms
+  }
+}
+
+/** A `Retry-After` header, in seconds or as a date, in milliseconds from now; null if it is missing or invalid. */
+const retryAfterMs = (value: string | undefined): number | null => {
+  if (value === undefined) return null
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : / GMT$/.test(value) ? Date.parse(value) - Date.now() : Number.NaN
+  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS)
 }

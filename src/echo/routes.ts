@@ -35,7 +35,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/echo/:token',
     {
-      config: { public: true },
+      config: { public: true, anyQuery: () => true },
       bodyLimit: 1024 * 1024,
       schema: {
         tags: ['service'],

@@ -108,7 +108,7 @@ const startOne = ({ config, metrics, outageLog, log }: Cell, rules: AddressRules
     config,
     rules,
     clock: createClock(),
-    decryptKey: ciphertext => decryptKey(config.encryptionKeys, ciphertext),
+    decryptKey: (ciphertext, purpose) => decryptKey(config.encryptionKeys, ciphertext, purpose),
     metrics,
     traces,
     outageLog,

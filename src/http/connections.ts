@@ -1,6 +1,7 @@
 /** Connections: which are idle, how many of their requests are under way, and whether their clients still read. */
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
+import type { FastifyReply } from 'fastify'
 
 /** Maximum open requests of a connection. Further pipelined ones stay in the kernel's buffers, and so with the client. */
 export const PIPELINED = 16
@@ -147,4 +148,13 @@ const endOf = (data: Buffer, requests: number, tail: Buffer): number => {
     end = at + headerEnd.length
   }
   return end
+}
+
+/** Returns a signal that is aborted when the client disconnects before the response is sent. */
+export const goneSignal = (reply: FastifyReply): AbortSignal => {
+  const gone = new AbortController()
+  const abort = () => gone.abort()
+  reply.raw.once('close', abort)
+  reply.raw.once('finish', () => reply.raw.off('close', abort))
+  return gone.signal
 }

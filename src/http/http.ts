@@ -1,4 +1,4 @@
-/** Everything that applies to all requests: ids, one log line each, the form of errors, 404 and 405, CORS, timeouts, and an orderly shutdown. */
+/** Everything that applies to all requests: hosts and origins, ids, one log line each, the form of errors, 404 and 405, CORS, timeouts, an orderly shutdown. */
 import { randomUUID } from 'node:crypto'
 import { type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
@@ -15,7 +15,9 @@ import { ApiError, type ErrorCode, toApiError, tooLarge, unavailable } from '../
 import { MAX_BODY } from './body.ts'
 import { watchConnections } from './connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
+import { createOrigins, type Origins } from './origins.ts'
 import { buildSerializer } from './serializer.ts'
+import { refuseUnknownQuery } from './validation.ts'
 
 /** Milliseconds that a client may take to send its headers, to send the whole request, and without accepting any of a response. */
 export type Patience = { headers: number; request: number; stalled?: number }
@@ -24,6 +26,7 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Responses that their clients have not read yet. */
     inFlight: InFlight
+    origins: Origins
   }
 }
 
@@ -45,7 +48,7 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
     clientErrorHandler: refuseSocket,
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
       reply.headers({ ...request.server.securityHeaders, 'x-request-id': request.id, 'cache-control': 'no-store', ...uncounted() })
-      refuse(toApiError(error), reply)
+      refuse(request.server.origins.refusalOf(request.raw) ?? toApiError(error), reply)
     }
   }) satisfies FastifyHttpOptions<Server>
 
@@ -70,6 +73,8 @@ export default fp(
     const closeIdle = watchConnections(app.server, patience?.stalled ?? 30_000)
     const inFlight = createInFlight(responseLimits)
     app.decorate('inFlight', inFlight)
+    const origins = createOrigins(app.config)
+    app.decorate('origins', origins)
     app.decorateRequest('responseBytes', 0)
     app.decorate('closing', stopping.signal)
     app.addHook('preClose', async () => {
@@ -86,6 +91,8 @@ export default fp(
     app.addHook('onRequest', (request, reply, done) => {
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
+      const refusal = origins.refusalOf(request.raw)
+      if (refusal) return void refuse(refusal, reply)
       const { origin } = request.headers
       if (origin && corsOrigins.includes(origin)) {
         reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed })
@@ -93,6 +100,12 @@ export default fp(
       if (stopping.signal.aborted) throw unavailable()
       // PostgreSQL stores no NUL in text.
       if (/%00/.test(request.url)) throw new ApiError('validation_error', 'The URL contains a NUL character.')
+      done()
+    })
+
+    // After authentication, and before the body is read.
+    app.addHook('preParsing', (request, _reply, _payload, done) => {
+      refuseUnknownQuery(request)
       done()
     })
 
@@ -126,7 +139,7 @@ export default fp(
     })
     // For requests without a route; their bodies are not read.
     app.decorate('refuseUnknown', (request, reply) => {
-      const path = request.url.replace(/[?#].*/, '')
+      const { path } = splitUrl(request.url)
       const methods = [...paths.values()].filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => [...methods])
       const allow = [...new Set([...methods, 'OPTIONS'])].join(', ')
       if (!methods.length) return refuse(new ApiError('not_found', `Path ${path.slice(0, 200)} not found. See /docs.`), reply)
@@ -144,6 +157,16 @@ export default fp(
   },
   { name: 'http' }
 )
+
+/** The path and the query of a request's target as the router reads them: decoded, without the host of an absolute-form target. */
+export const splitUrl = (url: string): { path: string; query: string } => {
+  const [, encoded = '', query = ''] = /^(?:https?:\/\/[^/?#]*)?([^?#]*)[?#]?(.*)$/is.exec(url)!
+  try {
+    return { path: decodeURI(encoded), query }
+  } catch {
+    return { path: encoded, query } // refused by the router
+  }
+}
 
 /** Log fields of a request: the route's pattern rather than the path, which may contain a token. */
 const about = ({ method, routeOptions, caller }: FastifyRequest) => ({

@@ -153,6 +153,8 @@ const complaint = (error: TLocalizedValidationError, textual: boolean, input: un
     case 'multipleOf':
       return should('multiple_of', `be a multiple of ${error.params.multipleOf}`)
     case 'pattern':
+      if (/^[.]{1,2}$/.test(String(input)) && String(error.params.pattern).startsWith('^(?![.]'))
+        return should('string_pattern_mismatch', "not be '.' or '..': clients remove these from paths")
       return { type: 'string_pattern_mismatch', msg: `String should match pattern '${error.params.pattern}'` }
     case 'format':
       return formats[error.params.format] ?? { type: 'value_error', msg: `Value is not a valid ${error.params.format}` }

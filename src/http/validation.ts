@@ -1,5 +1,5 @@
 /** Request validation: TypeBox's compiler checks, and this module reports errors in the API's format. */
-import type { FastifySchemaCompiler } from 'fastify'
+import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { Settings } from 'typebox/system'
@@ -17,7 +17,7 @@ const places: Record<string, string> = { body: 'body', querystring: 'query', par
 const compiled = new WeakMap<TSchema, Validator>()
 
 /**
- * Validates one part of a request. Fills in defaults, drops members that the schema neither names nor forbids, and parses numbers
+ * Validates one part of a request. Fills in defaults, drops members of bodies that the schema neither names nor forbids, and parses numbers
  * and booleans in queries and paths. Bodies are not coerced: `"5"` is not a number.
  */
 export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
@@ -46,6 +46,26 @@ const ignored = new WeakMap<object, string[]>()
 
 /** The members of a validated body that its schema does not name, such as `retry.max_attemps`. They were dropped. */
 export const ignoredMembers = (body: object): readonly string[] => ignored.get(body) ?? []
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Accepts query parameters that its schema does not name: pages, whose links get tracking parameters, and receivers of webhooks. */
+    anyQuery?: (request: FastifyRequest) => boolean
+  }
+}
+
+/** Refuses query parameters that the route doesn't have: a misspelt filter would be ignored. @throws ApiError validation_error */
+export const refuseUnknownQuery = (request: FastifyRequest): void => {
+  const query = request.query as Record<string, unknown>
+  if (Object.keys(query).length === 0) return
+  const { schema, config } = request.routeOptions
+  if (schema?.hide || config.anyQuery?.(request)) return
+  const names = Object.keys((schema?.querystring as Schema | undefined)?.properties ?? {})
+  const unknown = Object.keys(query).filter(name => !names.includes(name))
+  const msg = `Unknown query parameter. This route has ${names.length > 0 ? names.join(', ') : 'none'}.`
+  const detail = unknown.map(name => ({ type: 'extra_forbidden', loc: ['query', name], msg, input: shown(query[name], [name]) }))
+  if (detail.length > 0) throw invalid(detail)
+}
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 

@@ -1,7 +1,7 @@
 /** pg-boss: its queues with their options, and its start. Each queue is one kind of slow work that must not wait for the others. */
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
-import { type Clock, PgBoss, type Queue, systemClock } from 'pg-boss'
+import { type Clock, type JobWithMetadata, PgBoss, type Queue, systemClock } from 'pg-boss'
 import { createFunctions } from '../database/functions.ts'
 import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
 import { createJobTimers } from './job-timers.ts'
@@ -63,6 +63,10 @@ export const queues: QueueSettings[] = [
 
 export type Jobs = Awaited<ReturnType<typeof startJobs>>
 
+/** A try that failed and was dealt with: another job makes the next one, unless it was the last. */
+export type Failure = { tries: number; isFinal: boolean }
+type Run<T> = (data: T, id: string, tries: number) => Promise<void> | Promise<Failure | undefined>
+
 /** Notifications on cue_jobs announce new jobs, and timers wake waiting ones; polling finds what they miss. */
 const pollSeconds = 60
 const stopMs = 3000
@@ -73,12 +77,12 @@ const stopMs = 3000
  */
 const clock: Clock = { ...systemClock, setInterval: (call, ms) => systemClock.setInterval(call, Math.max(ms, pollSeconds * 1000)) }
 
-/** Starts pg-boss on the given pool. Its schema and queues are created by migrations. `onFailed` is called for each failed try of a job. */
+/** Starts pg-boss on the given pool. Its schema and queues are created by migrations. `onFailed` is called for each failed try of a job, the last one with `isFinal`. */
 export const startJobs = async (
   pool: pg.Pool,
   log: Pick<FastifyBaseLogger, 'warn'>,
   outageLog: Pick<OutageLog, 'lost'> = createOutageLog(log),
-  onFailed: (queue: string) => void = () => {}
+  onFailed: (queue: string, isFinal: boolean) => void = () => {}
 ) => {
   const warn = (error: unknown, what: string, fields: object = {}) => {
     if (!outageLog.lost(error, what)) log.warn({ err: error, ...fields }, what)
@@ -108,12 +112,17 @@ export const startJobs = async (
 
   return {
     /** Works off a queue. If `run` rejects, its job is retried; `tries` is the number of tries before this one. */
-    work: async <T extends object>(queue: string, run: (data: T, id: string, tries: number) => Promise<void>): Promise<void> => {
-      const handle = async (data: T, id: string, tries: number) => {
+    work: async <T extends object>(queue: string, run: Run<T>): Promise<void> => {
+      const handle = async ({ data, id, retryCount, retryLimit }: JobWithMetadata<T>) => {
         try {
-          await run(data, id, tries)
+          const failure = await run(data, id, retryCount)
+          if (!failure) return
+          const { tries, isFinal } = failure
+          onFailed(queue, isFinal)
+          log.warn({ queue, job_id: id, tries }, 'job failed')
         } catch (error) {
-          onFailed(queue)
+          onFailed(queue, retryCount >= retryLimit)
+          warn(error, 'job failed', { queue, job_id: id, tries: retryCount + 1 })
           throw error
         }
       }
@@ -124,14 +133,18 @@ export const startJobs = async (
         workers.set(queue, [...(workers.get(queue) ?? []), crew.look])
         return
       }
-      const worker = await boss.work<T>(queue, { pollingIntervalSeconds: pollSeconds, includeMetadata: true }, async jobs => {
-        try {
-          for (const job of jobs) await handle(job.data, job.id, job.retryCount)
-        } finally {
-          // There may be more, also after a failed one: pg-boss would wait for its next poll.
-          wake(queue)
+      const worker = await boss.work(
+        queue,
+        { pollingIntervalSeconds: pollSeconds, includeMetadata: true },
+        async (jobs: JobWithMetadata<T>[]) => {
+          try {
+            for (const job of jobs) await handle(job)
+          } finally {
+            // There may be more, also after a failed one: pg-boss would wait for its next poll.
+            wake(queue)
+          }
         }
-      })
+      )
       workers.set(queue, [...(workers.get(queue) ?? []), () => boss.notifyWorker(worker)])
     },
     /** Adds a job to a queue by cron, once in the whole cluster. */

@@ -11,7 +11,7 @@ type Options<T> = {
   /** Maximum running jobs per account. */
   perAccount: number
   pollSeconds: number
-  handle: (data: T, id: string, tries: number) => Promise<void>
+  handle: (job: JobWithMetadata<T>) => Promise<void>
   warn: (error: unknown, what: string, fields: object) => void
 }
 
@@ -52,9 +52,8 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
     underWay.set(job.id, job)
     try {
       try {
-        await handle(job.data, job.id, job.retryCount)
+        await handle(job)
       } catch (error) {
-        warn(error, 'job failed', { queue, job_id: job.id })
         await boss.fail(queue, attempt, { message: (error as Error).message })
         return
       }

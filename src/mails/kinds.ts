@@ -23,7 +23,7 @@ type Options = {
   links: Links
   baseUrl: string
   /** Decrypts with ENCRYPTION_KEYS; undefined if the key is missing. */
-  decryptKey: (ciphertext: string) => string | undefined
+  decryptKey: (ciphertext: string, purpose: `device_code ${string}`) => string | undefined
 }
 
 /**
@@ -130,7 +130,7 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
 
     magic_link: async ({ link_id }) => {
       const row = await fn.mailMagicLink({ link_id })
-      const device_code = row && decryptKey(row.code_ciphertext)
+      const device_code = row && decryptKey(row.code_ciphertext, `device_code ${row.code_hash.toString('hex')}`)
       if (!row || !device_code) return undefined
       return {
         to: row.email,

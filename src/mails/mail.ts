@@ -11,7 +11,7 @@ import { createLinks } from '../accounts/links.ts'
 import type { Config } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
 import { makeDirectory } from '../files/directories.ts'
-import type { Jobs } from '../jobs/boss.ts'
+import type { Failure, Jobs } from '../jobs/boss.ts'
 import { createComposer, type MailJob } from './kinds.ts'
 import { layOut, linksOf, type Mail } from './layout.ts'
 
@@ -19,7 +19,7 @@ type Options = {
   jobs: Pick<Jobs, 'work'>
   fn: Functions
   config: Config
-  decryptKey: (ciphertext: string) => string | undefined
+  decryptKey: (ciphertext: string, purpose: `device_code ${string}`) => string | undefined
   now: () => number
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
 }
@@ -34,10 +34,14 @@ export const startMails = async ({ jobs, fn, config, decryptKey, now, log }: Opt
   const compose = createComposer({ fn, links: createLinks(config), baseUrl: config.baseUrl, decryptKey })
   const deliver = config.smtpUrl ? bySmtp(config.smtpUrl, log) : toOutbox(join(config.dataDir, 'outbox'), log)
   const host = new URL(config.baseUrl).hostname
-  const send = async (job: MailJob, id: string, tries: number): Promise<void> => {
+  const send = async (job: MailJob, id: string, tries: number): Promise<Failure | undefined> => {
     const mail = await compose(job, tries === 0)
-    if (!mail) return log.info({ kind: job.kind, job_id: id }, 'mail no longer needed')
-    await deliver({ kind: job.kind, id, mail }, message({ mail, id, host, from: config.emailFrom, date: new Date(now()) }))
+    if (!mail) return void log.info({ kind: job.kind, job_id: id }, 'mail no longer needed')
+    const isAccepted = await deliver(
+      { kind: job.kind, id, mail },
+      message({ mail, id, host, from: config.emailFrom, date: new Date(now()) })
+    )
+    return isAccepted ? undefined : { tries: tries + 1, isFinal: true }
   }
   await jobs.work('mails', send)
   await jobs.work('magic_links', send)
@@ -54,7 +58,8 @@ const message = ({ mail, id, host, from, date }: { mail: Mail; id: string; host:
   headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' }
 })
 
-type Deliver = (what: { kind: string; id: string; mail: Mail }, options: SendMailOptions) => Promise<void>
+/** Returns false if the mail was rejected for good. */
+type Deliver = (what: { kind: string; id: string; mail: Mail }, options: SendMailOptions) => Promise<boolean>
 
 /** Loaded with the first mail: the package takes 9 MB. */
 const createTransport = async (options: object): Promise<Transporter> => {
@@ -70,6 +75,7 @@ const bySmtp = (url: string, log: Options['log']): Deliver => {
       transport ??= createTransport({ url, ...patience })
       await (await transport).sendMail(options)
       log.info({ kind, job_id: id, ms: Math.round(performance.now() - start) }, 'mail sent')
+      return true
     } catch (error) {
       // The server's message may contain the recipient's address, so it is kept out of the log and the job.
       const { code, responseCode = null } = error as { code?: string; responseCode?: number }
@@ -79,6 +85,7 @@ const bySmtp = (url: string, log: Options['log']): Deliver => {
         isRefused ? 'mail permanently rejected' : 'mail not sent, will retry'
       )
       if (!isRefused) throw new Error(`the mail server rejected the mail: ${code ?? 'unknown'} ${responseCode ?? ''}`.trim())
+      return false
     }
   }
 }
@@ -95,5 +102,6 @@ const toOutbox = (dir: string, log: Options['log']): Deliver => {
     await writeFile(draft, message as Buffer, { mode: 0o600 })
     await rename(draft, file)
     log.info({ kind, file, links: linksOf(mail) }, 'mail written to the outbox; set SMTP_URL to send mails')
+    return true
   }
 }

@@ -1,45 +1,51 @@
 /** Tools for cues. */
 import { Type } from 'typebox'
 import { bounds } from '../cues/columns.ts'
-import { plain } from '../cues/schemas.ts'
-import { GivenOverlap as overlap } from '../executions/schemas.ts'
-import { type GivenSchedule, givenRules } from '../schedule/schemas.ts'
-import { cueLine, executionLine, more } from './lines.ts'
-import { count_to, cursor, Id, IdempotencyKey, limit, offset, type Tool, tag, tool } from './tool.ts'
+import * as declared from '../cues/declared-schemas.ts'
+import * as lists from '../cues/list-schemas.ts'
+import * as cues from '../cues/schemas.ts'
+import * as schedules from '../schedule/schemas.ts'
+import { Nullable } from '../schemas.ts'
+import { CueLine, cueLine, ExecutionLine, executionLine, more, page } from './lines.ts'
+import { described, Id, IdempotencyKey, limit, NextStep, type Tool, tool } from './tool.ts'
 
 const Cue = Type.Object({ cue_id: Id('cue') })
-const Payload = Type.Unknown({ description: 'Any JSON. For worker cues, its member `task` selects the handler.' })
+const payload = Type.Optional(
+  described(cues.CreateCue.properties.payload, 'Any JSON. For worker cues, its member `task` selects the handler.')
+)
 
-const schedule = {
-  cron: Type.Optional(Type.String({ description: 'Five fields, or six with seconds first; or @hourly, @daily …' })),
-  at: Type.Optional(Type.String({ description: 'Run once at this time instead of cron: ISO 8601 with Z or an offset.' })),
-  timezone: Type.Optional(Type.String({ description: 'IANA time zone. Default: UTC.' })),
-  ...givenRules
-}
+/** The members of a schedule, beside the others. */
+const { type: _, ...schedule } = schedules.GivenSchedule.properties
 const scheduleMembers = Object.keys(schedule)
 
 /** Splits arguments into the schedule and the others. */
 const withSchedule = <G extends object>(given: G) => {
   const [members, others] = [true, false].map(wanted =>
     Object.fromEntries(Object.entries(given).filter(([name]) => scheduleMembers.includes(name) === wanted))
-  ) as [GivenSchedule, Omit<G, keyof typeof schedule>]
+  ) as [schedules.GivenSchedule, Omit<G, keyof typeof schedule>]
   return { ...others, ...(Object.keys(members).length > 0 && { schedule: members }) }
 }
 
-const settings = Type.Partial(Type.Object(plain)).properties
+const settings = Type.Pick(cues.CreateCue, ['callback_url', 'key', 'description', 'tags', 'overlap']).properties
+const definition = { name: cues.CreateCue.properties.name, ...schedule, payload, ...settings }
 
-const definition = {
-  name: Type.String(bounds.name),
-  ...schedule,
-  callback_url: Type.Optional(Type.String({ description: 'The webhook URL.' })),
-  payload: Type.Optional(Payload),
-  ...settings
-}
 /** Without a callback, the cue is one for workers. */
-const withTransport = <G extends { callback_url?: string }>(given: G) => ({
+const withTransport = <G extends { callback_url?: string | null | undefined }>(given: G) => ({
   ...given,
-  ...(given.callback_url === undefined && { worker: true })
+  ...(given.callback_url == null && { worker: true })
 })
+
+const made = { warning: cues.Cue.properties.warning, next_step: NextStep }
+const fireOrList = 'fire_cue runs it now; list_executions shows its runs'
+
+/** For tools that change much. */
+export const dry_run = Type.Optional(Type.Boolean({ default: true }))
+const { updated } = declared.Applied.properties
+/** Changes are null if their values are too large. */
+const applied = {
+  ...declared.Applied.properties,
+  updated: Type.Array(Type.Object({ ...updated.items.properties, changes: Nullable(updated.items.properties.changes) }))
+}
 
 export const cueTools: readonly Tool[] = [
   tool({
@@ -47,7 +53,8 @@ export const cueTools: readonly Tool[] = [
     description: 'When a schedule would run next, in words and instants. Changes nothing; use it before creating a cue.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ ...schedule, count: Type.Optional(Type.Integer({ minimum: 1, maximum: 50 })) }),
+    input: Type.Object({ ...schedule, ...Type.Partial(Type.Omit(schedules.PreviewRequest, ['schedule'])).properties }),
+    output: schedules.Preview,
     run: async (client, given) => client.cues.preview({ schedule: {}, ...withSchedule(given) } as never)
   }),
   tool({
@@ -56,9 +63,10 @@ export const cueTools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Type.Object({ ...definition, idempotency_key: IdempotencyKey }),
+    output: Type.Object({ ...CueLine.properties, ...made }),
     run: async (client, { idempotency_key: idempotencyKey, ...given }) => {
-      const cue = await client.cues.create(withTransport(withSchedule(given)), { idempotencyKey })
-      return { ...cueLine(cue), warning: cue.warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
+      const cue = await client.cues.create(withTransport(withSchedule(given)) as never, { idempotencyKey })
+      return { ...cueLine(cue), next_step: fireOrList }
     }
   }),
   tool({
@@ -67,9 +75,10 @@ export const cueTools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Type.Object({ ...definition, key: Type.String({ ...bounds.key, description: 'Your own name for the cue.' }) }),
+    output: Type.Object({ ...CueLine.properties, changed: cues.UpsertedCue.properties.changed, ...made }),
     run: async (client, { key, ...given }) => {
-      const { changed, warning, ...cue } = await client.cues.put(key, withTransport(withSchedule(given)))
-      return { ...cueLine({ ...cue, warning }), changed, warning, next_step: 'fire_cue runs it now; list_executions shows its runs' }
+      const cue = await client.cues.put(key, withTransport(withSchedule(given)) as never)
+      return { ...cue, ...cueLine(cue), next_step: fireOrList }
     }
   }),
   tool({
@@ -79,17 +88,8 @@ export const cueTools: readonly Tool[] = [
       'show that, then repeat it with dry_run: false.',
     scope: 'write',
     readOnly: false,
-    input: Type.Object({
-      set: Type.String({ ...bounds.managed_by, description: 'The name of the set.' }),
-      cues: Type.Optional(
-        Type.Unknown({
-          description: 'Required: a list of up to 500 cues with their keys. Fields as in the API; omitted ones have their defaults.'
-        })
-      ),
-      prune: Type.Optional(Type.Boolean({ description: 'Delete cues of this set that are not in the list.' })),
-      take_over: Type.Optional(Type.Boolean({ description: 'Also change cues of other sets.' })),
-      dry_run: Type.Optional(Type.Boolean({ description: 'Default: true.' }))
-    }),
+    input: Type.Object({ ...declared.Apply.properties, dry_run }),
+    output: Type.Object({ ...applied, next_step: NextStep }),
     run: async (client, { dry_run = true, ...given }) => ({
       ...(await client.cues.apply({ ...given, dry_run } as never)),
       next_step: dry_run ? 'nothing was changed: apply with dry_run: false does it' : 'list_cues shows the cues'
@@ -101,16 +101,11 @@ export const cueTools: readonly Tool[] = [
     scope: 'read',
     readOnly: true,
     input: Type.Object({
-      status: Type.Optional(Type.Enum(['active', 'paused', 'completed', 'failed'])),
-      name: Type.Optional(Type.String({ description: 'Part of the name.' })),
-      key_prefix: Type.Optional(Type.String()),
-      search: Type.Optional(Type.String({ description: 'Part of the name, key, task or a tag.' })),
-      tag,
-      limit,
-      offset,
-      cursor,
-      count_to
+      ...Type.Partial(Type.Pick(lists.ListCues, ['status', 'name', 'key_prefix', 'search', 'tag', 'offset', 'cursor', 'count_to']))
+        .properties,
+      limit
     }),
+    output: Type.Object({ cues: Type.Array(CueLine), ...page }),
     run: async (client, { limit = 10, ...filter }) => {
       const { cues, ...page } = await client.cues.list({ limit, ...filter })
       return { cues: cues.map(cueLine), ...more(page, 'get_cue shows one with its latest runs') }
@@ -122,12 +117,18 @@ export const cueTools: readonly Tool[] = [
     scope: 'read',
     readOnly: true,
     input: Cue,
+    output: Type.Object({
+      cue_id: Type.String(),
+      ...cues.CueDetail.properties,
+      executions: Type.Array(ExecutionLine),
+      next_step: NextStep
+    }),
     run: async (client, { cue_id }) => {
-      const { executions, execution_total, missed, ...cue } = await client.cues.get(cue_id)
+      const { executions, missed, ...cue } = await client.cues.get(cue_id)
       return {
+        cue_id,
         ...cue,
         executions: executions.slice(0, 5).map(executionLine),
-        execution_total,
         missed: missed.slice(0, 3),
         next_step: 'get_execution shows a run with its attempts'
       }
@@ -140,17 +141,18 @@ export const cueTools: readonly Tool[] = [
     readOnly: true,
     input: Type.Object({
       cue_id: Id('cue'),
-      days: Type.Optional(Type.Integer({ minimum: 1, maximum: 366, description: 'Default: 30.' })),
+      days: Type.Optional({ ...cues.HistoryQuery.properties.days, default: 30 }),
+      // The API explains what is wrong with a date better than a pattern does.
       until: Type.Optional(Type.String({ description: "The last day, such as 2030-01-31, in the cue's time zone. Default: today." }))
     }),
+    output: Type.Object({
+      ...cues.History.properties,
+      days: Type.Array(Type.Omit(cues.History.properties.days.items, ['starts_at', 'ends_at'])),
+      next_step: NextStep
+    }),
     run: async (client, { cue_id, days = 30, until }) => {
-      const { days: counted, gaps, ...history } = await client.cues.history(cue_id, { days, until })
-      return {
-        ...history,
-        days: counted.map(({ starts_at: _, ends_at: __, ...day }) => day),
-        gaps: gaps.slice(0, 20),
-        next_step: 'list_executions with this cue_id shows its runs'
-      }
+      const history = await client.cues.history(cue_id, { days, until })
+      return { ...history, gaps: history.gaps.slice(0, 20), next_step: 'list_executions with this cue_id shows its runs' }
     }
   }),
   tool({
@@ -160,13 +162,10 @@ export const cueTools: readonly Tool[] = [
     readOnly: false,
     input: Type.Object({
       cue_id: Id('cue'),
-      name: Type.Optional(Type.String(bounds.name)),
-      ...schedule,
-      callback_url: Type.Optional(Type.String()),
-      payload: Type.Optional(Payload),
-      ...settings,
+      ...Type.Partial(Type.Object(definition)).properties,
       if_version: Type.Optional(Type.Integer({ description: 'Only if the cue still has this version.' }))
     }),
+    output: CueLine,
     run: async (client, { cue_id, callback_url, if_version, ...changes }) => {
       const body = {
         ...withSchedule(changes),
@@ -180,11 +179,8 @@ export const cueTools: readonly Tool[] = [
     description: 'Stop future runs of a cue, until you resume it or until a time. Existing runs continue.',
     scope: 'write',
     readOnly: false,
-    input: Type.Object({
-      cue_id: Id('cue'),
-      reason: Type.Optional(Type.String(bounds.pause_reason)),
-      until: Type.Optional(Type.String({ description: 'When it resumes by itself: ISO 8601 with Z or an offset.' }))
-    }),
+    input: Type.Object({ cue_id: Id('cue'), ...cues.PauseCue.properties }),
+    output: Type.Object({ ...CueLine.properties, next_step: NextStep }),
     run: async (client, { cue_id, ...pause }) => ({
       ...cueLine(await client.cues.pause(cue_id, pause)),
       next_step: 'resume_cue starts it again'
@@ -196,6 +192,7 @@ export const cueTools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Cue,
+    output: CueLine,
     run: async (client, { cue_id }) => cueLine(await client.cues.resume(cue_id))
   }),
   tool({
@@ -203,17 +200,12 @@ export const cueTools: readonly Tool[] = [
     description: 'Run a cue now, or at send_at. At most 10 times per hour.',
     scope: 'write',
     readOnly: false,
-    input: Type.Object({
-      cue_id: Id('cue'),
-      payload_override: Type.Optional(Type.Unknown({ description: "Merged into the cue's payload for this run." })),
-      send_at: Type.Optional(Type.String({ description: 'ISO 8601 with Z or an offset, at most a year ahead.' })),
-      overlap,
-      idempotency_key: Type.Optional(Type.String({ description: 'Runs the cue only once per key in 24 hours.' }))
-    }),
-    run: async (client, { cue_id, ...body }) => ({
-      ...(await client.cues.fire(cue_id, body as never)),
-      next_step: 'get_execution with this id shows the result'
-    })
+    input: Type.Object({ cue_id: Id('cue'), ...cues.FireRequest.properties }),
+    output: Type.Object({ execution_id: Type.String(), ...cues.FiredExecution.properties, next_step: NextStep }),
+    run: async (client, { cue_id, ...body }) => {
+      const fired = await client.cues.fire(cue_id, body as never)
+      return { ...fired, execution_id: fired.id, next_step: 'get_execution with this execution_id shows the result' }
+    }
   }),
   tool({
     name: 'delete_cue',
@@ -221,6 +213,7 @@ export const cueTools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Cue,
+    output: Type.Object({ cue_id: Type.String(), deleted: Type.Boolean() }),
     run: async (client, { cue_id }) => {
       await client.cues.delete(cue_id)
       return { cue_id, deleted: true }

@@ -1,67 +1,60 @@
-/** Short text forms of cues, executions and alerts: agents pay for every token. */
+/** Short forms of cues, executions and alerts: agents pay for every token. Optional members that are null are left out. */
+import { Type } from 'typebox'
+import * as alerts from '../alerts/schemas.ts'
 import type { Alert, Cue, Execution } from '../client/index.ts'
+import * as cues from '../cues/schemas.ts'
+import * as executions from '../executions/schemas.ts'
+import { NextCursor, Nullable } from '../schemas.ts'
+import { NextStep } from './tool.ts'
 
-export const cueLine = (cue: Cue) => {
-  const {
-    id,
-    key,
-    name,
-    status,
-    paused_by,
-    pause_reason,
-    paused_until,
-    completed_reason,
-    transport,
-    schedule,
-    callback,
-    next_run,
-    run_count,
-    overlap,
-    version
-  } = cue
-  return {
-    cue_id: id,
-    ...(key && { key }),
-    name,
-    status,
-    ...(paused_by && { paused_by }),
-    ...(pause_reason && { pause_reason }),
-    ...(paused_until && { paused_until }),
-    ...(completed_reason && { completed_reason }),
-    transport,
-    schedule,
-    ...(callback.url && { callback_url: callback.url }),
-    next_run,
-    run_count,
-    ...(overlap !== 'allow' && { overlap }),
-    version
-  }
-}
-
-type Page = { total: number; total_exact: boolean; next_cursor: string | null }
-
-/** The rest of a page of a long list, with what to do next if it is the last one. */
-export const more = ({ total, total_exact, next_cursor }: Page, otherwise: string) => ({
-  total,
-  ...(!total_exact && { total_exact }),
-  ...(next_cursor !== null && { next_cursor }),
-  next_step: next_cursor === null ? otherwise : 'use cursor for more'
+export const CueLine = Type.Object({
+  cue_id: Type.String(),
+  ...Type.Pick(cues.Cue, ['name', 'status', 'transport', 'schedule', 'next_run', 'run_count', 'version']).properties,
+  callback_url: Type.Optional(Type.String()),
+  ...Type.Partial(Type.Pick(cues.Cue, ['key', 'paused_by', 'pause_reason', 'paused_until', 'completed_reason'])).properties,
+  overlap: Type.Optional(Nullable(cues.Cue.properties.overlap))
+})
+export const cueLine = (cue: Cue) => ({
+  ...cue,
+  cue_id: cue.id,
+  callback_url: cue.callback.url,
+  overlap: cue.overlap === 'allow' ? null : cue.overlap
 })
 
-type Line = Omit<Execution, 'outcome'>
+export const ExecutionLine = Type.Object({
+  execution_id: Type.String(),
+  ...Type.Pick(executions.Execution, [
+    'cue_id',
+    'cue_name',
+    'status',
+    'outcome_state',
+    'scheduled_for',
+    'attempts',
+    'http_status',
+    'error_message'
+  ]).properties
+})
+export const executionLine = (execution: Omit<Execution, 'outcome'>) => ({ ...execution, execution_id: execution.id })
 
-export const executionLine = (execution: Line) => {
-  const { id, cue_id, cue_name, status, outcome_state, scheduled_for, attempts, http_status, error_message } = execution
-  return { execution_id: id, cue_id, cue_name, status, outcome_state, scheduled_for, attempts, http_status, error_message }
+export const AlertLine = Type.Object({
+  alert_id: Type.String(),
+  ...Type.Omit(alerts.Alert, ['id', 'metadata', 'acknowledged_at']).properties
+})
+export const alertLine = (alert: Omit<Alert, 'metadata' | 'acknowledged' | 'acknowledged_at'>) => ({ ...alert, alert_id: alert.id })
+
+/** The rest of a page of a long list. */
+export const page = {
+  total: Type.Integer(),
+  total_exact: Type.Optional(Type.Boolean()),
+  next_cursor: Type.Optional(NextCursor),
+  next_step: NextStep
 }
+type Page = { total: number; total_exact: boolean; next_cursor: string | null }
 
-export const alertLine = ({ id, cue_id, execution_id, alert_type, severity, message, acknowledged, created_at }: Alert) => ({
-  alert_id: id,
-  cue_id,
-  execution_id,
-  alert_type,
-  severity,
-  message,
-  acknowledged,
-  created_at
+/** The rest of a page, with what to do next if it is the last one. */
+export const more = ({ total, total_exact, next_cursor }: Page, otherwise: string) => ({
+  total,
+  total_exact: total_exact ? null : false,
+  next_cursor,
+  next_step: next_cursor === null ? otherwise : 'use cursor for more'
 })

@@ -1,14 +1,14 @@
 /** MCP over Streamable HTTP without sessions: requests are independent, so any replica can answer. */
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
+import { goneSignal } from '../http/connections.ts'
 import { unite } from '../json/canonical-json.ts'
 import { splice } from '../json/splice.ts'
 import { AnyJson, ErrorBody } from '../schemas.ts'
-import { omitLarge } from './omit-large.ts'
 import { freeAnswers, freeArguments } from './tools.ts'
 
 /** Maximum messages per request. Each gets a response, some with all tools. */
@@ -27,9 +27,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         body: AnyJson(),
         response: { 200: Type.Unknown(), '4xx': ErrorBody }
       },
-      // The SDK checks this too, but only after the body has been read.
-      onRequest: async ({ headers: { accept = '' } }, reply) => {
-        if (accept.includes('application/json') && accept.includes('text/event-stream')) return
+      onRequest: async ({ headers: { accept } }, reply) => {
+        if (types.every(type => accepts(accept, type))) return
         return refuse(reply, 406, -32000, 'Not Acceptable: Client must accept both application/json and text/event-stream')
       },
       preValidation: async ({ body }, reply) => {
@@ -39,26 +38,45 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async (request, reply) => {
+      const gone = goneSignal(reply)
       const client = createClient({
         baseUrl: 'http://pgcue.internal',
         apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
         fetch: within(app, request.ip),
-        parse: async text => omitLarge(unite(await app.largeJson.split(text, { names: freeAnswers, depth: 3, asWritten: true }, Infinity))),
+        parse: async text => unite(await app.largeJson.split(text, { names: freeAnswers, depth: 3, asWritten: true }, Infinity)),
         stringify: splice,
         retries: 0
       })
       // Imported with the first request: the SDK takes 20 MB of memory.
-      const { StreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/streamableHttp.js')
+      const { WebStandardStreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js')
       const { createMcpServer } = await import('./server.ts')
-      const server = createMcpServer(client, request.scopes, version)
-      const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined, enableJsonResponse: true })
+      const server = createMcpServer(client, { scopes: request.scopes, gone, json: app.largeJson }, version)
+      const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
       reply.raw.once('close', () => void server.close())
-      for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
-      reply.hijack()
-      await server.connect(transport as never)
-      await transport.handleRequest(request.raw, reply.raw, request.body)
+      await server.connect(transport)
+      const response = await transport.handleRequest(messageOf(request), { parsedBody: request.body })
+      reply.code(response.status)
+      return response.body ? reply.type('application/json; charset=utf-8').send(await response.text()) : reply.send()
     }
   )
+}
+
+/** The response is JSON, but the protocol wants clients to take both. */
+const types = ['application/json', 'text/event-stream']
+
+/** Whether an Accept header includes a media type, by name or by a wildcard. Without a header, every type is acceptable. */
+const accepts = (accept: string | undefined, type: string): boolean => {
+  const ranges = (accept || '*/*').split(',').map(range => range.replace(/;.*/s, '').trim().toLowerCase())
+  return ranges.some(range => [type, type.replace(/\/.*/, '/*'), '*/*'].includes(range))
+}
+
+/** The request for the SDK, with the headers that it checks itself, but more strictly. */
+const messageOf = ({ headers }: FastifyRequest): Request => {
+  const { 'mcp-protocol-version': version } = headers
+  return new Request('http://pgcue.internal/mcp', {
+    method: 'POST',
+    headers: { accept: types.join(), 'content-type': types[0]!, ...(version && { 'mcp-protocol-version': String(version) }) }
+  })
 }
 
 /** Responds with a JSON-RPC error, which the schema of our errors would not allow. */

@@ -1,7 +1,9 @@
 /** A tool, and arguments that several tools take. */
-import { type Static, type TSchema, Type } from 'typebox'
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import type { Needed } from '../accounts/admission.ts'
 import type { Client } from '../client/index.ts'
+import { IdempotencyKey as Header } from '../database/idempotent.ts'
+import { Page } from '../schemas.ts'
 
 export type Tool = {
   name: string
@@ -9,23 +11,26 @@ export type Tool = {
   /** The scope required to see the tool; of a list, any one. */
   scope: Exclude<Needed, 'any'>
   readOnly: boolean
-  input: TSchema
-  run: (client: Client, input: never) => Promise<object>
+  input: TObject
+  /** The allow-list of the result: other members are left out, and so are optional ones that are null. */
+  output: TObject
+  /** `gone` is aborted when the caller disconnects before the response is sent. */
+  run: (client: Client, input: never, gone: AbortSignal) => Promise<object>
 }
 
-export const tool = <S extends TSchema>(
-  definition: Omit<Tool, 'run' | 'input'> & { input: S; run: (client: Client, input: Static<S>) => Promise<object> }
+export const tool = <P extends TProperties>(
+  definition: Omit<Tool, 'run' | 'input'> & {
+    input: TObject<P>
+    run: (client: Client, input: Static<TObject<P>>, gone: AbortSignal) => Promise<object>
+  }
 ): Tool => definition as unknown as Tool
 
+/** A schema with another description. */
+export const described = <S extends TSchema>(schema: S, description: string): S => ({ ...schema, description })
+
 export const Id = (what: string) => Type.String({ description: `The ${what}'s id.` })
-export const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 50, description: 'Maximum number of results. Default: 10.' }))
-export const offset = Type.Optional(Type.Integer({ minimum: 0 }))
-/** For long lists. */
-export const cursor = Type.Optional(Type.String({ description: 'The next_cursor of the page before.' }))
-export const count_to = Type.Optional(Type.Integer({ minimum: 0, description: 'Count the total only up to this number, which is faster.' }))
+/** Lists are short by default: agents pay for every token. */
+export const limit = Type.Optional({ ...Page().limit, default: 10 })
+export const IdempotencyKey = Header.properties['idempotency-key']
 
-export const tag = Type.Optional(Type.Array(Type.String(), { description: 'Only with all of these tags.' }))
-
-export const IdempotencyKey = Type.Optional(
-  Type.String({ description: 'Repeating the call with the same key within 24 hours has no further effect.' })
-)
+export const NextStep = Type.String()

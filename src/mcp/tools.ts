@@ -3,14 +3,16 @@
  * a next step.
  */
 import { Type } from 'typebox'
-import { CalendarName, PutCalendar } from '../calendars/schemas.ts'
+import { ListAlerts } from '../alerts/schemas.ts'
+import { Calendar, CalendarName, ListCalendars, PutCalendar } from '../calendars/schemas.ts'
+import type { Schema } from '../http/schema.ts'
+import { Overview } from '../overview/schemas.ts'
+import { Usage } from '../usage/schemas.ts'
 import { cueTools } from './cue-tools.ts'
 import { executionTools } from './execution-tools.ts'
-import { alertLine, more } from './lines.ts'
-import { count_to, cursor, Id, limit, offset, type Tool, tool } from './tool.ts'
+import { AlertLine, alertLine, more, page } from './lines.ts'
+import { Id, limit, NextStep, type Tool, tool } from './tool.ts'
 
-/** Passed on as text without losing digits; the API validates them. */
-export const freeArguments = ['cues', 'payload', 'payload_override', 'artifacts', 'metadata']
 /** Members of API responses that contain free JSON. */
 export const freeAnswers = ['changes', 'payload', 'artifacts', 'metadata']
 
@@ -21,7 +23,8 @@ export const tools: readonly Tool[] = [
     description: 'List calendars: dates and times that cues leave out, by the names in exclude_calendars.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ limit, offset }),
+    input: Type.Object({ ...Type.Partial(ListCalendars).properties, limit }),
+    output: Type.Object({ calendars: Type.Array(Calendar), total: Type.Integer(), next_step: NextStep }),
     run: async (client, { limit = 10, ...page }) => {
       const { calendars, total } = await client.calendars.list({ limit, ...page })
       return { calendars, total, next_step: 'put_calendar replaces one; exclude_calendars of a cue names those that it uses' }
@@ -33,6 +36,7 @@ export const tools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Type.Object({ name: CalendarName, ...PutCalendar.properties }),
+    output: Type.Object({ ...Calendar.properties, next_step: NextStep }),
     run: async (client, { name, ...body }) => ({
       ...(await client.calendars.put(name, body as never)),
       next_step: 'get_cue shows the next run of a cue that uses it'
@@ -44,6 +48,7 @@ export const tools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Type.Object({ name: CalendarName }),
+    output: Type.Object({ name: Type.String(), deleted: Type.Boolean() }),
     run: async (client, { name }) => {
       await client.calendars.delete(name)
       return { name, deleted: true }
@@ -55,7 +60,12 @@ export const tools: readonly Tool[] = [
     description: 'List alerts: repeated failures, missed runs, missing outcomes, paused cues. Unacknowledged ones by default.',
     scope: 'read',
     readOnly: true,
-    input: Type.Object({ acknowledged: Type.Optional(Type.Boolean()), cue_id: Type.Optional(Id('cue')), limit, offset, cursor, count_to }),
+    input: Type.Object({
+      ...Type.Partial(Type.Pick(ListAlerts, ['cue_id', 'offset', 'cursor', 'count_to'])).properties,
+      acknowledged: Type.Optional(Type.Boolean({ default: false })),
+      limit
+    }),
+    output: Type.Object({ alerts: Type.Array(AlertLine), ...page }),
     run: async (client, { acknowledged = false, limit = 10, ...filter }) => {
       const { alerts, ...page } = await client.alerts.list({ acknowledged, limit, ...filter })
       return { alerts: alerts.map(alertLine), ...more(page, 'acknowledge_alert acknowledges one') }
@@ -67,6 +77,7 @@ export const tools: readonly Tool[] = [
     scope: 'write',
     readOnly: false,
     input: Type.Object({ alert_id: Id('alert') }),
+    output: AlertLine,
     run: async (client, { alert_id }) => alertLine(await client.alerts.acknowledge(alert_id))
   }),
   tool({
@@ -76,9 +87,19 @@ export const tools: readonly Tool[] = [
     scope: 'read',
     readOnly: true,
     input: Type.Object({}),
+    output: Type.Object({
+      ...Type.Omit(Overview, ['per_minute']).properties,
+      alerts: Type.Array(Type.Omit(AlertLine, ['acknowledged'])),
+      next_step: NextStep
+    }),
     run: async client => {
-      const { per_minute: _, upcoming, ...overview } = await client.overview()
-      return { ...overview, upcoming: upcoming.slice(0, 10), next_step: 'get_execution shows why a run failed' }
+      const { alerts, upcoming, ...overview } = await client.overview()
+      return {
+        ...overview,
+        alerts: alerts.map(alertLine),
+        upcoming: upcoming.slice(0, 10),
+        next_step: 'get_execution shows why a run failed'
+      }
     }
   }),
   tool({
@@ -87,6 +108,14 @@ export const tools: readonly Tool[] = [
     scope: 'read',
     readOnly: true,
     input: Type.Object({}),
+    output: Usage,
     run: async client => client.usage()
   })
 ]
+
+/** Arguments that are free JSON: passed on as text without losing digits; the API validates them. */
+export const freeArguments = [...new Set(tools.flatMap(({ input }) => freeMembers(input)))]
+
+function freeMembers({ properties }: Tool['input']): string[] {
+  return Object.entries(properties as Record<string, Schema>).flatMap(([name, member]) => (member['x-json'] ? [name] : []))
+}

@@ -71,8 +71,8 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell }: Options =
   })
   const jobFailures = new Counter({
     name: 'pgcue_job_failures_total',
-    help: 'Background jobs that failed in this replica, by queue. Failed jobs are retried, and each try counts.',
-    labelNames: ['queue'] as const,
+    help: 'Tries of background jobs that failed in this replica, by queue; final if no other try follows.',
+    labelNames: ['queue', 'final'] as const,
     registers
   })
   const claimsLost = new Counter({
@@ -179,7 +179,7 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell }: Options =
     /** A handler reported an outcome. */
     outcomeReported: (transport: 'webhook' | 'worker', success: boolean): void =>
       outcomes.inc({ transport, result: success ? 'success' : 'failure' }),
-    jobFailed: (queue: string): void => jobFailures.inc({ queue }),
+    jobFailed: (queue: string, isFinal: boolean): void => jobFailures.inc({ queue, final: String(isFinal) }),
     claimsLost: (count: number): void => claimsLost.inc(count),
     /** @param route the pattern, never the path, which may contain a token */
     requestEnded: (method: string, route: string, status: number, ms: number): void =>

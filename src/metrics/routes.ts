@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { createLook } from '../health/cached-health.ts'
-import { comesFromNear, hasToken } from './access.ts'
+import { comesFromNear } from './access.ts'
 import type { MetricValues } from './metrics.ts'
 
 declare module 'fastify' {
@@ -31,7 +31,7 @@ export default fp(
     app.get(
       '/metrics',
       {
-        config: { exempt: true, errors: ['not_authenticated'] },
+        config: { exempt: true, errors: ['not_authenticated', 'rate_limit_exceeded'] },
         schema: {
           tags: ['service'],
           summary: 'Metrics of this replica in Prometheus format',
@@ -42,7 +42,7 @@ export default fp(
       async (request, reply) => {
         const { authorization, forwarded, 'x-forwarded-for': forwardedFor } = request.headers
         const peer = { ips: request.ips ?? [request.ip], forwards: forwarded !== undefined || forwardedFor !== undefined }
-        if (!comesFromNear(peer) && !hasToken(authorization, app.config.metricsToken)) {
+        if (!comesFromNear(peer) && !app.hasToken(authorization, app.config.metricsToken, request.ip)) {
           throw new ApiError('not_authenticated', 'Metrics require a private network, or METRICS_TOKEN as bearer token.')
         }
         const others = app.cells.flatMap(cell => (cell.config.cell === app.config.cell ? [] : cell.measure()))

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { PgBoss } from 'pg-boss'
 import { ConfigError, loadMigrateUrls } from '../config.ts'
 import { assertDirect } from '../database/listener.ts'
+import { pinSettings } from '../database/session.ts'
 import { queues as ourQueues } from '../jobs/boss.ts'
 import { isOutsideTransaction, runOutsideTransaction } from './concurrently.ts'
 import { loadSources, run } from './reload.ts'
@@ -41,8 +42,8 @@ export const migrate = async (options: MigrateOptions) => {
   })
   await client.connect()
   try {
+    await client.query(pinSettings())
     await requireVersion(client)
-    await client.query(`set search_path = pg_catalog, pg_temp; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`)
     await takeTurn(client)
     await client.query("select set_config('lock_timeout', $1, false), set_config('pgcue.cell', $2, false)", [lockTimeout, String(cell)])
     const applied = await readLedger(client)

@@ -6,7 +6,7 @@ import fp from 'fastify-plugin'
 import { Type } from 'typebox'
 import { type ErrorCode, statuses } from '../errors.ts'
 import { type Fixed, fixed, sendFixed } from '../http/fixed.ts'
-import type { Schema } from '../http/schema.ts'
+import { published, type Schema } from '../http/schema.ts'
 import { ErrorBody } from '../schemas.ts'
 
 declare module 'fastify' {
@@ -44,6 +44,9 @@ curl $SERVICE/v1/cues -H "Authorization: Bearer $KEY" -H 'Content-Type: applicat
 Every response has an X-Request-Id (yours, if it has 8 to 64 characters of A-Z, a-z, 0-9, _ . : -). Responses to rate-limited requests have
 X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset (epoch seconds). All errors have the same shape: match on \`code\`, not on
 \`message\`. 429 and 503 have Retry-After.
+
+Pages of other sites can't change anything (403 \`cross_origin_refused\`), unless CORS_ORIGINS includes their origin. A service that listens on
+loopback answers only to \`localhost\`, loopback addresses and the host of BASE_URL (421 \`misdirected_request\`).
 
 A list page ends early at 4 MiB, but has at least one item; \`has_more\` or \`total\` shows this, and the next page starts at \`offset\` plus the number of
 items returned. Unread responses may take up 16 MiB per account (without a key: per address) and 64 MiB in total; beyond that, large responses are
@@ -112,7 +115,7 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
   const codes = new Set(config.errors)
   for (const part of ['params', 'querystring', 'headers', 'body'] as const) {
     if (!schema[part]) continue
-    described[part] = plain(schema[part] as Schema, true, codes)
+    described[part] = published(schema[part] as Schema, { isRequest: true, codes })
     if (part !== 'params') codes.add('validation_error')
   }
   if (config.scope) codes.add('not_authenticated').add('invalid_api_key')
@@ -125,7 +128,7 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
   const response: Record<string, { description?: string }> = {}
   for (const [status, body] of Object.entries(schema.response as Record<string, Schema>)) {
     const description = others[status] ?? STATUS_CODES[status]
-    response[status] = { description, ...plain(body, false, new Set()) }
+    response[status] = { description, ...published(body) }
   }
   for (const [status, code] of refusals) {
     const there = response[status]?.description
@@ -135,20 +138,4 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
   // OpenAPI before 3.1 allowed no scopes for bearer schemes; since 3.1 they name required roles.
   const security = config.scope ? [config.scope].flat().map(scope => ({ bearer: scope === 'any' ? [] : [scope] })) : []
   return { ...described, response, security: config.operator ? [{ operator: [] }, ...security] : security }
-}
-
-/** Replaces our own keywords by standard ones and makes members with a default optional. Collects the codes of `orElse`. */
-const plain = (schema: Schema, request: boolean, codes: Set<ErrorCode>): Schema => {
-  const { 'x-json': json, 'x-nullable': nullable, 'x-error': refusal, ...node } = schema
-  if (refusal) codes.add(refusal.code)
-  if (json === 'object') Object.assign(node, { type: nullable ? ['object', 'null'] : 'object', additionalProperties: true })
-  if (json === 'array') Object.assign(node, { type: nullable ? ['array', 'null'] : 'array', items: node.items ?? {} })
-  if (node.properties) {
-    node.properties = Object.fromEntries(Object.entries(node.properties).map(([name, member]) => [name, plain(member, request, codes)]))
-    if (request) node.required = node.required?.filter(name => node.properties![name]?.default === undefined)
-  }
-  if (typeof node.additionalProperties === 'object') node.additionalProperties = plain(node.additionalProperties, request, codes)
-  if (node.items) node.items = plain(node.items, request, codes)
-  if (node.anyOf) node.anyOf = node.anyOf.map(branch => plain(branch, request, codes))
-  return node
 }

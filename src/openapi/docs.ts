@@ -53,7 +53,7 @@ const pageOf = (root: string) => `<!doctype html>
 <style>${frameStyle}</style>
 </head>
 <body>
-<header class="site"><a href="${root}/dashboard">${logo}<span>pgcue</span></a><nav><a href="${root}/dashboard">Dashboard</a><a href="${root}/docs" aria-current="page">API reference</a><a href="${root}/plans">Plans</a></nav></header>
+<header class="site"><a href="${root}/dashboard">${logo}<span>pgcue</span></a><nav><a href="${root}/dashboard">Dashboard</a><a href="${root}/docs/guide">Guide</a><a href="${root}/docs" aria-current="page">API reference</a><a href="${root}/plans">Plans</a></nav></header>
 <div id="app"></div>
 <noscript>This page needs JavaScript. The same description as JSON: <a href="${root}/openapi.json">/openapi.json</a></noscript>
 <script src="${root}/docs/scalar.js"></script>
@@ -89,7 +89,8 @@ body { margin: 0 }
   .site { color: #f0f0f6; background: #17171e; border-color: #2b2b37 }
   .site nav a:hover, .site [aria-current] { color: #b3b5ff }
 }
-@media (max-width: 600px) { .site { padding: 0 12px } .site nav { gap: 12px; font-size: 13px } }
+@media (max-width: 600px) { .site { padding: 0 12px } .site nav { gap: 10px; font-size: 12px; white-space: nowrap } }
+@media (max-width: 400px) { .site, .site nav { gap: 8px } .site > a span { display: none } }
 `
 
 /** The dashboard's colours and type. */

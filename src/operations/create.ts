@@ -49,8 +49,8 @@ export const createOperation = async (
 ): Promise<OperationsRow> => {
   const { type, name, rate_per_minute } = given
   const { caller } = asking
-  const { targets, missing } = await (type === 'backfill' ? slots(app, asking, given) : selected(app, asking, given))
-  return fn.createOperation({ type, targets, missing, name, rate_per_minute, settings: settingsOf(given), ...caller })
+  const selection = await (type === 'backfill' ? slots(app, asking, given) : selected(app, asking, given))
+  return fn.createOperation({ type, ...selection, name, rate_per_minute, settings: settingsOf(given), ...caller })
 }
 
 const slots = async (app: FastifyInstance, asking: Asking, given: CreateOperation) => ({
@@ -62,7 +62,7 @@ const selected = async (app: FastifyInstance, { caller: { account_id } }: Asking
   const chosen = targetsOf(app.db, account_id, given, app.now())
   return app.readList(account_id, async () => {
     await countTargets(chosen)
-    return listTargets(app.db, chosen)
+    return listTargets(app.db, given.type, chosen)
   })
 }
 

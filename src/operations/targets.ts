@@ -1,5 +1,5 @@
 /** The targets of an operation: what its filter or its ids select, in the order in which they are acted on. */
-import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
+import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
 import { fault } from '../cues/changes.ts'
 import { matching as matchingCues } from '../cues/read.ts'
@@ -89,15 +89,16 @@ export const sampleTargets = ({ query, order, columns }: Targets) =>
     .limit(10)
     .execute() as unknown as Promise<Static<typeof schemas.DryRun>['sample']>
 
-/** The ids of all targets as a JSON array, which is only passed on, and those that were not found. */
-export const listTargets = async (db: Kysely<DB>, { query, order, ids }: Targets): Promise<{ targets: string; missing: string[] }> => {
+/** The ids of all targets and their states as JSON arrays, which are only passed on, and the ids that were not found. */
+export const listTargets = async (db: Kysely<DB>, type: schemas.OperationType, { query, order, ids }: Targets) => {
   const found = inOrder(query.select(['id', 'created_at']), order)
     .limit(schemas.MAX_TARGETS)
     .as('target')
-  const { targets } = await db
+  const listOf = (column: RawBuilder<unknown>) => sql<string>`coalesce(json_agg(${column} order by ${sql.raw(String(order))}), '[]')::text`
+  const { targets, states } = await db
     .selectFrom(found)
-    .select(sql<string>`coalesce(json_agg(id order by ${sql.raw(String(order))}), '[]')::text`.as('targets'))
+    .select([listOf(sql`id`).as('targets'), listOf(sql`cue.target_state(${type}, id::text)`).as('states')])
     .executeTakeFirstOrThrow()
   const known = new Set(ids && (JSON.parse(targets) as string[]))
-  return { targets, missing: ids?.filter(id => !known.has(id)) ?? [] }
+  return { targets, states, missing: ids?.filter(id => !known.has(id)) ?? [] }
 }

@@ -9,7 +9,6 @@ import type { ReadOperatorRow } from '../database/functions.ts'
 import { ApiError } from '../errors.ts'
 import { createLook } from '../health/cached-health.ts'
 import { judge } from '../health/check.ts'
-import { hasToken } from '../metrics/access.ts'
 import { ErrorBody } from '../schemas.ts'
 import * as schemas from './schemas.ts'
 
@@ -76,10 +75,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async (request, reply) => {
-      refuseOtherOrigins(request, app.config)
+      refuseOtherOrigins(request.raw, app.origins)
       const { operatorToken } = app.config
       if (operatorToken === null) throw new ApiError('not_authenticated', 'This service has no OPERATOR_TOKEN.')
-      if (!hasToken(`Bearer ${request.body.operator_token}`, operatorToken))
+      if (!app.hasToken(`Bearer ${request.body.operator_token}`, operatorToken, request.ip))
         throw new ApiError('not_authenticated', 'Wrong operator token.')
       setOperatorCookie(reply, { ...app.config, operatorToken }, app.now())
       return reply.code(204).send(null)

@@ -5,7 +5,7 @@ import { JsonArray, JsonObject, Nullable, Strict, Timestamp } from '../schemas.t
 import { ClaimToken } from '../workers/schemas.ts'
 
 /** Maximum characters of the evidence's texts. */
-export const lengths = { external_id: 255, result_url: 2048, result_ref: 255, result_type: 50, summary: 500 }
+const lengths = { external_id: 255, result_url: 2048, result_ref: 255, result_type: 50, summary: 500 }
 
 const text = (maxLength: number) => Type.Optional(Nullable(Type.String({ maxLength })))
 const evidence = {
@@ -47,5 +47,6 @@ export const Reported = Type.Object({
 })
 export const Attached = Type.Object({ execution_id: Type.String(), outcome_state: State, evidence_updated: Type.Boolean() })
 
-export const Verify = Type.Optional(Type.Union([Strict({ valid: Type.Optional(Type.Boolean()), reason: text(2000) }), Type.Null()]))
+export const Verification = Strict({ valid: Type.Optional(Type.Boolean()), reason: text(2000) })
+export const Verify = Type.Optional(Type.Union([Verification, Type.Null()]))
 export const Verified = Type.Object({ execution_id: Type.String(), status: Type.String(), outcome_state: State })

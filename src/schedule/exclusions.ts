@@ -20,7 +20,7 @@ const daysUnited = 400
 const years = 9
 /** Bytes of compiled exclusions that are kept: those of schedules, and those of calendars. */
 const bytesKept = 32 * 2 ** 20
-/** Days and exclusions that are as much work as a step. */
+/** Days that are as much work as a step. */
 const perStep = 8
 
 /** Whether it is an instant rather than a local time. */
@@ -155,24 +155,11 @@ const compile = (exclude: readonly Exclusion[], timeZone: string): Part[] => {
   const ranges = exclude.flatMap(one => ('from' in one ? [one] : []))
   const crons = exclude.flatMap((one, n) => ('cron' in one ? [{ ...one, n }] : [])).sort((a, b) => b.minutes - a.minutes)
   const part = (n: number, excluded: Excluded): Part => ({ ...remembered(excluded), path: ['exclude', n] })
-  effort.steps += Math.ceil((dates.length + ranges.length) / perStep)
+  const first = (member: string) => exclude.findIndex(exclusion => member in exclusion)
+  effort.steps += dates.length + 2 * ranges.length
   return [
-    ...(dates.length > 0
-      ? [
-          part(
-            exclude.findIndex(one => 'dates' in one),
-            byDates(dates, zone)
-          )
-        ]
-      : []),
-    ...(ranges.length > 0
-      ? [
-          part(
-            exclude.findIndex(one => 'from' in one),
-            byRanges(ranges, zone)
-          )
-        ]
-      : []),
+    ...(dates.length > 0 ? [part(first('dates'), byDates(dates, zone))] : []),
+    ...(ranges.length > 0 ? [part(first('from'), byRanges(ranges, zone))] : []),
     ...crons.map(cron => part(cron.n, byCron(cron, timeZone)))
   ]
 }

@@ -1,5 +1,5 @@
 /** The link that an embedded start prints: opens the dashboard signed in, once, on this machine, to an account made for its data directory. */
-import { createKey, encryptKey, hashKey, keyPrefix } from '../accounts/keys.ts'
+import { createKey, hashKey, storedKey } from '../accounts/keys.ts'
 import { createLocalToken } from '../accounts/local-token.ts'
 import { localEmail } from '../accounts/operator.ts'
 import type { Config } from '../config.ts'
@@ -12,11 +12,12 @@ export const createLocalLink = async (config: Config): Promise<string> => {
   const api_key = createKey(config.cell)
   const pool = createPool(config, { max: 1 })
   try {
-    await createFunctions(pool).openLocalAccount({
+    const fn = createFunctions(pool)
+    const account_id = await fn.newAccountId({})
+    await fn.openLocalAccount({
+      account_id,
       email: localEmail,
-      key_hash: hashKey(api_key),
-      prefix: keyPrefix(api_key),
-      ciphertext: encryptKey(config.encryptionKeys, api_key),
+      ...storedKey(config.encryptionKeys, api_key, account_id),
       token_hash: hashKey(token)
     })
   } finally {

@@ -1,4 +1,5 @@
-/** Determines the port of a replica. HOST and PORT are checked before startup records anything. */
+/** Determines the address and the port of a replica. HOST and PORT are checked before startup records anything. */
+import { lookup } from 'node:dns/promises'
 import { type Config, ConfigError } from '../config.ts'
 import { freePort } from '../embedded-postgres/embedded-postgres.ts'
 
@@ -8,6 +9,13 @@ import { freePort } from '../embedded-postgres/embedded-postgres.ts'
  */
 export const findPort = (config: Pick<Config, 'host' | 'port'>): Promise<number> =>
   freePort(config.host, config.port).catch(error => refuseToListen(error, config))
+
+/**
+ * Returns the address of HOST: a name doesn't show whether only this machine can connect. `localhost` may have two.
+ * @throws {ConfigError} if it has none
+ */
+export const findAddress = async (config: Pick<Config, 'host' | 'port'>): Promise<string> =>
+  config.host === 'localhost' ? config.host : (await lookup(config.host).catch(error => refuseToListen(error, config))).address
 
 /** @throws {ConfigError} if HOST or PORT caused the error of `listen`; otherwise rethrows it */
 export const refuseToListen = (error: unknown, { port }: Pick<Config, 'port'>): never => {

@@ -53,12 +53,5 @@ export const startTracker = async ({ jobs, fn, config, log }: Options): Promise<
     log.info({ ticket_id }, 'issue created for ticket')
   }
 
-  await jobs.work<{ ticket_id: number }>('tickets', async ({ ticket_id }) => {
-    try {
-      await track(ticket_id)
-    } catch (error) {
-      log.warn({ err: error, ticket_id }, 'issue not created yet; the job is retried')
-      throw error
-    }
-  })
+  await jobs.work<{ ticket_id: number }>('tickets', ({ ticket_id }) => track(ticket_id))
 }

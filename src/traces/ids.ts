@@ -1,9 +1,9 @@
 import { type IdGenerator, RandomIdGenerator } from '@opentelemetry/sdk-trace'
 
-const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
+const uuid = /^([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})(?:_failed)?$/
 
-/** The trace of an execution or alert, if this is its id. */
-export const traceOf = (id: unknown): string | undefined => (typeof id === 'string' && uuid.test(id) ? id.replaceAll('-', '') : undefined)
+/** The trace of an execution or alert, if this is its id or that of the execution's on_failure webhook. */
+export const traceOf = (id: unknown): string | undefined => (typeof id === 'string' ? uuid.exec(id)?.[1]?.replaceAll('-', '') : undefined)
 
 export type Ids = ReturnType<typeof createIds>
 
@@ -14,7 +14,7 @@ export const createIds = () => {
   return {
     generateTraceId: () => given ?? random.generateTraceId(),
     generateSpanId: () => random.generateSpanId(),
-    /** Calls `begin`, which begins a span, for the trace of this id if it is a UUID. */
+    /** Calls `begin`, which begins a span, for the trace of this id if it has one. */
     within: <T>(id: string | undefined, begin: () => T): T => {
       given = traceOf(id)
       try {

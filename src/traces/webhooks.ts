@@ -9,8 +9,7 @@ import {
   ATTR_URL_SCHEME
 } from '@opentelemetry/semantic-conventions'
 import type { BegunAttempt } from '../database/functions.ts'
-import type { WebhookResult } from '../deliveries/exchange.ts'
-import type { WebhookRequest } from '../deliveries/webhook.ts'
+import type { WebhookRequest, WebhookResult } from '../deliveries/webhook.ts'
 import { accountId, cueId, executionId, fail } from './attributes.ts'
 import { beginCall, endWith } from './calls.ts'
 import type { Ids } from './ids.ts'

@@ -9,6 +9,7 @@ import type { ClaimExecutionsRow } from '../database/functions.ts'
 import { shareReads } from '../database/shared-read.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
+import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
 import { ErrorBody, PAGE_BYTES } from '../schemas.ts'
 import { claimLease, createClaiming } from './claiming.ts'
@@ -253,15 +254,6 @@ const isOwnToken = (request: FastifyRequest) => request.caller.actor.startsWith(
 const asUtf8 = (header = ''): string | undefined => {
   const bytes = Buffer.from(header, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : undefined
-}
-
-/** Returns a signal that is aborted when the client disconnects before the response is sent. */
-const goneSignal = (reply: FastifyReply): AbortSignal => {
-  const gone = new AbortController()
-  const abort = () => gone.abort()
-  reply.raw.once('close', abort)
-  reply.raw.once('finish', () => reply.raw.off('close', abort))
-  return gone.signal
 }
 
 export default routes

@@ -1,10 +1,10 @@
 /** Workers on the wire. */
 import { Type } from 'typebox'
 import { MAX_TASK } from '../cues/payload.ts'
-import { AnyJson, endsEarly, Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { AnyJson, endsEarly, Nullable, notDots, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 import { MAX_WAIT_SECONDS, MAX_WAITING } from './long-poll.ts'
 
-const WorkerId = Type.String({ minLength: 1, maxLength: 255 })
+const WorkerId = Type.String({ minLength: 1, maxLength: 255, pattern: `^${notDots}` })
 const Task = Type.String({ minLength: 1, maxLength: MAX_TASK })
 const Wait = Type.Number({
   minimum: 0,

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { parse as parseYaml } from 'yaml'
 import { UsageError } from '../exit-codes.ts'
 import { isObject } from '../json.ts'
+import { readYaml } from '../yaml.ts'
 
 export type Handler = {
   /** A string is run by the shell; a list is a program and its arguments. */
@@ -64,8 +64,8 @@ export const readSettings = (flags: Flags, env: Record<string, string | undefine
   if (tooLong) throw new UsageError(`the task ${tooLong.slice(0, 40)}… has more than 255 characters`)
 
   const workerId = flags['worker-id'] ?? file.worker_id
-  if (workerId !== undefined && (typeof workerId !== 'string' || !/^[^\0-\x1f]{1,255}$/.test(workerId))) {
-    throw new UsageError('worker-id must have 1 to 255 characters')
+  if (workerId !== undefined && (typeof workerId !== 'string' || !/^(?!\.{1,2}$)[^\0-\x1f]{1,255}$/.test(workerId))) {
+    throw new UsageError("worker-id must have 1 to 255 characters, and not be '.' or '..'")
   }
   return {
     workerId,
@@ -80,12 +80,14 @@ const defaultStateDir = (env: Record<string, string | undefined>) =>
   join(env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local', 'state'), 'pgcue', 'workers')
 
 const readFile = (file: string): Record<string, unknown> => {
-  let content: unknown
+  let source: string
   try {
-    content = parseYaml(readFileSync(file, 'utf8'))
+    source = readFileSync(file, 'utf8')
   } catch (error) {
     throw new UsageError(`${file} cannot be read: ${(error as Error).message}`)
   }
+  const [content, ...more] = readYaml(source, `${file} cannot be read`, { isText: names => names.at(-2) === 'env' })
+  if (more.length > 0) throw new UsageError(`${file}: must be one document`)
   return known(objectOf(content, file), names, file)
 }
 
@@ -96,13 +98,13 @@ const handlerOf = (task: string, given: Raw, base: string, timeout: number): Han
   const good = typeof command === 'string' ? command.trim() !== '' : Array.isArray(command) && command.length > 0 && command.every(isText)
   if (!good) throw new UsageError(`${name} needs a command: a shell command, or a list of a program and its arguments`)
   const env = Object.entries(objectOf(given.env ?? {}, `${name}.env`))
-  const odd = env.find(([, value]) => typeof value === 'object')
+  const odd = env.find(([, value]) => typeof value === 'object' && value !== null)
   if (odd) throw new UsageError(`${name}.env.${odd[0]} is not a string`)
   return {
     command: command as string | string[],
     timeoutMs: given.timeout === undefined ? timeout : seconds(given.timeout, `${name}.timeout`, 1),
     cwd: resolve(base, text(given.cwd, `${name}.cwd`) ?? '.'),
-    env: Object.fromEntries(env.map(([key, value]) => [key, String(value)]))
+    env: Object.fromEntries(env.map(([key, value]) => [key, String(value ?? '')]))
   }
 }
 

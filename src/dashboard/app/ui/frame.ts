@@ -59,6 +59,7 @@ const Menu = ({ onSignedOut }: { onSignedOut: () => void }) => {
         h(
           'ul',
           {},
+          h('li', {}, h('a', { href: `${serviceRoot}/docs/guide` }, h(Icon, { name: 'external', size: 19 }), h('span', {}, 'Guide'))),
           h('li', {}, h('a', { href: `${serviceRoot}/docs` }, h(Icon, { name: 'external', size: 19 }), h('span', {}, 'API reference')))
         )
       )

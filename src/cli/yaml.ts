@@ -1,0 +1,148 @@
+/** YAML that is read as written: what JSON would not represent exactly is an error, with its line. */
+import {
+  type Alias,
+  Document,
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseAllDocuments,
+  Scalar,
+  visit
+} from 'yaml'
+import { UsageError } from './exit-codes.ts'
+import { printable } from './printable.ts'
+
+type Reading = {
+  /** Changes strings, and names. */
+  text?: (text: string) => string
+  /** Reads a number as JSON writes it. */
+  number?: (literal: string) => unknown
+  /** Whether the value at these names is text, whatever it looks like. */
+  isText?: (names: readonly string[]) => boolean
+}
+
+/** The documents of a file. Merge keys are merged. @throws UsageError naming the file, the line and what to do */
+export const readYaml = (source: string, file: string, reading: Reading = {}): unknown[] => {
+  const lines = new LineCounter()
+  const refuse = (node: Node | null, what: string): never => {
+    throw new UsageError(`${file}: line ${lines.linePos(node?.range?.[0] ?? 0).line}: ${what}`)
+  }
+  // Other tags than those of JSON, and the directive %YAML 1.1, would change values.
+  const options = { schema: 'core', merge: true, resolveKnownTags: false, uniqueKeys: false, lineCounter: lines } as const
+  return [...parseAllDocuments(source, options)].map(document => {
+    const [error] = [...document.errors, ...document.warnings]
+    const isOfAlias = document.errors.some(({ message }) => /alias/i.test(message))
+    if (error) throw new UsageError(`${file}: ${isOfAlias ? `${quoteStars}: ` : ''}${error.message}`)
+    visit(document, visitors(document, refuse, reading))
+    try {
+      return document.toJS()
+    } catch (error) {
+      throw new UsageError(`${file}: ${(error as Error).message}`)
+    }
+  })
+}
+
+const quoteStars = 'quote values that begin with *'
+
+type Refuse = (node: Node | null, what: string) => never
+type Parsed = ReturnType<typeof parseAllDocuments>[number]
+
+const visitors = (document: Parsed | Document, refuse: Refuse, { text = same, number = Number, isText = () => false }: Reading) => {
+  const target = (node: unknown) => (isAlias(node) ? node.resolve(document as Document) : node)
+  /** The name of a member, as written. */
+  const nameOf = (key: unknown): string => {
+    const scalar = target(key)
+    return isScalar(scalar) ? (scalar.source ?? String(scalar.value)) : refuse(key as Node, 'a name is not a list or a mapping')
+  }
+  return {
+    Alias: (_: unknown, node: Alias, path: readonly unknown[]) => {
+      const anchored = target(node)
+      if (!anchored) refuse(node, `no anchor &${node.source}; ${quoteStars}`)
+      if (path.includes(anchored)) refuse(node, `*${node.source} contains itself`)
+    },
+    Map: (_: unknown, { items }: { items: { key: unknown; value: unknown }[] }) => {
+      const names = new Set<string>()
+      for (const pair of items) {
+        const name = nameOf(pair.key)
+        if (names.has(name)) refuse(pair.key as Node, `${name} occurs twice`)
+        names.add(name)
+        if (isMerge(pair.key)) {
+          const sources = target(pair.value)
+          if (!(isSeq(sources) ? sources.items : [sources]).every(source => isMap(target(source))))
+            refuse(pair.key as Node, '<< takes a mapping or a list of mappings')
+        } else pair.key = Object.assign(isScalar(pair.key) ? pair.key : new Scalar(name), { value: text(name), type: 'QUOTE_DOUBLE' })
+      }
+    },
+    Scalar: (key: unknown, node: Scalar, path: readonly unknown[]) => {
+      if (key === 'key') return
+      if (isText(path.flatMap(parent => (isPair(parent) ? [nameOf(parent.key)] : [])))) node.value = node.source
+      else if (typeof node.value === 'string') {
+        if (node.type === 'PLAIN' && grouped.test(node.value)) refuse(node, inexact(node.value))
+        node.value = text(node.value)
+      } else if (typeof node.value === 'number') node.value = number(literalOf(node.source!) ?? refuse(node, inexact(node.source!)))
+    }
+  }
+}
+
+const same = (text: string) => text
+const inexact = (source: string) => `${source} would not be kept as written: write a decimal number, or quote it`
+
+/** Numbers with separators, which are text in YAML 1.2. */
+const grouped = /^[-+]?\d{1,3}(_\d{3})+(\.\d*)?$/
+
+const isMerge = (key: unknown) => isScalar(key) && typeof key.value === 'symbol'
+
+/** A number of YAML as JSON writes it; undefined if that is another number. */
+const literalOf = (source: string): string | undefined => {
+  const literal = source
+    .replace(/^\+/, '')
+    .replace(/^-?(?=\.)/, sign => `${sign}0`)
+    .replace(/\.(?=$|e)/i, '.0')
+  const decimal = decimalOf(literal)
+  return decimal !== undefined && (/^-?\d+$/.test(literal) || decimal === decimalOf(String(Number(literal)))) ? literal : undefined
+}
+
+/** A number's digits and exponent, in one form for equal numbers. */
+const decimalOf = (literal: string): string | undefined => {
+  const [, whole, fraction = '', exponent = '0'] = /^-?(0|[1-9]\d*)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []
+  if (whole === undefined) return undefined
+  const digits = (whole + fraction).replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  return significant && `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
+}
+
+/** A number as JSON has it. */
+class Literal {
+  readonly source: string
+  constructor(source: string) {
+    this.source = source
+  }
+}
+const literalTag = {
+  tag: 'tag:yaml.org,2002:float',
+  default: true,
+  identify: (value: unknown) => value instanceof Literal,
+  stringify: ({ value }: { value: unknown }) => (value as Literal).source
+}
+
+/** Writes JSON as YAML that `readYaml` reads as the same JSON. */
+export const writeYaml = (json: string): string => {
+  const keepLiteral = (_: string, value: unknown, context?: { source: string }) =>
+    typeof value === 'number' && context ? new Literal(context.source) : value
+  const document = new Document(JSON.parse(json, keepLiteral), { customTags: [literalTag as never] })
+  visit(document, {
+    Scalar: (_, node) => {
+      if (typeof node.value !== 'string') return
+      const value = node.value
+      if (value === '<<' || grouped.test(value) || value !== printableYaml(value)) node.type = 'QUOTE_DOUBLE'
+    }
+  })
+  // Quoted strings may have escapes.
+  return printableYaml(document.toString({ lineWidth: 0 }))
+}
+
+const printableYaml = (text: string) => printable(text, '\t\n')
