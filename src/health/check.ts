@@ -6,8 +6,8 @@ type State = 'healthy' | 'degraded' | 'down'
 /** Engines send a heartbeat about every 5 seconds; without one for this long, nothing fires. */
 const downAfterSeconds = 30
 const degradedAfterSeconds = 15
-/** Due work normally goes out within milliseconds; beyond this, the engines are overloaded. */
-const behindSeconds = 60
+/** Due work normally goes out within milliseconds; from here on, the engines are overloaded. */
+const behindSeconds = 5
 
 const seconds = (from: Date | null | undefined, now: Date) =>
   from ? Math.max(0, Math.round((now.getTime() - from.getTime()) / 1000)) : null
@@ -23,7 +23,7 @@ export const judge = (found: ServiceHealthRow | null, now: Date) => {
     const state = seenAgo !== null && seenAgo <= downAfterSeconds ? 'degraded' : 'down'
     const reason = seenAgo === null ? 'no engine has run yet' : `no engine has been seen for ${seenAgo} s`
     reasons.push({ service: 'poller', state, reason }, { service: 'delivery', state, reason })
-  } else if (behind > behindSeconds) {
+  } else if (behind >= behindSeconds) {
     reasons.push({ service: 'delivery', state: 'degraded', reason: `deliveries are ${Math.round(behind)} s behind` })
   }
   const stateOf = (service: string): State => reasons.find(reason => reason.service === service)?.state ?? (found ? 'healthy' : 'down')
