@@ -14,6 +14,8 @@ type Function = {
   /** Without the prefix `p_`. */
   parameters: (Column & { optional: boolean })[]
   is_set: boolean
+  /** Whether it changes nothing. */
+  is_stable: boolean
   type: string
   /** Whether the result is a row of a table, whose constraints say what may be null. */
   is_table: boolean
@@ -30,7 +32,7 @@ const query = `
            bool_or(c.relkind in ('r', 'p')) as is_table, bool_and(c.relkind = 'c') as is_type
       from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
      where c.relnamespace = 'cue'::regnamespace and c.relkind in ('r', 'p', 'c', 'v') group by c.reltype)
-  select p.proname as name, p.proretset as is_set, p.prorettype::regtype::text as type, coalesce(c.is_table, false) as is_table, coalesce(c.is_type, false) as is_type,
+  select p.proname as name, p.proretset as is_set, p.provolatile <> 'v' as is_stable, p.prorettype::regtype::text as type, coalesce(c.is_table, false) as is_table, coalesce(c.is_type, false) as is_type,
          coalesce((select json_agg(json_build_object('name', substr(p.proargnames[i], 3), 'type', p.proargtypes[i - 1]::regtype::text,
                                                      'optional', i > p.pronargs - p.pronargdefaults) order by i)
                      from generate_series(1, p.pronargs) i), '[]') as parameters,
@@ -135,11 +137,13 @@ export const functionTypes = async (pool: pg.Pool): Promise<string> => {
   for (const name of [...Object.keys(nullable), ...Object.keys(nullableArguments), ...single]) {
     if (!known.has(name)) throw new Error(`scripts/function-results.ts names cue.${name}, which does not exist`)
   }
-  const entries = functions.map(f => `  ${f.name}: ['${kindOf(f)}', '${f.parameters.map(({ name }) => name).join(' ')}']`)
+  const entries = functions.map(
+    f => `  ${f.name}: ['${kindOf(f)}', '${f.parameters.map(({ name }) => name).join(' ')}'${f.is_stable ? ", 'stable'" : ''}]`
+  )
   return `/** The SQL functions, as the catalog has them. Made by \`npm run generate\`; do not edit. */
 import type { ${[...enums].sort().join(', ')} } from '../db.types.ts'
 
-/** How each function returns its result, and its parameters without the prefix p_. */
+/** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
 ${entries.join(',\n')}
 } as const

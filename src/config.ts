@@ -3,8 +3,8 @@ import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
-import { readCells } from './cells/settings.ts'
-import { makeDirectory } from './files/directories.ts'
+import { oneServer, readCells, requireOneServer } from './cells/settings.ts'
+import { draftIn, makeDirectory } from './files/directories.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
 /** Limits of a plan. Those that may be null are off by default. */
@@ -93,7 +93,10 @@ export const readers = (env: Env) => {
     const value = url(name, fallback, ['http:', 'https:'])
     return typeof value === 'string' ? value.replace(/\/+$/, '') : value
   }
-  const postgresUrl = (name: string, fallback: string) => url(name, fallback, ['postgres:', 'postgresql:'])
+  const postgresUrl = (name: string, fallback: string) => {
+    requireOneServer(raw(name) ?? '', () => refuse(name, oneServer))
+    return url(name, fallback, ['postgres:', 'postgresql:'])
+  }
   return { refuse, raw, read, text, token, integer, flag, list, url, webUrl, postgresUrl }
 }
 
@@ -123,7 +126,12 @@ export const loadConfig = (env: Env) => {
   const dataDir = resolve(raw('DATA_DIR') ?? '.data')
   const secret = (name: string) => {
     if (raw(name) !== null) return raw(name) as string
-    return embedded ? keepSecret(dataDir, name) : refuse(name, 'is required with DATABASE_URL; generate one with: openssl rand -base64 32')
+    if (embedded) return keepSecret(dataDir, name)
+    const kept = secretFile(dataDir, name)
+    return refuse(
+      name,
+      `is required with DATABASE_URL; ${existsSync(kept) ? `that of the database in DATA_DIR is in ${kept}` : 'generate one with: openssl rand -base64 32'}`
+    )
   }
   const encryptionKeys = secret('ENCRYPTION_KEYS').split(',').map(base64Key)
   const sessionSecret = secret('SESSION_SECRET')
@@ -261,8 +269,10 @@ const prices = (value: string): Prices | undefined => {
   return good ? (given as Prices) : undefined
 }
 
+const secretFile = (dataDir: string, name: string) => join(dataDir, name.toLowerCase())
+
 const keepSecret = (dataDir: string, name: string) =>
-  inDataDir(() => readOrMake(join(dataDir, name.toLowerCase()), () => randomBytes(32).toString('base64')))
+  inDataDir(() => readOrMake(secretFile(dataDir, name), () => randomBytes(32).toString('base64')))
 
 /** @throws {ConfigError} naming DATA_DIR if `work` fails */
 export const inDataDir = <T>(work: () => T): T => {
@@ -279,8 +289,8 @@ export const inDataDir = <T>(work: () => T): T => {
  */
 export const readOrMake = (file: string, make: () => string): string => {
   if (!existsSync(file)) {
-    const draft = `${file}.${process.pid}`
     makeDirectory(dirname(file))
+    const draft = draftIn(dirname(file))
     writeFileSync(draft, `${make()}\n`, { mode: 0o600, flush: true })
     try {
       linkSync(draft, file)

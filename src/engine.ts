@@ -1,7 +1,6 @@
 /** What fires and delivers in a replica: builds the parts, starts them in order, and stops them. `engine/scheduler.ts` decides what runs when. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
-import type pg from 'pg'
 import type { Purpose } from './accounts/keys.ts'
 import { startCustomers } from './billing/customers.ts'
 import { constants } from './catalog.ts'
@@ -9,9 +8,9 @@ import { type Config, engineConnections } from './config.ts'
 import type { Clock } from './database/clock.ts'
 import { readClock } from './database/follow-clock.ts'
 import { createFunctions } from './database/functions.ts'
-import { createListener } from './database/listener.ts'
+import { createListener, type Listener } from './database/listener.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
-import { createPool, type PoolOptions } from './database/pool.ts'
+import { answerMs, createPool, longAnswerMs, type PoolOptions } from './database/pool.ts'
 import type { AddressRules } from './deliveries/address.ts'
 import { createFlights } from './deliveries/flights.ts'
 import { createLeases, leaseTimes } from './deliveries/leases.ts'
@@ -28,6 +27,7 @@ import { startKeeper } from './engine/keeper.ts'
 import { createScheduler } from './engine/scheduler.ts'
 import { handOver } from './engine/stop.ts'
 import { createWakeTimes } from './engine/wake-times.ts'
+import { isAway, isSilent } from './errors.ts'
 import { createCalendars } from './firing/calendars.ts'
 import { createComputing } from './firing/computing.ts'
 import { createPauseSweep } from './firing/ended-pauses.ts'
@@ -50,8 +50,6 @@ import { type Traces, untraced } from './traces/traces.ts'
  * partitions whenever statistics have changed. Of the rest, two take attempts.
  */
 const connections = { leases: 1, results: writersAtMost, rest: engineConnections - 1 - writersAtMost }
-/** A statement that takes longer is sent again: its connection may be dead without a sign. */
-const answerMs = 10_000
 /** Two heartbeats may be lost before the engine no longer counts as live. */
 const beatMs = constants.engineTimeoutMs / 3
 const times = leaseTimes()
@@ -87,9 +85,13 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const missedAfter = `${config.missedAfterSeconds} seconds`
   const now = () => clock.now().getTime()
   let stopped = false
+  let wasAway = false
 
   const onError = (error: unknown, task: string) => {
     if (stopped) return
+    wasAway ||= isAway(error)
+    // Notifications may be lost as well.
+    if (isSilent(error)) listener?.renew()
     // The failed task may have read or been notified of an instant, so all are read again.
     keeper?.soon('read wake times')
     if (!outageLog.lost(error, task)) log.error({ err: error, task }, 'engine task failed')
@@ -98,15 +100,14 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const wake = () => scheduler.wake()
 
   const poolOf = (name: string, max: number, options?: PoolOptions) => {
-    const pool = createPool(config, { max, name: `pgcue ${name}`, onError: onConnectionLost, ...options })
+    const pool = createPool(config, { max, name: `pgcue ${name}`, onError: onConnectionLost, answerMs, ...options })
     metrics.watchPool(name, pool)
     return pool
   }
   const pool = poolOf('engine', connections.rest)
   const resultsPool = poolOf('results', connections.results)
   const leasePool = poolOf('leases', connections.leases, { answerMs: times.answerMs })
-  const functionsOf = (pool: pg.Pool) => createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: answerMs })) })
-  const fn = functionsOf(pool)
+  const fn = createFunctions(pool)
   const client = traces.client(createWebhookClient({ rules }))
 
   const heartbeat = createHeartbeat({
@@ -121,11 +122,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   })
   const share = () => heartbeat.share
   const flights = createFlights(createFunctions(leasePool))
-  const leases = createLeases({ fn, flights, now, connectedAt: () => listener.connectedAt, metrics, log })
+  const leases = createLeases({ fn, flights, now, connectedAt: () => listener?.connectedAt ?? null, metrics, log })
   const computing = createComputing()
   const sweeping = { fn, calendars: createCalendars(fn), computing, onError, now }
   const ahead = createAhead({ ...sweeping, pollIntervalMs: config.pollIntervalMs, share, onPrepared: wake })
-  const results = createResults({ fn: functionsOf(resultsPool), flights, onWritten: wake, log })
+  const results = createResults({ fn: createFunctions(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
     fn: traces.taking(fn),
     ahead,
@@ -159,13 +160,19 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError })
   let keeper: ReturnType<typeof startKeeper> | undefined
+  let listener: Listener | undefined
+  const beat = async () => {
+    await heartbeat.beat()
+    if (wasAway) ahead.forgive()
+    wasAway = false
+  }
 
   await heartbeat.beat()
   // The first answers are slow: the connection is new. Slow answers say little about the time.
   for (let read = 0; read < 3; read++) await readClock(fn, clock)
   const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
   const wakeTimes = createWakeTimes({ fn, flights, pump, deadlines, ahead, jobs, now })
-  const listener = await createListener(config, {
+  listener = await createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
@@ -178,6 +185,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     // Notifications sent meanwhile are lost, and the database may run on another host.
     onConnected: () => {
       outageLog.back()
+      ahead.forgive()
       ahead.expect(0)
       keeper?.soon('read wake times')
       keeper?.soon('read clock')
@@ -191,7 +199,8 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startOperations({ jobs, fn, computing, now, log })
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
-  await startHousekeeping({ jobs, fn: createFunctions(pool), retentionDays: config.executionRetentionDays, release, now, log })
+  const patient = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: longAnswerMs })) })
+  await startHousekeeping({ jobs, fn: patient, retentionDays: config.executionRetentionDays, release, now, log })
   const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   keeper = startKeeper({
     tickMs: times.extendMs,
@@ -202,7 +211,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       { task: 'extend leases', everyMs: 0, work: leases.extend },
       { task: 'abort unwanted attempts', everyMs: 0, work: pump.abortGone },
       { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
-      { task: 'heartbeat', everyMs: heartbeatMs, work: heartbeat.beat },
+      { task: 'heartbeat', everyMs: heartbeatMs, work: beat },
       { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
       {
         task: 'read wake times',

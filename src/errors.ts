@@ -170,11 +170,34 @@ export const invalid = (detail: Detail[], code: ErrorCode = 'validation_error'):
   return new ApiError(code, `${loc.slice(1).join('.') || loc[0]}: ${msg}${more}`, { status, detail })
 }
 
-export const unavailable = (cause?: unknown): ApiError =>
-  new ApiError('unavailable', 'The service is temporarily unavailable. Nothing was changed; retry after the time in Retry-After.', {
+/** Errors of requests that have changed nothing. Of any other that fails for want of a database, that is unknown: its commit may have arrived. */
+const harmless = new WeakSet<object>()
+
+/** Notes that an error leaves everything as it was. */
+export const changedNothing = (error: unknown): unknown => {
+  if (error instanceof ApiError) return error.code === 'unavailable' && error.cause ? unavailable(error.cause, true) : error
+  if (typeof error === 'object' && error !== null) harmless.add(error)
+  return error
+}
+
+/** @param isHarmless whether nothing was changed; without a cause, the request was refused before anything was */
+export const unavailable = (cause?: unknown, isHarmless = cause === undefined || harmless.has(cause as object)): ApiError =>
+  new ApiError('unavailable', `The service is temporarily unavailable. ${isHarmless ? unchanged : mayHaveChanged}`, {
     headers: { 'retry-after': '2' },
     cause
   })
+
+const unchanged = 'Nothing was changed; retry after the time in Retry-After.'
+export const mayHaveChanged = 'It is unknown whether this took effect. Repeat it with the same Idempotency-Key, or read first.'
+
+/** Rejects as unavailable after a time without an answer. */
+export const inTime = <T>(answer: Promise<T>, ms: number): Promise<T> => {
+  let timer: NodeJS.Timeout
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })), ms)
+  })
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+}
 
 /** 415: the body is not JSON. */
 export const notJson = (cause?: unknown): ApiError =>
@@ -186,14 +209,19 @@ export const tooLarge = (bytes: number, cause?: unknown): ApiError =>
 
 const sizeText = (bytes: number) => (bytes % 1024 ** 2 === 0 ? `${bytes / 1024 ** 2} MB` : `${bytes / 1024} KB`)
 
-/** Maps anything thrown to an ApiError. Unexpected errors reveal nothing to the client. */
-export const toApiError = (error: unknown): ApiError => {
-  if (error instanceof ApiError) return error
+/**
+ * Maps anything thrown to an ApiError. Unexpected errors reveal nothing to the client.
+ * @param method of the request, if it is known
+ */
+export const toApiError = (error: unknown, method?: string): ApiError => {
+  // The error may be that of other requests as well, which read after a change.
+  const isRead = method === 'GET' || method === 'HEAD'
+  if (error instanceof ApiError) return isRead ? (changedNothing(error) as ApiError) : error
   const { code, message, detail, statusCode } = (error ?? {}) as { [name in 'code' | 'message' | 'detail']?: string } & {
     statusCode?: number
   }
   const known = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
-  if (known === 'unavailable') return unavailable(error)
+  if (known === 'unavailable') return unavailable(error, true)
   if (known) {
     const headers: Record<string, string> = {}
     if (known === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
@@ -206,7 +234,7 @@ export const toApiError = (error: unknown): ApiError => {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new ApiError('validation_error', message ?? 'Malformed request.', { status: statusCode, cause: error })
   }
-  if (isAway(error)) return unavailable(error)
+  if (isAway(error)) return isRead ? unavailable(error, true) : unavailable(error)
   return new ApiError('internal_error', 'Internal error. It has been logged under the X-Request-Id of this response.', { cause: error })
 }
 
@@ -220,20 +248,58 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
 /** Whether a row stayed locked by another session for longer than the lock timeout. */
 export const isHeld = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
 
+/** Marks an error of connecting, whatever it is: the statement was not sent. */
+export const unsent = <E>(error: E): E => Object.assign(error as object, { sent: false }) as E
+
+const isUnsent = (error: unknown): boolean => {
+  const { sent, message = '' } = (error ?? {}) as { sent?: boolean; message?: string }
+  return (
+    sent === false ||
+    /^(timeout exceeded when|Connection terminated due to connection timeout|Client (has encountered|was closed))/.test(message)
+  )
+}
+
+/** Whether an error of the database is that of its connection, so that any statement would have failed. */
+export const isLost = (error: unknown): boolean => isUnsent(error) || /^(08|57P)/.test((error as { code?: string }).code ?? '')
+
+/** Whether a standby has refused a table that only a primary has. */
+const isStandby = (error: unknown): boolean => {
+  const { code, message = '' } = (error ?? {}) as { code?: string; message?: string }
+  return code === '0A000' && message.includes('during recovery')
+}
+
+/** Whether a statement got no answer in time. */
+export const isSilent = (error: unknown): boolean => (error as Error | null)?.message === 'Query read timeout'
+
 /**
- * Whether the database is unavailable, so that the same statement may succeed later: SQLSTATE classes and codes, socket errors,
- * the driver's own, and Citus's for a node that died. 25006 is a temporarily read-only database, as in a failover.
+ * Whether the database is unavailable, so that the same statement may succeed later: any error of connecting; SQLSTATE classes and codes, also
+ * of missing rights and of the server's own faults; socket errors, the driver's own, and Citus's for a node that died. 25006 is a temporarily
+ * read-only database, as in a failover.
  */
 export const isAway = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
   return (
-    /^(08|53|57)...$|^(55P03|40001|40P01|25P03|25006)$/.test(code) ||
+    isUnsent(error) ||
+    isSilent(error) ||
+    /^(08|28|53|57|58|XX)...$|^(3D000|42501|55P03|40001|40P01|25P03|25006)$/.test(code) ||
     /^E(CONNREFUSED|CONNRESET|CONNABORTED|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN|HOSTUNREACH|NETUNREACH|NOENT)$/.test(code) ||
-    /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered|Client was closed)/.test(
-      message
-    ) ||
+    isStandby(error) ||
+    message.startsWith('Connection terminated') ||
     message.startsWith('failure on connection marked as essential')
   )
+}
+
+/**
+ * Whether an error may be due to one item of a batch, so that the others succeed without it. Missing rights, failing disks and internal errors
+ * concern one row or all of them.
+ */
+export const mayBeOfOne = (error: unknown): boolean =>
+  !isAway(error) || (!isUnsent(error) && /^(42501|58...|XX...)$/.test((error as { code?: string }).code ?? ''))
+
+/** Whether a statement that failed surely had no effect: it was not sent, or the server refused it. */
+export const isRefused = (error: unknown): boolean => {
+  const { code = '', cause } = error as { code?: string; cause?: unknown }
+  return isUnsent(error) || isUnsent(cause) || (/^(\d|QU)[\dA-Z]+$/.test(code) && !/^(08|57P|58)/.test(code))
 }
 
 /**
@@ -243,7 +309,7 @@ export const isAway = (error: unknown): boolean => {
 export const isOutdated = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
   return (
-    /^(0A000|42883|42P01|42703|42704|42804)$/.test(code) ||
+    (/^(0A000|42883|42P01|42703|42704|42804)$/.test(code) && !isStandby(error)) ||
     (code === 'XX000' && /^(cache lookup failed|could not open relation)/.test(message))
   )
 }

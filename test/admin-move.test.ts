@@ -1,4 +1,6 @@
 // `pgcue-admin cells move`: a running cell to another database of a server of their own. The long form is `npm run chaos -- cells`.
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import pg from 'pg'
 import t from 'tap'
 import '../scripts/chaos/unpinned.ts'
@@ -10,6 +12,10 @@ import { cellConfig } from '../src/cells/settings.ts'
 import { prepareCell } from '../src/startup/prepare.ts'
 import { runHere } from './admin-stage.ts'
 import { testConfig } from './database.ts'
+import { eventually } from './eventually.ts'
+import { memoryDir } from './memory-dir.ts'
+import { receiver } from './receiver.ts'
+import { startReplica } from './replica.ts'
 
 t.setTimeout(300_000)
 const stage = await openStage({ durable: false, servers: 1, replicas: 1 })
@@ -127,6 +133,50 @@ await t.test('the former server refuses every change, and leads replicas to the 
   t.match(said.join('\n'), /^Cell 2 has moved to 127\.0\.0\.1:\d+: update CELLS$/)
   const running = "select count(*)::int as count from cue.engines where stopped_at is null and last_seen_at > now() - interval '15 s'"
   t.same(await withDatabase(empty, running), [{ count: 1 }])
+})
+
+await t.test('moves a replica out of its embedded database, which goes on with the keys in DATA_DIR', async t => {
+  const DATA_DIR = mkdtempSync(join(memoryDir(), 'pgcue-outgrown-'))
+  chmodSync(DATA_DIR, 0o755) // the server's system user must get in
+  t.teardown(() => rmSync(DATA_DIR, { recursive: true, force: true }))
+  const kept = (name: string) => readFileSync(join(DATA_DIR, name), 'utf8').trim()
+  const hook = await receiver(t)
+  const start = async (env: Record<string, string>) => {
+    const replica = startReplica(t, { ENCRYPTION_KEYS: '', SESSION_SECRET: '', CALLBACK_ALLOW_HTTP: 'on', DATA_DIR, ...env })
+    const [, port] = await eventually(() => / at http:\/\/localhost:(\d+)/.exec(replica.stderr()))
+    const call = async (method: string, path: string, key?: string, body?: object) => {
+      const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+      // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
+      return (await answer.json()) as any
+    }
+    return { ...replica, call }
+  }
+  const embedded = await start({})
+  const { api_key } = await embedded.call('POST', '/v1/auth/register', undefined, { email: 'someone@example.com' })
+  const { id } = await embedded.call('POST', '/v1/cues', api_key, { name: 'tick', cron: '* * * * * *', callback_url: hook.url })
+  await eventually(() => hook.requests.length > 0)
+
+  const port = readFileSync(join(DATA_DIR, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[3]
+  const source = `postgres://pgcue:${kept('postgres/password')}@127.0.0.1:${port}/pgcue`
+  const target = await addDatabase(empty, 'outgrown')
+  const { code, out, err } = await runHere([source], ['move', '1', target])
+  t.equal(code, 0, err)
+  t.match(out, /^Cell 1 is handed over; writes were paused for \d+ ms$/m)
+  const running = "select count(*)::int as count from cue.engines where stopped_at is null and last_seen_at > now() - interval '15 s'"
+  await eventually(async () => (await withDatabase(target, running))[0].count === 1)
+  const moved = hook.requests.length
+  await eventually(() => hook.requests.length > moved, 20_000)
+  embedded.signal('SIGTERM')
+  t.equal((await embedded.ended).code, 0)
+
+  const keys = { ENCRYPTION_KEYS: kept('encryption_keys'), SESSION_SECRET: kept('session_secret') }
+  const { call } = await start({ DATABASE_URL: target, CALLBACK_ALLOW_CIDRS: '127.0.0.0/8', ...keys })
+  t.equal((await call('GET', `/v1/cues/${id}`, api_key)).name, 'tick')
+  const restarted = hook.requests.length
+  await eventually(() => hook.requests.length > restarted + 1, 20_000)
+  const slots = hook.requests.map(({ headers }) => headers['x-service-scheduled-for'])
+  t.equal(new Set(slots).size, slots.length, 'each slot once')
 })
 
 await t.test('says where a moved cell is, and finishes only what it began', async t => {

@@ -21,7 +21,7 @@ t.test('a cell that fails or hangs affects only its own accounts, and recovers',
   const list = (account: { api_key: string }) => call('GET', '/v1/cues', { key: account.api_key })
 
   for (const fault of ['interrupt', 'stall'] as const) {
-    const mended = wire[fault](8000)
+    const mended = wire[fault](9000)
     const before = of(one).length
     const answer = list(two)
     const email = `during-${fault}@example.com`
@@ -31,8 +31,6 @@ t.test('a cell that fails or hangs affects only its own accounts, and recovers',
       ),
       [200, 201, 200]
     )
-    // A hanging database has 35 seconds to answer.
-    if (fault === 'interrupt') t.equal((await answer).status, 503)
     const { status, reason, cells } = await eventually(async () => {
       const { body } = await call('GET', '/health')
       return body.cells[1].status === 'down' && body
@@ -43,7 +41,7 @@ t.test('a cell that fails or hangs affects only its own accounts, and recovers',
     t.ok(of(one).length - before >= 6, `cell 1 fired ${of(one).length - before} times`)
     const then = of(two).length
     await eventually(() => of(two).length > then + 1, patienceMs)
-    if (fault === 'stall') t.equal((await answer).status, 200)
+    t.equal((await answer).status, 503, 'a hanging database has 8 seconds to answer')
     await eventually(async () => (await list(two)).status === 200, patienceMs)
     await eventually(async () => (await call('GET', '/health')).body.status === 'healthy', patienceMs)
   }

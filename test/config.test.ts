@@ -238,6 +238,47 @@ t.test('requires the secrets with DATABASE_URL', async t => {
   t.throws(() => loadConfig({ ...server, SESSION_SECRET: '' }), { message: /^SESSION_SECRET is required/ })
 })
 
+t.test('names the keys of an existing DATA_DIR instead of advising new ones', async t => {
+  const DATA_DIR = t.testdir({ encryption_keys: key, session_secret: 's'.repeat(32) })
+  for (const name of ['ENCRYPTION_KEYS', 'SESSION_SECRET']) {
+    const file = join(DATA_DIR, name.toLowerCase())
+    t.equal(
+      refusal({ ...server, DATA_DIR, [name]: '' }),
+      `${name} is required with DATABASE_URL; that of the database in DATA_DIR is in ${file}`
+    )
+  }
+})
+
+t.test('refuses a URL of several servers in one line that names the variable', async t => {
+  const { DATABASE_URL: one, ...rest } = server
+  for (const url of [
+    'postgres://cue:secretword@a:5432,b:5433/cue',
+    'postgres://a,b/cue',
+    'postgresql://cue:secretword@a/cue?target_session_attrs=read-write',
+    'postgres:///cue?sslmode=require&host=a,b',
+    'postgres://a/cue?host=a%2Cb'
+  ])
+    for (const env of [
+      { ...rest, DATABASE_URL: url },
+      { ...server, LISTEN_URL: url },
+      { ...rest, CELLS: `${one} ${url}` }
+    ]) {
+      const [name = ''] = Object.keys(env).slice(-1)
+      const message = refusal(env)
+      t.equal(
+        message,
+        `${name} takes one server per database: give an address that follows the primary, such as that of a proxy, a virtual IP or a DNS name`
+      )
+      t.throws(() => loadMigrateUrls(env), { message: `${message}` })
+    }
+  for (const DATABASE_URL of [
+    'postgres://cue:a,b@db/cue',
+    'postgres://db/a,b',
+    'postgres:///cue?host=/run/postgresql&application_name=a,b'
+  ])
+    t.equal(loadConfig({ ...rest, DATABASE_URL }).databaseUrl, DATABASE_URL)
+})
+
 t.test('names DATA_DIR if it cannot be used', async t => {
   const file = join(t.testdir({}), 'file')
   writeFileSync(file, '')

@@ -1,7 +1,10 @@
 import type pg from 'pg'
 import t from 'tap'
-import { connect } from '../src/admin/database.ts'
+import { layWire } from '../scripts/chaos/wire.ts'
+import { connect, withClient } from '../src/admin/database.ts'
+import { createListener } from '../src/database/listener.ts'
 import { connectDirect, createPool, startDatabase } from '../src/database/pool.ts'
+import { migrate } from '../src/migrate/migrate.ts'
 import { createDatabase, testConfig } from './database.ts'
 import { eventually } from './eventually.ts'
 import { exactly } from './exactly.ts'
@@ -95,4 +98,41 @@ t.test('starts no server with DATABASE_URL', async t => {
   const database = await startDatabase(config)
   t.equal(database.config, config)
   await t.resolves(database.stop())
+})
+
+t.test('whichever step of connecting fails, the connection is closed', async t => {
+  const wire = await layWire(url)
+  t.teardown(() => wire.close())
+  // The server asks for a password, the driver has none and gives up, and the server would wait for a minute.
+  const passwordless = Object.assign(new URL(wire.url), { password: '' }).href
+  const own = createPool({ databaseUrl: passwordless, pgPoolMax: 3 })
+  t.teardown(() => own.end())
+  const listen = () => createListener({ databaseUrl: url, listenUrl: passwordless }, { channels: ['x'], onNotification: () => {} })
+  const steps: Record<string, () => Promise<unknown>> = {
+    pool: () => own.query('select 1'),
+    direct: () => connectDirect({ listenUrl: passwordless }),
+    listener: listen,
+    migrations: () => migrate({ connectionString: passwordless, isCopy: true }),
+    'pgcue-admin': () => withClient(passwordless, async () => {})
+  }
+  for (const [name, connect] of Object.entries(steps)) {
+    await t.rejects(async () => void (await connect()), /password/, name)
+    await eventually(() => wire.open === 0, 5000)
+  }
+})
+
+t.test('a connection without an answer in time takes the idle ones with it, which lead to the same silence', async t => {
+  const wire = await layWire(url)
+  t.teardown(() => wire.close())
+  const own = createPool({ databaseUrl: wire.url, pgPoolMax: 4 }, { answerMs: 1000 })
+  t.teardown(() => own.end())
+  const four = () => Promise.allSettled(Array.from({ length: 4 }, () => own.query('select pg_sleep(0.1)')))
+  await four()
+  t.equal(own.idleCount, 4)
+  wire.silence()
+  await t.rejects(own.query('select 1'), { message: 'Query read timeout' })
+  t.same(
+    (await four()).map(({ status }) => status),
+    ['fulfilled', 'fulfilled', 'fulfilled', 'fulfilled']
+  )
 })

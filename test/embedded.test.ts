@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -50,13 +50,16 @@ const start = async (t: Test, options: EmbeddedOptions) => {
   return embedded
 }
 
-/** A process of its own that owns the server of `dataDir`, to be killed. */
-const startElsewhere = async (t: Test, dataDir: string) => {
+const starting = (dataDir: string) => {
   const module = JSON.stringify(new URL('../src/embedded-postgres/embedded-postgres.ts', import.meta.url).href)
-  const script = `const { startEmbedded } = await import(${module})
+  return `const { startEmbedded } = await import(${module})
     const { url, pid } = await startEmbedded({ dataDir: ${JSON.stringify(dataDir)} })
     console.log(JSON.stringify({ url, pid }))`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+}
+
+/** A process of its own that owns the server of `dataDir`, to be killed. */
+const startElsewhere = async (t: Test, dataDir: string) => {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', starting(dataDir)], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   const [line] = await once(child.stdout, 'data')
   const { url, pid }: { url: string; pid: number } = JSON.parse(String(line))
@@ -158,6 +161,33 @@ t.test('a start ignores a pid file whose process id belongs to another program',
   const { url } = await start(t, { dataDir })
   t.same(await query(url, 'select 1 as n'), [{ n: 1 }])
   t.ok(other.exitCode === null && other.signalCode === null, 'the other program was left alone')
+})
+
+t.test('a start after one that was killed while it created the database leaves nothing of that behind', async t => {
+  const dataDir = emptyDir(t)
+  const TMPDIR = emptyDir(t, 0o777)
+  const home = join(dataDir, 'postgres')
+  const child = spawn(process.execPath, ['--input-type=module', '-e', starting(dataDir)], { env: { PATH: process.env.PATH, TMPDIR } })
+  t.teardown(() => child.kill('SIGKILL'))
+  const drafts = () => readdirSync(home).filter(name => name.startsWith('draft-'))
+  await eventually(() => drafts().length > 0 && readdirSync(join(home, drafts()[0]!)).length > 0)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  mkdirSync(join(home, `draft-${process.pid}`, 'base'), { recursive: true }) // of a process with the same id, in a former container
+  t.same(readdirSync(TMPDIR), [])
+  const { url } = await start(t, { dataDir })
+  t.same(await query(url, 'select 1 as n'), [{ n: 1 }])
+  t.same(readdirSync(home).sort(), ['data', 'password', 'server.log'])
+})
+
+t.test('names the major version of a database that it cannot open, and how to move it', async t => {
+  const dataDir = await usedDir(t)
+  writeFileSync(join(dataDir, 'postgres', 'data', 'PG_VERSION'), '14\n')
+  await t.rejects(startEmbedded({ dataDir }), {
+    name: 'ConfigError',
+    message:
+      /^DATA_DIR \S+ holds a database of PostgreSQL 14: start the pgcue release whose embedded PostgreSQL is 14, and move it with [^\n]*$/
+  })
 })
 
 t.test('uses another port if its own is taken', async t => {

@@ -92,6 +92,24 @@ t.test('bisects a batch that is refused, and throws if the database is unavailab
   t.same(await bisect([1, 2, 3, 4, 5], run, one => left.push(one)), [1, 2, 4, 5])
   t.same(left, [3])
   t.same(tried, [[1, 2, 3, 4, 5], [1, 2], [3, 4, 5], [3], [4, 5]])
+  const spoiled = (codes: Record<number, string>) => async (batch: number[]) => {
+    const item = batch.find(item => codes[item])
+    if (item) throw Object.assign(new Error('no'), { code: codes[item] })
+    return batch
+  }
+  t.same(await bisect([1, 2, 3], spoiled({ 2: 'XX001' }), one => left.push(one)), [1, 3], 'a damaged row')
+  t.same(left, [3, 2])
+  await t.rejects(
+    bisect([1, 2, 3], spoiled({ 1: '42501', 2: '42501', 3: '42501' }), () => t.fail('nobody is at fault')),
+    { code: '42501' }
+  )
+  let isBroken = true
+  const recovering = async (batch: number[]) => {
+    const wasBroken = isBroken
+    isBroken &&= batch.length > 1 || batch[0] !== 2
+    return wasBroken ? Promise.reject(Object.assign(new Error('no'), { code: '58030' })) : batch
+  }
+  t.same(await bisect([1, 2, 3], recovering, () => t.fail('nobody is at fault')), [3, 1, 2], 'the disk works again meanwhile')
   const away = Object.assign(new Error('gone'), { code: '57P01' })
   await t.rejects(
     bisect(

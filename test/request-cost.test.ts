@@ -279,14 +279,14 @@ const scheduled: Record<string, { send: () => Promise<Sent>; status: number; bod
   }
 }
 
-for (const [name, { send, status, body = /^/ }] of Object.entries(scheduled)) {
+for (const [name, { send, status, body }] of Object.entries(scheduled)) {
   t.test(name, async t => {
     let answer: Sent = { status: 0, body: '' }
     const stall = await longestStall(async () => {
       answer = await send()
     }, MOST_MS)
     t.equal(answer.status, status, answer.body.slice(0, 300))
-    t.match(answer.body, body)
+    if (body) t.ok(body.test(answer.body), answer.body.slice(0, 300))
     t.ok(stall < MOST_MS, `${stall.toFixed(1)} ms`)
   })
 }

@@ -4,6 +4,7 @@
  *
  * `npm run chaos -- neighbours` measures how much tenants can affect each other instead: see neighbours/main.ts.
  * `npm run chaos -- cells` moves a cell to another server under load: see cells/main.ts.
+ * `npm run chaos -- standby` demotes, freezes and replaces the primary: see standby/main.ts.
  * `npm run chaos -- requests` interrupts operations, apply and creates: see requests/main.ts.
  *
  *   --n N          number of cues (10,000)
@@ -20,6 +21,7 @@ import { playAll } from './neighbours/main.ts'
 import { playRequests } from './requests/main.ts'
 import { play, scenarios } from './scenarios.ts'
 import { openStage } from './stage.ts'
+import { playStandby } from './standby/main.ts'
 
 /** Always shown; other figures only if they are not 0. */
 const shown = ['lost', 'duplicated', 'attempts_lost']
@@ -28,6 +30,7 @@ const main = async () => {
   const { names, n, replicas, seconds, isBrief, from, citus } = readArguments()
   if (names[0] === 'neighbours') process.exit((await playAll(names.slice(1), seconds)) ? 0 : 1)
   if (names[0] === 'cells') process.exit((await playCells({ seconds, isBrief, citus })) ? 0 : 1)
+  if (names[0] === 'standby') process.exit((await playStandby(names.slice(1), replicas)) ? 0 : 1)
   if (names[0] === 'requests') process.exit((await playRequests(names.slice(1), n)) ? 0 : 1)
   const stage = openStage()
   let closing: Promise<void> | undefined
@@ -88,7 +91,9 @@ const readArguments = () => {
     if (!/^\d{1,7}$/.test(values[name]) || Number(values[name]) < least) throw new Error(`--${name} must be a whole number from ${least}`)
     return Number(values[name])
   }
-  const unknown = ['neighbours', 'cells', 'requests'].includes(positionals[0]!) ? undefined : positionals.find(name => !scenarios[name])
+  const unknown = ['neighbours', 'cells', 'standby', 'requests'].includes(positionals[0]!)
+    ? undefined
+    : positionals.find(name => !scenarios[name])
   if (unknown) throw new Error(`there is no scenario ${unknown}; there are ${Object.keys(scenarios).join(', ')}`)
   return {
     names: positionals.length > 0 ? positionals : Object.keys(scenarios),

@@ -199,7 +199,8 @@ const linesOf = (file: string) => readFileSync(file, 'utf8').split('\n')
 /** Log lines are JSON; lines of a crash are not. */
 const isError = (line: string) => {
   try {
-    return JSON.parse(line).level >= 50
+    const { level, code, msg } = JSON.parse(line)
+    return level >= 50 && code !== 'unavailable' && msg !== 'rate limits skipped'
   } catch {
     return /Error\b/.test(line)
   }

@@ -7,7 +7,7 @@ export type Wire = Awaited<ReturnType<typeof layWire>>
 
 /** Creates a proxy for the database; `url` leads through it. */
 export const layWire = async (databaseUrl: string) => {
-  const target = new URL(databaseUrl)
+  let target = new URL(databaseUrl)
   const pairs = new Set<{ client: Socket; server: Socket; silent: boolean }>()
   let state: 'up' | 'deaf' | 'down' | 'stalled' = 'up'
   const stalled: (() => void)[] = []
@@ -67,6 +67,16 @@ export const layWire = async (databaseUrl: string) => {
       await delay(ms)
       state = 'up'
       for (const what of stalled.splice(0)) what()
+    },
+
+    /** New connections lead to another server, as when an address follows the primary. Existing ones stay. */
+    lead: (url: string) => {
+      target = new URL(url)
+    },
+
+    /** Number of open connections. */
+    get open() {
+      return pairs.size
     },
 
     /** Existing connections stay open but transfer nothing any more. New ones work. */

@@ -6,7 +6,7 @@ import type { Config, Plan } from '../config.ts'
 import { createBatches, type Pacer } from '../database/batched.ts'
 import type { AdmitWithRunsRow, Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
-import type { ErrorCode } from '../errors.ts'
+import { type ErrorCode, isLost } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { limitCallers } from './callers.ts'
 import { createKeyHash } from './keys.ts'
@@ -135,7 +135,7 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
       return await ask(config.rateLimit)
     } catch (error) {
       // The server responds with an error. The rate limits are the only writes, so without them the check is read-only and may succeed.
-      if (!(error instanceof pg.DatabaseError) || /^(08|57P)/.test(error.code ?? '') || !config.rateLimit) throw error
+      if (!(error instanceof pg.DatabaseError) || isLost(error) || !config.rateLimit) throw error
       const answer = await ask(false)
       log.error({ err: error }, 'rate limits skipped')
       return answer

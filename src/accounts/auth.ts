@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Plan } from '../config.ts'
-import { ApiError, isAway, unavailable } from '../errors.ts'
+import { ApiError, changedNothing, inTime, isAway, unavailable } from '../errors.ts'
+import { answerWithinMs } from '../http/http.ts'
 import { createTokenCheck, type TokenCheck } from '../metrics/access.ts'
 import { isCueId } from '../schemas.ts'
 import { type Caller, type CueRun, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
@@ -80,7 +81,8 @@ export default fp(
       const { authorization, isCookie } = credentialOf(request.headers, app.config)
       request.hasSessionCookie = isCookie
       if (isCookie && scope && request.method !== 'GET' && request.method !== 'HEAD') refuseOtherOrigins(request.raw, app.origins)
-      const admitted = await admit({
+      const askedAt = performance.now()
+      const asking = admit({
         authorization,
         isCookie,
         address: request.ip,
@@ -90,10 +92,12 @@ export default fp(
         execution_id: executionToken ? execution_id : null,
         // The route rejects malformed cue ids.
         cue_id: withCue && isCueId(cue_id) ? cue_id : null
-      }).catch(error => {
-        // Without a database nothing can be counted, and public routes may work without it.
-        if (scope || !isAway(error)) throw error
       })
+      const admitted = await inTime(asking, scope ? answerWithinMs : answerWithinMs / 2).catch(error => {
+        // Without a database nothing can be counted, and public routes may work without it.
+        if (scope || !isAway(error)) throw changedNothing(error)
+      })
+      request.remainingMs -= performance.now() - askedAt
       if (!admitted) return
       const { error, caller, rate, retry_after, usage_warning } = admitted
       reply.headers({ 'x-ratelimit-limit': rate.limit, 'x-ratelimit-remaining': rate.remaining, 'x-ratelimit-reset': rate.reset })

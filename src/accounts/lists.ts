@@ -22,7 +22,11 @@ export default fp(
       const { handler, config } = route
       if (!config?.isList) return
       route.handler = function (request, reply) {
-        return readList(request.caller.account_id, async () => handler.call(this, request, reply))
+        const askedAt = performance.now()
+        return readList(request.caller.account_id, async () => {
+          request.remainingMs -= performance.now() - askedAt
+          return handler.call(this, request, reply)
+        })
       }
     })
   },

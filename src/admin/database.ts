@@ -1,5 +1,6 @@
 /** Connections of the operator's tool. Unlike a replica's, they reach databases that are not a cell any more, or not yet. */
 import pg from 'pg'
+import { drop } from '../database/pool.ts'
 import { pinSettings } from '../database/session.ts'
 
 export type Client = pg.Client
@@ -23,11 +24,14 @@ export const connect = async (connectionString: string): Promise<Client> => {
     types: { getTypeParser: (oid, format) => (oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format as 'text')) }
   })
   client.on('error', () => {}) // the statement under way fails with it
-  await client.connect().catch(error => {
+  try {
+    await client.connect()
+    await client.query(pinSettings({ jit: 'off', default_transaction_read_only: 'off' }))
+    return client
+  } catch (error) {
+    drop(client)
     throw new Error(`cannot connect to ${nameOf(connectionString)}: ${reasonOf(error)}`, { cause: error })
-  })
-  await client.query(pinSettings({ jit: 'off', default_transaction_read_only: 'off' }))
-  return client
+  }
 }
 
 /** The rows of a query. */

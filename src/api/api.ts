@@ -3,7 +3,7 @@
 import { type App, build, type Options } from '../app.ts'
 import { type Config, engineConnections } from '../config.ts'
 import type { OutageLog } from '../database/outage-log.ts'
-import { createPool } from '../database/pool.ts'
+import { answerMs, createPool } from '../database/pool.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { collectGarbage } from '../startup/garbage.ts'
 import { createCellOf } from './cell-of-request.ts'
@@ -58,7 +58,7 @@ const openCell = async ({ config, metrics, outageLog }: ApiCell, options: Omit<A
   const max = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
   const onError = (error: Error) =>
     outageLog.lost(error, 'idle connection') || app.log.warn({ err: error }, 'idle database connection lost')
-  const pool = createPool(config, { max, onError })
+  const pool = createPool(config, { max, onError, answerMs })
   const app = await build({ ...options, config, metrics, outageLog, pool })
   return { app, pool }
 }

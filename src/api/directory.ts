@@ -2,7 +2,7 @@
 import { hashKey } from '../accounts/keys.ts'
 import type { App } from '../app.ts'
 import { cellOfValue } from '../cells/ids.ts'
-import { ApiError, isAway, unavailable } from '../errors.ts'
+import { ApiError, isAway, unavailable, inTime as within } from '../errors.ts'
 
 const countedForMs = 1000
 /** Maximum wait for another cell's answer: one that hangs must not hold up requests that concern the others. */
@@ -90,10 +90,4 @@ export const claimAddresses = (apps: readonly App[]): void => {
   }
 }
 
-const inTime = <T>(answer: Promise<T>): Promise<T> => {
-  let timer: NodeJS.Timeout
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })), answerMs)
-  })
-  return Promise.race([answer, late]).finally(() => clearTimeout(timer))
-}
+const inTime = <T>(answer: Promise<T>): Promise<T> => within(answer, answerMs)

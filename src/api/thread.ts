@@ -30,8 +30,8 @@ const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.pos
 const outageLogOf = (cell: number): OutageLog => ({
   lost: (error, task) => {
     if (!isAway(error)) return false
-    const { name, message, code } = error as Error & { code?: string }
-    send({ kind: 'lost', cell, error: { name, message, code }, task })
+    const { name, message, code, sent } = error as Error & { code?: string; sent?: boolean }
+    send({ kind: 'lost', cell, error: { name, message, code, sent }, task })
     return true
   },
   back: () => send({ kind: 'back', cell })

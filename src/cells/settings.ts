@@ -12,7 +12,7 @@ type Readers = {
 
 export const readCells = ({ raw, read, refuse, postgresUrl }: Readers) => {
   const must = `must be PostgreSQL URLs separated by whitespace, ${maxCells} at most, or a file with one per line`
-  const urls = read('CELLS', null, must, cellUrls)
+  const urls = read('CELLS', null, must, value => cellUrls(value, text => requireOneServer(text, () => refuse('CELLS', oneServer))))
   if (urls && raw('DATABASE_URL') !== null) refuse('DATABASE_URL', 'cannot be combined with CELLS: make it the first of them')
   if (urls && urls.length > 1 && raw('LISTEN_URL') !== null)
     refuse('LISTEN_URL', 'cannot be combined with several CELLS, whose URLs are direct connections')
@@ -30,9 +30,20 @@ export const readCells = ({ raw, read, refuse, postgresUrl }: Readers) => {
   }
 }
 
-const cellUrls = (value: string): string[] | undefined => {
+/** Of several servers, the driver would use the first, or none: it doesn't look for the primary. */
+export const requireOneServer = (url: string, refuse: () => never): void => {
+  const [, authority = '', query = ''] = /^\w+:\/\/([^/?#]*)[^?#]*(.*)/.exec(url) ?? []
+  const hosts = authority.slice(authority.lastIndexOf('@') + 1)
+  if (hosts.includes(',') || /[?&](target_session_attrs=|load_balance_hosts=|(host|hostaddr|port)=[^&]*(,|%2c))/i.test(query)) refuse()
+}
+
+export const oneServer =
+  'takes one server per database: give an address that follows the primary, such as that of a proxy, a virtual IP or a DNS name'
+
+const cellUrls = (value: string, check: (url: string) => void): string[] | undefined => {
   const text = value.includes('://') ? value : readFileSync(value, 'utf8')
   const urls = text.split(/\s+/).filter(Boolean)
+  urls.forEach(check)
   return urls.length > 0 && urls.length <= maxCells && new Set(urls).size === urls.length && urls.every(isDatabase) ? urls : undefined
 }
 

@@ -7,7 +7,7 @@
  * Without the pacer only, the database needs 0.16 and 0.31 ms, the service about the same.
  */
 import pg from 'pg'
-import { isAway, isHeld } from '../errors.ts'
+import { isHeld, mayBeOfOne } from '../errors.ts'
 import { createHeldRetry, type Waiting } from './retry-held.ts'
 
 type Options<Q, A> = {
@@ -151,7 +151,7 @@ export const createBatches = <Q, A>({
       answers = await over(batch.map(({ question }) => question))
     } catch (error) {
       // One query may be at fault, and only it should fail. A statement is known to have changed nothing only if the server refused it.
-      if (error instanceof pg.DatabaseError && !isAway(error)) return batch
+      if (error instanceof pg.DatabaseError && mayBeOfOne(error)) return batch
       ended()
       for (const waiting of batch) {
         if (isHeld(error)) apart.add(waiting)

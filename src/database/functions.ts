@@ -4,7 +4,7 @@
  * can be spread into one object. An undefined argument keeps its default.
  */
 import type { QueryConfig, QueryResult } from 'pg'
-import { isOutdated } from '../errors.ts'
+import { changedNothing, isOutdated, isRefused } from '../errors.ts'
 import { arrayParameter } from './array-parameter.ts'
 import { type Functions, functions } from './functions.types.ts'
 import type { Turns } from './turns.ts'
@@ -35,12 +35,12 @@ export const createFunctions = (db: Queryable, clock?: () => Date, limits?: Turn
  * time. Calls with an account go through the connection limits, if given. A statement whose prepared plan is outdated is sent once more.
  */
 export const bindFunctions = (
-  table: Record<string, readonly [Kind, string]>,
+  table: Record<string, readonly [Kind, string, 'stable'?]>,
   db: Queryable,
   clock?: () => Date,
   limits?: Turns
 ): object => {
-  const bind = (name: string, kind: Kind, parameters: string[]) => async (args: Row) => {
+  const bind = (name: string, kind: Kind, parameters: string[], isChange: boolean) => async (args: Row) => {
     const values: unknown[] = []
     let list = ''
     for (const parameter of parameters) {
@@ -55,12 +55,17 @@ export const bindFunctions = (
       const prepared = db.query({ name: statementName(text), text, values })
       return prepared.catch(error => (isOutdated(error) ? db.query({ text, values }) : Promise.reject(error)))
     }
-    const { rows } = await (limits && typeof args.account_id === 'string' ? limits(args.account_id, call) : call())
-    return results[kind](rows, name)
+    try {
+      const { rows } = await (limits && typeof args.account_id === 'string' ? limits(args.account_id, call) : call())
+      return results[kind](rows, name)
+    } catch (error) {
+      // What a request reads after a change says nothing about that.
+      throw isChange && isRefused(error) ? changedNothing(error) : error
+    }
   }
-  const members = Object.entries(table).map(([name, [kind, parameters]]) => [
+  const members = Object.entries(table).map(([name, [kind, parameters, volatility]]) => [
     camelCase(name),
-    bind(name, kind, parameters.split(' ').filter(Boolean))
+    bind(name, kind, parameters.split(' ').filter(Boolean), volatility !== 'stable')
   ])
   return Object.fromEntries(members)
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { type Config, ConfigError } from '../config.ts'
-import { connectDirect } from './pool.ts'
+import { connectDirect, drop } from './pool.ts'
 
 export type ListenerOptions = {
   channels: string[]
@@ -12,7 +12,12 @@ export type ListenerOptions = {
 }
 
 /** `connectedAt` is on the clock of `performance.now()`, and null while the connection is lost. */
-export type Listener = { readonly connectedAt: number | null; close: () => Promise<void> }
+export type Listener = {
+  readonly connectedAt: number | null
+  /** Replaces the connection, which may be dead without a sign. */
+  renew: () => void
+  close: () => Promise<void>
+}
 
 const retryMs = 500
 const silenceMs = 15_000
@@ -32,7 +37,10 @@ export const createListener = async (config: Pick<Config, 'databaseUrl' | 'liste
     const client = await connectDirect(config, { name: 'pgcue listener', onLost: lost.resolve })
     client.once('end', () => lost.resolve(new Error('the connection was closed')))
     client.on('notification', ({ channel, payload = '' }) => onNotification(channel, payload))
-    await client.query(channels.map(channel => `listen ${pg.escapeIdentifier(channel)}`).join('; '))
+    await client.query(channels.map(channel => `listen ${pg.escapeIdentifier(channel)}`).join('; ')).catch(error => {
+      drop(client) // a standby accepts connections, but not this
+      throw error
+    })
     askNowAndThen(client)
     connectedAt = performance.now()
     onConnected()
@@ -68,6 +76,7 @@ export const createListener = async (config: Pick<Config, 'databaseUrl' | 'liste
     get connectedAt() {
       return connectedAt
     },
+    renew: () => drop(connection.client),
     close: async () => {
       closing.abort()
       await connection.client.end()
@@ -84,7 +93,7 @@ const askNowAndThen = (client: pg.Client) => {
   })
   const timer = setInterval(() => {
     if (performance.now() - heardAt < silenceMs) return
-    const patience = setTimeout(() => client.connection.stream.destroy(), answerMs)
+    const patience = setTimeout(drop, answerMs, client)
     client.query('select 1').then(
       () => clearTimeout(patience),
       () => clearTimeout(patience)

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { isAway, isHeld, unavailable } from '../errors.ts'
+import { isHeld, mayBeOfOne, unavailable } from '../errors.ts'
 
 export type Waiting<Q, A> = { question: Q; resolve: (answer: A) => void; reject: (error: unknown) => void }
 
@@ -59,7 +59,7 @@ export const createHeldRetry = <Q, A>({ many, ownerOf, size }: Options<Q, A>) =>
     } catch (error) {
       if (isHeld(error)) return
       // One query may be at fault: retry them one by one, as in batches.
-      if (batch.length > 1 && error instanceof pg.DatabaseError && !isAway(error)) for (const waiting of batch) await ask([waiting])
+      if (batch.length > 1 && error instanceof pg.DatabaseError && mayBeOfOne(error)) for (const waiting of batch) await ask([waiting])
       else for (const waiting of batch) leave(waiting).reject(error)
     }
   }

@@ -1,6 +1,6 @@
 /** Transactions that begin with their first statement. */
 import type pg from 'pg'
-import { isOutdated } from '../errors.ts'
+import { changedNothing, isOutdated } from '../errors.ts'
 import { createFunctions, type Functions } from './functions.ts'
 import type { Turns } from './turns.ts'
 
@@ -73,7 +73,7 @@ export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace 
         return await call(open.fn)
       } catch (error) {
         await rollback()
-        throw error
+        throw changedNothing(error)
       }
     }
     /** Functions may be replaced at any time; within a transaction, a statement cannot be sent again alone. */

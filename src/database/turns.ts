@@ -2,7 +2,7 @@
  * Limits what one owner, an account or a caller, has under way; further operations wait for their turn. For 5 s after a lock timeout only one
  * runs, since others would probably wait for the same lock while holding connections that others need.
  */
-import { isHeld, unavailable } from '../errors.ts'
+import { isHeld, unavailable, unsent } from '../errors.ts'
 
 const heldForMs = 5000
 /** After this time in the queue, a request is rejected as unavailable. */
@@ -23,8 +23,9 @@ export const createTurns = (most: number) => {
   const turnOf = (own: Owner): Promise<void> => {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     own.waiting.add(resolve)
-    const late = setTimeout(() => own.waiting.delete(resolve) && reject(unavailable()), isKnownHeld(own) ? patienceWhileHeldMs : patienceMs)
-    return promise.finally(() => clearTimeout(late))
+    const refuse = () => own.waiting.delete(resolve) && reject(unavailable(unsent(new Error('too many operations of one owner'))))
+    const timer = setTimeout(refuse, isKnownHeld(own) ? patienceWhileHeldMs : patienceMs)
+    return promise.finally(() => clearTimeout(timer))
   }
 
   const leave = (own: Owner): void => {

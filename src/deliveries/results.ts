@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import { isAway, isHeld } from '../errors.ts'
+import { isAway, isHeld, mayBeOfOne } from '../errors.ts'
 import type { Flights } from './flights.ts'
 import type { Report } from './response-text.ts'
 
@@ -87,43 +87,54 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
     flush()
   }
 
+  /** Writes a batch, except results that the database refuses. If it refuses all of them, they are held until it is back. */
   const keepWriting = (batch: Ended[], statement: Statement): Promise<unknown> =>
-    bisect(
-      batch,
-      async part => {
-        await writeOrWait(part, statement)
-        return []
-      },
-      ({ attempt: { flight_id, execution_id } }, err) => {
-        if (stopped) return
-        log.error({ err, execution_id }, 'result not recorded')
-        flights.giveUp(flight_id)
-      }
+    untilBack(batch, () =>
+      bisect(
+        batch,
+        async part => {
+          await writeOrWait(part, statement)
+          return []
+        },
+        ({ attempt: { flight_id, execution_id } }, err) => {
+          if (stopped) return
+          log.error({ err, execution_id }, 'result not recorded')
+          flights.giveUp(flight_id)
+        }
+      )
     )
 
-  /** Waits for an unavailable database, and puts off results whose rows are locked. Rejects if the database refuses the batch. */
-  const writeOrWait = async (batch: Ended[], statement: Statement): Promise<void> => {
-    const ended = new Map<number, number>()
-    for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
-    let isWaiting = false
-    while (!stopped) {
-      const gone = flights.ending(ended)
+  /** Tries again while the database is unavailable. Rejects with any other error. */
+  const untilBack = async (batch: Ended[], write: () => Promise<unknown>, mayPass = isAway): Promise<void> => {
+    for (let tries = 0; !stopped; tries++) {
       try {
-        await statement(batch, gone)
-        return flights.end(ended, gone)
+        await write()
+        return
       } catch (error) {
         if (stopped) return
-        if (isHeld(error)) {
-          const free = await putOffLocked(batch, statement)
-          if (free.length > 0) await keepWriting(free, statement)
-          return
-        }
-        if (!isAway(error)) throw error
-        if (!isWaiting) log.warn({ err: error, attempts: batch.length }, 'results held in memory until the database is back')
-        isWaiting = true
+        if (!mayPass(error)) throw error
+        if (tries === 0) log.warn({ err: error, attempts: batch.length }, 'results held in memory until the database is back')
         await delay(retryMs)
       }
     }
+  }
+
+  /** Puts off results whose rows are locked. Rejects if the database refuses the batch. */
+  const writeOrWait = (batch: Ended[], statement: Statement): Promise<void> => {
+    const ended = new Map<number, number>()
+    for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
+    const write = async () => {
+      const gone = flights.ending(ended)
+      try {
+        await statement(batch, gone)
+        flights.end(ended, gone)
+      } catch (error) {
+        if (stopped || !isHeld(error)) throw error
+        const free = await putOffLocked(batch, statement)
+        if (free.length > 0) await keepWriting(free, statement)
+      }
+    }
+    return untilBack(batch, write, error => !mayBeOfOne(error))
   }
 
   /** Puts off the results that need a locked row. Returns the others; none if a whole table is locked. */

@@ -7,7 +7,18 @@ import pg from 'pg'
 import { ConfigError, readOrMake } from '../config.ts'
 import { isAway } from '../errors.ts'
 import { settle } from './postgres-home.ts'
-import { dropStalePidFile, endedImmediately, findServer, initialize, lastPort, launch, owner, shutDown, signal } from './postgres-server.ts'
+import {
+  dropStalePidFile,
+  endedImmediately,
+  findServer,
+  initialize,
+  lastPort,
+  launch,
+  majorOf,
+  owner,
+  shutDown,
+  signal
+} from './postgres-server.ts'
 
 export type EmbeddedOptions = {
   dataDir: string
@@ -32,8 +43,9 @@ const patienceMs = 60_000
 export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded> => {
   const { dataDir, log = () => {}, binDir, durable = true, settings = {} } = options
   const home = settle(dataDir, binDir)
-  const password = readOrMake(join(home.dir, 'password'), () => randomBytes(18).toString('base64url'))
-  if (initialize(home, password, durable)) log('Created a PostgreSQL database')
+  const passwordFile = join(home.dir, 'password')
+  const password = readOrMake(passwordFile, () => randomBytes(18).toString('base64url'))
+  if (initialize(home, passwordFile, durable)) log('Created a PostgreSQL database')
   const urlOf = (port: number, database: string) => `postgres://${owner}:${password}@127.0.0.1:${port}/${database}`
   const inUse = () => new ConfigError(`DATA_DIR ${dataDir} is in use by another pgcue; stop it, or set another DATA_DIR`)
 
@@ -64,6 +76,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
         if (/could not (bind|create any TCP)/.test(said)) port = await freePort()
         // A concurrent start may have stopped the server to start its own, or may not have written its pid file yet.
         else if ((said === endedImmediately || /terminating connection/.test(said)) && ++vanished < 5) continue
+        else if (/incompatible with server/.test(said)) throw otherMajor(dataDir, majorOf(home))
         else if (!/still in use|already exists|pid" is empty/.test(said) || Date.now() > end)
           throw new ConfigError(`PostgreSQL in DATA_DIR ${dataDir} failed to start: ${said}`)
       }
@@ -73,7 +86,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   let { server, port } = await start()
   // Fails if a concurrent start owns the server, or is stopping it to start its own.
   const claimed = await claimOwnership(urlOf(port, 'postgres')).catch(error => {
-    if (isAway(error)) return 'taken' as const
+    if (isAway(error) && !/^28/.test(error.code)) return 'taken' as const
     throw error
   })
   if (claimed === 'taken') throw inUse()
@@ -130,6 +143,11 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   }
 }
 
+const otherMajor = (dataDir: string, major: string) =>
+  new ConfigError(
+    `DATA_DIR ${dataDir} holds a database of PostgreSQL ${major}: start the pgcue release whose embedded PostgreSQL is ${major}, and move it with pgcue-admin cells move; see "Outgrowing the embedded database" in README.md`
+  )
+
 /** Finds a free port, or checks that `wanted` is free. */
 export const freePort = async (host = '127.0.0.1', wanted = 0) => {
   const server = createServer().listen(wanted, host)
@@ -150,11 +168,16 @@ const claimOwnership = async (connectionString: string): Promise<Claim | 'taken'
   const client = new pg.Client({ connectionString, application_name: 'pgcue owner', connectionTimeoutMillis: 5000 })
   const lost = new Promise<void>(resolve => client.once('end', resolve))
   client.on('error', () => {})
-  await client.connect()
-  const { rows } = await client.query("select pg_try_advisory_lock(hashtext('pgcue owner')) as held")
-  if (rows[0].held) return { client, lost }
-  await client.end()
-  return 'taken'
+  try {
+    await client.connect()
+    const { rows } = await client.query("select pg_try_advisory_lock(hashtext('pgcue owner')) as held")
+    if (rows[0].held) return { client, lost }
+    await client.end()
+    return 'taken'
+  } catch (error) {
+    client.connection.stream.destroy()
+    throw error
+  }
 }
 
 const createDatabase = async (client: pg.Client) => {

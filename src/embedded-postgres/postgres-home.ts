@@ -16,7 +16,7 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { ConfigError, inDataDir } from '../config.ts'
-import { makeDirectory } from '../files/directories.ts'
+import { draftIn, makeDirectory } from '../files/directories.ts'
 
 export type Account = { uid: number; gid: number }
 export type Home = { bin: string; dir: string; account: Account | undefined }
@@ -70,7 +70,8 @@ const systemUser = (): Account => {
 /** Creates the directory at `path` atomically, so that concurrent first starts all use the same one. */
 const makeHome = (path: string, account: Account) => {
   const here = canEnter(account, dirname(path))
-  const place = here ? mkdtempSync(`${path}-`) : mkdtempSync(join(systemDirectory(), 'data-'))
+  const place = here ? draftIn(dirname(path)) : mkdtempSync(join(systemDirectory(), 'data-'))
+  if (here) mkdirSync(place, 0o700)
   chownSync(place, account.uid, account.gid)
   try {
     if (here) renameSync(place, path)
@@ -95,9 +96,9 @@ const systemDirectory = () => {
 const copyOf = (bin: string, account: Account) => {
   const native = dirname(bin)
   const { version } = JSON.parse(readFileSync(join(native, '..', 'package.json'), 'utf8'))
-  const copy = join(systemDirectory(), `postgresql-${version}`)
+  const draft = draftIn(systemDirectory())
+  const copy = join(systemDir, `postgresql-${version}`)
   if (!existsSync(copy)) {
-    const draft = mkdtempSync(`${copy}-`)
     cpSync(native, draft, { recursive: true, verbatimSymlinks: true })
     chmodSync(draft, 0o755)
     try {

@@ -1,10 +1,11 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir, totalmem } from 'node:os'
+import { chownSync, closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../config.ts'
+import { draftIn, isAlive } from '../files/directories.ts'
 import type { Home } from './postgres-home.ts'
 
 export type Server = { process: ChildProcess; pid: number; exited: Promise<unknown> }
@@ -23,6 +24,7 @@ const settings = {
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_checkpoints: 'off',
+  wal_level: 'logical', // so that `pgcue-admin cells move` can move it to a server of its own
   jit: 'off' // compiling takes longer than any of our statements
 }
 const careless = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
@@ -36,15 +38,10 @@ const dataOf = (home: Home) => join(home.dir, 'data')
  * Creates the database cluster unless it exists; returns whether it did. Text sorts by code point, so that the order is the same on every
  * machine.
  */
-export const initialize = (home: Home, password: string, durable: boolean): boolean => {
+export const initialize = (home: Home, passwordFile: string, durable: boolean): boolean => {
+  const draft = draftIn(home.dir)
   if (existsSync(dataOf(home))) return false
-  for (const name of readdirSync(home.dir)) {
-    if (name.startsWith('draft-') && !alive(Number(name.slice(6)))) rmSync(join(home.dir, name), { recursive: true })
-  }
-  const draft = join(home.dir, `draft-${process.pid}`)
-  const secret = join(tmpdir(), `pgcue-${process.pid}-${Date.now()}`)
-  writeFileSync(secret, password, { mode: 0o600, flag: 'wx' })
-  if (home.account) chownSync(secret, home.account.uid, home.account.gid)
+  if (home.account) chownSync(passwordFile, home.account.uid, home.account.gid)
   const locale = major(home) >= 17 ? ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : ['--locale=C.UTF-8']
   const args = [
     '-D',
@@ -53,14 +50,13 @@ export const initialize = (home: Home, password: string, durable: boolean): bool
     owner,
     '-A',
     'scram-sha-256',
-    `--pwfile=${secret}`,
+    `--pwfile=${passwordFile}`,
     '-E',
     'UTF8',
     ...locale,
     ...(durable ? [] : ['--no-sync'])
   ]
   const made = spawnSync(join(home.bin, 'initdb'), args, { ...home.account, cwd: '/', env, encoding: 'utf8' })
-  rmSync(secret)
   if (made.status !== 0)
     throw new ConfigError(`PostgreSQL cannot create a database in DATA_DIR: ${lastLine(made.stderr) ?? made.error?.message}`)
   try {
@@ -127,7 +123,7 @@ export const dropStalePidFile = (home: Home) => {
   const file = postmasterFile(home)
   const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs
   if (!file || !written) return
-  const stale = file.pid ? alive(file.pid) && !isServer(home, file.pid) : Date.now() - written > 10_000
+  const stale = file.pid ? isAlive(file.pid) && !isServer(home, file.pid) : Date.now() - written > 10_000
   if (stale) rmSync(path, { force: true })
 }
 
@@ -151,18 +147,14 @@ export const shutDown = async (home: Home, pid: number) => {
   }
 }
 
-export const signal = (pid: number, name: NodeJS.Signals | 0) => {
+export const signal = (pid: number, name: NodeJS.Signals) => {
   try {
-    return process.kill(pid, name)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
+    process.kill(pid, name)
+  } catch {} // it has ended
 }
 
-const alive = (pid: number) => signal(pid, 0)
-
 // The command line distinguishes a server from a program that reuses its process id, and from a zombie, which has none.
-const isServer = (home: Home, pid: number) => alive(pid) && commandOf(pid).includes(dataOf(home))
+const isServer = (home: Home, pid: number) => isAlive(pid) && commandOf(pid).includes(dataOf(home))
 
 // Its lines are: pid, data directory, start time, port, socket directory, address, shared memory, status.
 const postmasterFile = (home: Home) => {
@@ -188,5 +180,8 @@ const major = (home: Home) => {
   const { stdout } = spawnSync(join(home.bin, 'postgres'), ['--version'], { ...home.account, cwd: '/', encoding: 'utf8' })
   return Number.parseInt(stdout.replace(/^\D+/, ''), 10)
 }
+
+/** The major version of PostgreSQL that has made the database. */
+export const majorOf = (home: Home): string => readFileSync(join(dataOf(home), 'PG_VERSION'), 'utf8').trim()
 
 const lastLine = (text: string | null) => text?.trim().split('\n').at(-1)

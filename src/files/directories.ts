@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 /** Creates a directory and its missing parents. Node's recursive mkdir never returns where a directory cannot be created, as in /proc. */
 export const makeDirectory = (path: string, mode?: number): void => {
@@ -9,5 +9,24 @@ export const makeDirectory = (path: string, mode?: number): void => {
     mkdirSync(path, { mode })
   } catch (error) {
     if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error
+  }
+}
+
+/** A path in a directory for what is renamed when it is complete. Drafts of processes that have died are removed. */
+export const draftIn = (dir: string): string => {
+  for (const name of readdirSync(dir)) {
+    const [, pid] = /^draft-(\d+)$/.exec(name) ?? []
+    // In a container, the next process may have the same id. A program that the dead one had started may still be writing.
+    if (pid && (Number(pid) === process.pid || !isAlive(Number(pid))))
+      rmSync(join(dir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  }
+  return join(dir, `draft-${process.pid}`)
+}
+
+export const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }

@@ -321,6 +321,14 @@ export const createAhead = ({
       passedOver.set(cue.cue_id, now() + passedOverMs)
     },
 
+    /** The database is back: what could not be fired may be fired now. */
+    forgive: () => {
+      if (passedOver.size === 0) return
+      passedOver.clear()
+      readAllAt = 0
+      nextLookAt = 0
+    },
+
     /** Forgets all cues and looks again: after an outage, other slots may fire. */
     reset: () => {
       for (const lane of Object.values(lanes)) lane.fill([], now())

@@ -28,7 +28,14 @@ declare module 'fastify' {
     inFlight: InFlight
     origins: Origins
   }
+  interface FastifyRequest {
+    /** Milliseconds that the request may still wait for the database. */
+    remainingMs: number
+  }
 }
+
+/** A request waits no longer for a database that does not answer, in addition to the time that it asks to wait. */
+export const answerWithinMs = 9000
 
 /** Options for Fastify itself; the plugin below does the rest. */
 export const serverOptions = (patience: Patience = { headers: 20_000, request: 60_000 }) =>
@@ -76,6 +83,7 @@ export default fp(
     const origins = createOrigins(app.config)
     app.decorate('origins', origins)
     app.decorateRequest('responseBytes', 0)
+    app.decorateRequest('remainingMs', answerWithinMs)
     app.decorate('closing', stopping.signal)
     app.addHook('preClose', async () => {
       stopping.abort()
@@ -118,11 +126,19 @@ export default fp(
     })
     app.addHook('onRequestAbort', async request => request.log.info(about(request), 'request aborted by the client'))
 
+    app.addHook('onRoute', route => {
+      const { handler, url } = route
+      if (!url.startsWith('/v1/')) return // pages and files wait for the CPU, if at all
+      route.handler = function (request, reply) {
+        return answered(handler.call(this, request, reply), request, reply)
+      }
+    })
+
     app.setErrorHandler((thrown, request, reply) => {
       const error =
         (thrown as FastifyError | null)?.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
           ? tooLarge(request.routeOptions.bodyLimit, thrown)
-          : toApiError(thrown)
+          : toApiError(thrown, request.method)
       // Fastify would close the connection at once, and a client that is still sending would lose the response. So the rest is read and dropped.
       reply.removeHeader('connection')
       // Billing that is not configured is not an error of ours, and anyone can request it.
@@ -157,6 +173,17 @@ export default fp(
   },
   { name: 'http' }
 )
+
+/** Rejects when the time of a request is over; while a response is being sent, that takes its own time. */
+const answered = (result: unknown, request: FastifyRequest, reply: FastifyReply): unknown => {
+  if (!(result instanceof Promise)) return result
+  const { wait = (request.body as { wait?: number } | null | undefined)?.wait } = request.query as { wait?: number }
+  return new Promise((resolve, reject) => {
+    const end = () => reply.sent || reject(unavailable(new Error('the database did not answer in time')))
+    const timer = setTimeout(end, request.remainingMs + Math.min(Number(wait) || 0, 60) * 1000)
+    result.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
 
 /** The path and the query of a request's target as the router reads them: decoded, without the host of an absolute-form target. */
 export const splitUrl = (url: string): { path: string; query: string } => {

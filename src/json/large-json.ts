@@ -45,7 +45,7 @@ export const createLargeJson = (): LargeJson => {
     return started
   }
 
-  const forget = (error?: unknown): void => {
+  const forget = (error: unknown): void => {
     clearTimeout(idle)
     thread = undefined
     for (const { reject } of waiting.values()) reject(unavailable(error))
@@ -54,7 +54,7 @@ export const createLargeJson = (): LargeJson => {
 
   const close = async (): Promise<void> => {
     const ending = thread
-    forget()
+    forget(new Error('the service stops'))
     await ending?.terminate()
   }
 

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { PgBoss } from 'pg-boss'
 import { ConfigError, loadMigrateUrls } from '../config.ts'
 import { assertDirect } from '../database/listener.ts'
+import { drop } from '../database/pool.ts'
 import { pinSettings } from '../database/session.ts'
 import { queues as ourQueues } from '../jobs/boss.ts'
 import { isOutsideTransaction, runOutsideTransaction } from './concurrently.ts'
@@ -35,12 +36,15 @@ export const migrate = async (options: MigrateOptions) => {
   const { connectionString, log = () => {}, sqlDir, lockTimeout = '800ms', queues = ourQueues, cell = 1, isCopy } = options
   const { migrations, forQueues, sources, release } = readSources(sqlDir, queues)
   if (!isCopy) await reach(connectionString)
-  const client = new pg.Client({ connectionString, application_name: 'pgcue migrate' })
+  const client = new pg.Client({ connectionString, application_name: 'pgcue migrate', connectionTimeoutMillis: 10_000, keepAlive: true })
   client.on('error', () => {}) // the running statement fails with it
   client.on('notice', ({ message = '' }) => {
     if (!/skipping$|already been granted/.test(message)) log(message)
   })
-  await client.connect()
+  await client.connect().catch(error => {
+    drop(client)
+    throw error
+  })
   try {
     await client.query(pinSettings())
     await requireVersion(client)

@@ -4,7 +4,7 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { Type } from 'typebox'
-import { type ErrorCode, statuses } from '../errors.ts'
+import { type ErrorCode, mayHaveChanged, statuses } from '../errors.ts'
 import { type Fixed, fixed, sendFixed } from '../http/fixed.ts'
 import { published, type Schema } from '../http/schema.ts'
 import { ErrorBody } from '../schemas.ts'
@@ -56,7 +56,7 @@ const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })
 const others: Record<string, string> = {
   '4xx': 'Any other error.',
-  '5xx': 'Temporarily unavailable. Nothing was changed; retry after the time in Retry-After.'
+  '5xx': `Temporarily unavailable. If \`message\` says that nothing was changed, retry after the time in Retry-After. ${mayHaveChanged.replace('It', 'Otherwise, it')}`
 }
 
 export default fp(

@@ -30,21 +30,22 @@ export const asksForPage = ({ headers }: Pick<FastifyRequest, 'headers'>): boole
 export const pageErrors =
   (special: (error: ApiError, request: FastifyRequest) => Page | undefined = () => undefined) =>
   (thrown: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
-    const error = toApiError(thrown)
+    const error = toApiError(thrown, request.method)
     const isOpen = request.method === 'GET' && error.code !== 'validation_error' && /\*\/\*/.test(request.headers.accept ?? '*/*')
     if (!isOpen && !asksForPage(request)) throw thrown
     if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, 'request failed')
     return sendPage(reply.headers(error.headers), error.statusCode, special(error, request) ?? common(error))
   }
 
-const common = ({ code, headers }: ApiError): Page => {
+const common = ({ code, headers, message }: ApiError): Page => {
+  const effect = message.includes('unknown') ? 'It is unknown whether this took effect.' : 'Nothing was changed.'
   const minutes = Math.ceil(Number(headers['retry-after'] ?? 60) / 60)
   const [title, text] = (
     {
       rate_limit_exceeded: ['Too many attempts', `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`],
-      unavailable: ['Temporarily unavailable', 'Nothing was changed. Please try again shortly.'],
+      unavailable: ['Temporarily unavailable', `${effect} Please try again shortly.`],
       validation_error: ['This link is incomplete', 'Please open the complete link, from beginning to end.']
     } as Record<string, [string, string]>
-  )[code] ?? ['Something went wrong', 'Nothing was changed. The error has been logged.']
+  )[code] ?? ['Something went wrong', 'The error has been logged.']
   return { title, body: html`<p>${text}</p>` }
 }

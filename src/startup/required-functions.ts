@@ -14,7 +14,7 @@ export const requireFunctions = async (db: pg.Pool, { migrate }: Pick<Config, 'm
                    where mode is null or mode in ('i', 'b', 'v') order by place) as arguments
        from pg_proc where pronamespace = to_regnamespace('cue')`
   )
-  const isCallable = ([name, [, signature]]: [string, readonly [string, string]]) => {
+  const isCallable = ([name, [, signature]]: [string, readonly [string, string, ...unknown[]]]) => {
     const given = signature
       .split(' ')
       .filter(Boolean)
