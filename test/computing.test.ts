@@ -1,5 +1,6 @@
 // Computing schedules: an account that takes long delays only itself.
 import t from 'tap'
+import { createGiveWay } from '../src/database/give-way.ts'
 import { createComputing, type Steps } from '../src/firing/computing.ts'
 import { createSweep, untilMoved } from '../src/firing/sweep.ts'
 import { eventually } from './eventually.ts'
@@ -136,4 +137,26 @@ t.test('a sweep does not wait for accounts that are passed over, and writes thei
   advance(4000)
   await eventually(async () => (await page()).count === 1)
   t.equal(due.size, 0)
+})
+
+t.test('of the long work of several requests, one part runs in each turn of the event loop', async t => {
+  let turn = 0
+  const parts: number[] = []
+  let counting = setImmediate(function count() {
+    turn++
+    counting = setImmediate(count)
+  })
+  await Promise.all(
+    Array.from({ length: 5 }, async () => {
+      const giveWay = createGiveWay()
+      for (let n = 0; n < 3; n++) {
+        for (const end = performance.now() + 6; performance.now() < end; );
+        await giveWay()
+        parts.push(turn)
+      }
+    })
+  )
+  clearImmediate(counting)
+  t.equal(parts.length, 15)
+  t.equal(new Set(parts).size, 15, `parts began in turns ${parts}`)
 })
