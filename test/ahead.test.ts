@@ -34,14 +34,15 @@ const setup = (
       window_slots: null,
       ...cue
     })) as LookAheadRow[]
-  let rows = rowsOf(cues)
+  // Made in advance: the time that a look takes puts off the next.
+  let rows = bySchedule(rowsOf(cues))
   /** What engines see from now on. */
   const sees = (some: Partial<LookAheadRow>[]) => {
-    rows = rowsOf(some)
+    rows = bySchedule(rowsOf(some))
   }
   const lookAheadBySchedule = async () => {
     looks++
-    return bySchedule(rows)
+    return rows
   }
   const engines = shares.map(share =>
     createAhead({
