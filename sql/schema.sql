@@ -354,10 +354,11 @@ create table cue.cue_runs (
   recomputed integer,
   tracked boolean not null default false,
   schedule_key uuid,
+  refused_from timestamp with time zone,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint cue_runs_next_slot_check CHECK (next_slot <= next_run),
-  constraint next_run_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone),
+  constraint instants_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone AND next_slot = next_slot::timestamp(3) with time zone AND success_due_at = success_due_at::timestamp(3) with time zone AND excluded_at = excluded_at::timestamp(3) with time zone),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
@@ -386,6 +387,7 @@ comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are rec
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
 comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.';
+comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -3437,7 +3439,10 @@ begin
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
     v_made := coalesce(cardinality(d.slots), 0);
-    if d.dropped is not null then
+    if d.dropped ->> 'reason' = 'execution_limit' then
+      perform cue.note_refused_slots(
+        c, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, p_now);
+    elsif d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
               c.catch_up, v_reason, p_now);
@@ -3470,8 +3475,10 @@ begin
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || coalesce(r.next_slot, d.expected) || (d.dropped ->> 'last')::timestamptz) as u (s))
+       set next_run = d.next_run, next_slot = d.next_slot, refused_from = null, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (
+             select max(s) from unnest(
+               d.slots || case when r.refused_from is null then coalesce(r.next_slot, d.expected) else r.last_slot end || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
       perform cue.complete_cues(array[c.id], p_now);
@@ -3796,7 +3803,7 @@ begin
          completed_reason = case cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) when 0 then 'max_runs' else 'ended' end::cue.completion
     from cue.cue_runs r
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $function$;
@@ -4987,8 +4994,8 @@ $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4997,14 +5004,15 @@ CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now t
 AS $function$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
+  select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
+           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $function$;
-comment on function cue.ended_pauses(integer,timestamp with time zone,boolean) is 'Returns cues whose pause has ended, with the input for computing their next run.';
-grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean) to cue_service;
+comment on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -5146,22 +5154,19 @@ CREATE OR REPLACE FUNCTION cue.expire_outcomes(p_limit integer DEFAULT 500, p_no
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_ids uuid[];
-  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
 begin
-  select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
-    select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
-  if v_ids is null then return 0; end if;
-  v_cues := cue.lock_free_cues(v_cues);
-  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
-    select * from cue.executions where id = any (v_ids) and outcome_deadline_at <= p_now order by id
+    select x.* from cue.executions x
+     where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
@@ -6694,17 +6699,18 @@ begin
     (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1)),
   grouped as (
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
-           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, r.next_slot,
+           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
            coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
            r.success_due_at is null as opens_window,
-           case when v_outages then (
-             select max(o.until_at) from cue.unserved_periods o
-              where coalesce(o.account_id, r.account_id) = r.account_id and r.next_run > o.from_at and r.next_run <= o.until_at
-                and o.until_at < 'infinity') end as ended_at,
-           r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
+           greatest(case when v_outages then (
+                      select max(o.until_at) from cue.unserved_periods o
+                       where coalesce(o.account_id, r.account_id) = r.account_id and r.next_run > o.from_at and r.next_run <= o.until_at
+                         and o.until_at < 'infinity') end,
+                    case when r.refused_from is not null then r.next_run - interval '1 millisecond' end) as ended_at,
+           r.account_id in (select unnest(v_refused)) or r.refused_from is not null or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
       from due r
-     group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
+     group by r.transport, r.tracked, coalesce(r.refused_from, r.next_slot), key, opens_window, ended_at, refused)
   select g.cue_ids, g.account_ids, g.versions, g.next_runs, g.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, g.next_slot,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, g.fired_count, g.skipped_count), c.catch_up, g.ended_at, g.refused,
@@ -7087,24 +7093,22 @@ CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
   v_deadline timestamptz;
   v_count int := 0;
 begin
-  for r in
-    select w.id, w.cue_id from (
-      select id, cue_id from cue.executions where claim_deadline_at <= p_now order by claim_deadline_at limit p_limit) w
-     order by w.cue_id, w.id
+  for e in
+    select x.* from cue.executions x
+     where x.claim_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.claim_deadline_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    select * into e from cue.executions where id = r.id for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
     -- Nobody may claim during a hold: after it, the time to do so begins anew.
     v_deadline := cue.claim_timeout(c.claim_timeout_seconds) + (
       select max(least(h.until_at, p_now)) from cue.holds h
@@ -7116,9 +7120,8 @@ begin
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'not claimed in time'
-     where id = r.id and claim_deadline_at <= p_now
+     where id = e.id
     returning * into e;
-    continue when not found;
     perform cue.after_end(e, c, p_now);
     v_count := v_count + 1;
   end loop;
@@ -7179,7 +7182,9 @@ begin
      where g.same is not true),
   moved as (
     update cue.cue_runs r
-       set next_run = h.next_run, next_slot = h.next_slot, excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
+       set next_run = case when r.refused_from is null then h.next_run else r.next_run end,
+           next_slot = case when r.refused_from is null then h.next_slot end,
+           excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
       from held h where r.cue_id = h.cue_id
     returning r.cue_id, r.next_run, r.excluded_at)
   select array(select g.cue_id from given g where g.same) || array(select m.cue_id from moved m),
@@ -7478,6 +7483,26 @@ end $function$;
 comment on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) is 'Records slots that did not run, in the row of those before them if they directly follow for the same reason.';
 grant execute on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.note_refused_slots(c cue.cues, p_first timestamp with time zone, p_last timestamp with time zone, p_count integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
+   -- If the latest row is locked, a new one is inserted below.
+   where m.id = (select o.id from cue.missed_slots o
+                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
+     and m.reason = 'execution_limit' and m.last < p_first and m.first > p_now - interval '1 day';
+  if not found then
+    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, 'execution_limit', p_now);
+  end if;
+end $function$;
+comment on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) is 'Records slots above the plan''s limit, those of a day in one row.';
+grant execute on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.note_stripe_event(p_event_id text, p_type text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7611,8 +7636,8 @@ $function$;
 comment on function cue.partition_bound(timestamp without time zone) is 'Returns the smallest id of a month''s partitions.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
+CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7621,16 +7646,17 @@ CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_
 AS $function$
 begin
   return query
-  select r.cue_id, r.version, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
-    from (select n.* from cue.cue_runs n where n.excluded_at <= p_now order by n.excluded_at limit p_limit) r
+    from (select n.* from cue.cue_runs n
+           where n.excluded_at <= p_now and n.cue_id not in (select unnest(p_skip)) order by n.excluded_at limit p_limit) r
    cross join lateral (select q.* from cue.cues q where q.id = r.cue_id limit 1) c;
 end $function$;
-comment on function cue.passed_exclusions(integer,timestamp with time zone) is 'Returns cues that may have had excluded slots, with the input for computing them.';
-grant execute on function cue.passed_exclusions(integer,timestamp with time zone) to cue_service;
+comment on function cue.passed_exclusions(integer,timestamp with time zone,text[]) is 'Returns cues that may have had excluded slots, except those in p_skip, with the input for computing them.';
+grant execute on function cue.passed_exclusions(integer,timestamp with time zone,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7642,16 +7668,17 @@ declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_cue_ids text[] := array(
     (select w.cue_id from cue.cue_runs w
-      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
+      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now and w.cue_id not in (select unnest(p_skip))
+      order by w.success_due_at limit p_limit)
     union all
     (select o.cue_id from (
        select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
-      where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit));
+      where o.success_due_at >= o.next_run and o.success_due_at <= p_now and o.cue_id not in (select unnest(p_skip)) limit p_limit));
 begin
   -- Usually none, and planning what follows takes longer than finding that out.
   if v_cue_ids = '{}' then return; end if;
   return query
-  select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(
@@ -7670,8 +7697,8 @@ begin
    where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone,boolean) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
-grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean) to cue_service;
+comment on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -7683,7 +7710,7 @@ begin
   update cue.cues
      set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
    where id = any (p_cue_ids);
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   -- A deleted account has an entry of its own.
   if p_by <> 'deletion' then
@@ -8636,24 +8663,22 @@ CREATE OR REPLACE FUNCTION cue.recover_leases(p_limit integer DEFAULT 200, p_now
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
   v_heard_at timestamptz;
   v_count int := 0;
 begin
-  for r in
-    select l.* from (
-      select x.id, x.cue_id from cue.executions x where x.lease_expires_at <= p_now order by x.lease_expires_at limit p_limit) l
-     order by l.cue_id, l.id
+  for e in
+    select x.* from cue.executions x
+     where x.lease_expires_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.lease_expires_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
     if v_heard_at > p_now - cue.worker_timeout() then
@@ -8771,6 +8796,8 @@ declare
   v_over boolean;
   v_error text;
   v_slot timestamptz;
+  v_hour timestamptz := date_trunc('hour', p_now, 'UTC') + interval '1 hour';
+  v_waits boolean;
   v_count int := 0;
 begin
   for d in
@@ -8786,7 +8813,11 @@ begin
     select coalesce(r.next_slot, r.next_run) into v_slot from cue.cue_runs r
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
-    update cue.cue_runs r set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot where r.cue_id = d.cue_id;
+    v_waits := v_over and d.next_run < v_hour;
+    update cue.cue_runs r
+       set next_run = case when v_waits then v_hour else d.next_run end, next_slot = case when not v_waits then d.next_slot end,
+           refused_from = case when v_waits then coalesce(d.next_slot, d.next_run) end, last_slot = v_slot
+     where r.cue_id = d.cue_id;
     v_count := v_count + 1;
     if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
@@ -8794,14 +8825,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = v_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
-       -- If the latest row is locked, a new one is inserted below.
-       where m.id = (select o.id from cue.missed_slots o
-                      where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-         and m.reason = 'execution_limit' and m.last < v_slot and m.first > p_now - interval '1 day';
-      continue when found;
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, v_slot, v_slot, 1, c.catch_up, 'execution_limit', p_now);
+      perform cue.note_refused_slots(c, v_slot, v_slot, 1, p_now);
     else
       perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
@@ -9498,6 +9522,26 @@ $function$;
 comment on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) is 'Returns when the next attempt is due after p_sent attempts.';
 grant execute on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.retry_refused(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  with refused as materialized (
+    select r.cue_id from cue.cue_runs r
+     where r.cue_id = any (array(
+             select c.id from cue.cues c where c.account_id = any (p_account_ids) and c.status = 'active' and c.deleted_at is null))
+       and r.refused_from is not null
+     order by r.cue_id for update)
+  update cue.cue_runs r set next_run = date_trunc('milliseconds', p_now) + interval '1 millisecond' from refused f where r.cue_id = f.cue_id;
+  if found then perform cue.wake('cue_due', p_now); end if;
+end $function$;
+comment on function cue.retry_refused(uuid[],timestamp with time zone) is 'Tries the cues of accounts again at once, after a change of their limit.';
+grant execute on function cue.retry_refused(uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -9907,6 +9951,7 @@ begin
      set plan = p_plan, updated_at = p_now,
          limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
    where id = a.id;
+  perform cue.retry_refused(array[a.id], p_now);
   perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
   v_ids := array(
     select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
@@ -9932,6 +9977,8 @@ CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  v_below uuid[];
 begin
   -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
@@ -9943,8 +9990,12 @@ begin
    cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
    where p.plan = n.plan and p is distinct from n;
   if found then
-    update cue.accounts a set limit_reached_at = null
-      from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
+    with below as (
+      update cue.accounts a set limit_reached_at = null
+        from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month
+      returning a.id)
+    select array_agg(id) into v_below from below;
+    perform cue.retry_refused(v_below);
   end if;
 end $function$;
 comment on function cue.set_plans(jsonb) is 'Sets the limits of the plans from the PLANS setting at start.';
@@ -10697,6 +10748,7 @@ begin
      set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
+         refused_from = case when c.status = 'active' and not v_reschedule then refused_from end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
@@ -10856,7 +10908,7 @@ CREATE OR REPLACE FUNCTION cue.watch_exclusions(p_cue_ids text[], p_now timestam
  SET enable_seqscan TO 'off'
 AS $function$
 begin
-  update cue.cue_runs r set excluded_at = case when n.watched then p_now + interval '1 millisecond' end
+  update cue.cue_runs r set excluded_at = case when n.watched then date_trunc('milliseconds', p_now) + interval '1 millisecond' end
     from cue.cues c cross join lateral (select c.status = 'active' and coalesce(c.schedule_rules ?| '{exclude,exclude_calendars}', false) as watched) n
    where r.cue_id = any (p_cue_ids) and c.id = r.cue_id and (n.watched or r.excluded_at is not null);
   if found then perform cue.wake('cue_deadline', p_now); end if;

@@ -606,6 +606,10 @@ export interface CueRuns {
    */
   recomputed: number | null;
   /**
+   * First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.
+   */
+  refused_from: Timestamp | null;
+  /**
    * Executions created, whatever triggered them.
    */
   run_count: Generated<number>;

@@ -30,6 +30,7 @@ import { handOver } from './engine/stop.ts'
 import { createWakeTimes } from './engine/wake-times.ts'
 import { isAway, isSilent } from './errors.ts'
 import { createCalendars } from './firing/calendars.ts'
+import { createComputing } from './firing/computing.ts'
 import { createPauseSweep } from './firing/ended-pauses.ts'
 import { createExclusionSweep } from './firing/excluded-slots.ts'
 import { createFiring } from './firing/fire-others.ts'
@@ -124,8 +125,9 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const share = () => heartbeat.share
   const flights = createFlights(createFunctions(leasePool))
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener?.connectedAt ?? null, metrics, log })
-  const calendars = createCalendars(fn)
-  const ahead = createAhead({ fn, calendars, now, pollIntervalMs: config.pollIntervalMs, share })
+  const computing = createComputing()
+  const sweeping = { fn, calendars: createCalendars(fn), computing, onError, now }
+  const ahead = createAhead({ ...sweeping, pollIntervalMs: config.pollIntervalMs, share, onPrepared: wake })
   const holds = createHolds({ fn, onChange: () => ahead.expect(0) })
   const results = createResults({ fn: createFunctions(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
@@ -154,10 +156,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   metrics.watchDeliveries(pump)
   const deadlines = createDeadlines({
     fn,
-    endPauses: createPauseSweep({ fn, calendars }),
-    recordExclusions: createExclusionSweep({ fn, calendars, now }),
+    endPauses: createPauseSweep(sweeping),
+    recordExclusions: createExclusionSweep(sweeping),
     readNext: () => wakeTimes.read(),
-    metrics
+    metrics,
+    now
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
@@ -200,7 +203,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })
-  await startOperations({ jobs, fn, now, log })
+  await startOperations({ jobs, fn, computing, now, log })
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
   const patient = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: longAnswerMs })) })
@@ -227,7 +230,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
         task: 'check missed windows',
         everyMs: windowsMs,
         isDue: wakeTimes.mayHavePassedWindow,
-        work: createWindowSweep({ fn, calendars, now })
+        work: createWindowSweep(sweeping)
       }
     ]
   })

@@ -69,7 +69,7 @@ $$;
 comment on function cue.runs_near is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
 
 -- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. outage_until is
--- set for slots that came due during an outage. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
+-- set for slots that came due during an outage, or were refused: those before next_run are to be recorded. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
 -- with schedule_rules comes alone.
 create or replace function cue.look_ahead_by_schedule(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
@@ -130,17 +130,18 @@ begin
     (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1)),
   grouped as (
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
-           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, r.next_slot,
+           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
            coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
            r.success_due_at is null as opens_window,
-           case when v_outages then (
-             select max(o.until_at) from cue.unserved_periods o
-              where coalesce(o.account_id, r.account_id) = r.account_id and r.next_run > o.from_at and r.next_run <= o.until_at
-                and o.until_at < 'infinity') end as ended_at,
-           r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
+           greatest(case when v_outages then (
+                      select max(o.until_at) from cue.unserved_periods o
+                       where coalesce(o.account_id, r.account_id) = r.account_id and r.next_run > o.from_at and r.next_run <= o.until_at
+                         and o.until_at < 'infinity') end,
+                    case when r.refused_from is not null then r.next_run - interval '1 millisecond' end) as ended_at,
+           r.account_id in (select unnest(v_refused)) or r.refused_from is not null or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
       from due r
-     group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
+     group by r.transport, r.tracked, coalesce(r.refused_from, r.next_slot), key, opens_window, ended_at, refused)
   select g.cue_ids, g.account_ids, g.versions, g.next_runs, g.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, g.next_slot,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, g.fired_count, g.skipped_count), c.catch_up, g.ended_at, g.refused,

@@ -224,23 +224,17 @@ begin
 end $$;
 comment on function cue.recover_stuck is 'Ends attempts that a live engine has held far beyond their timeout; returns how many.';
 
--- Executions of locked cues are left to the next sweep.
 create or replace function cue.expire_outcomes(p_limit int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
-  v_ids uuid[];
-  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
 begin
-  select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
-    select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
-  if v_ids is null then return 0; end if;
-  v_cues := cue.lock_free_cues(v_cues);
-  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
-    select * from cue.executions where id = any (v_ids) and outcome_deadline_at <= p_now order by id
+    select x.* from cue.executions x
+     where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,

@@ -65,7 +65,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', '', 'stable'],
-  ended_pauses: ['rows', 'limit now rules', 'stable'],
+  ended_pauses: ['rows', 'limit now rules skip', 'stable'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
@@ -122,8 +122,8 @@ export const functions = {
   open_limits: ['rows', 'account_ids', 'stable'],
   open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash lifetime ip now'],
-  passed_exclusions: ['rows', 'limit now', 'stable'],
-  passed_windows: ['rows', 'limit now rules', 'stable'],
+  passed_exclusions: ['rows', 'limit now skip', 'stable'],
+  passed_windows: ['rows', 'limit now rules skip', 'stable'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -539,6 +539,7 @@ export type EndedExecutionsRow = {
 
 export type EndedPausesRow = {
   cue_id: string
+  account_id: string
   version: number
   paused_until: Date
   last_slot: Date | null
@@ -759,6 +760,7 @@ export type OpenSessionRow = {
 
 export type PassedExclusionsRow = {
   cue_id: string
+  account_id: string
   version: number
   excluded_at: Date
   schedule_type: ScheduleType
@@ -770,6 +772,7 @@ export type PassedExclusionsRow = {
 
 export type PassedWindowsRow = {
   cue_id: string
+  account_id: string
   version: number
   success_due_at: Date
   schedule_type: ScheduleType
@@ -1150,7 +1153,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
-  endedPauses: (args: { limit?: number | null; rules?: boolean | null }) => Promise<EndedPausesRow[]>
+  endedPauses: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -1207,8 +1210,8 @@ export type Functions = {
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
-  passedExclusions: (args: { limit?: number | null }) => Promise<PassedExclusionsRow[]>
-  passedWindows: (args: { limit?: number | null; rules?: boolean | null }) => Promise<PassedWindowsRow[]>
+  passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
+  passedWindows: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>

@@ -6,8 +6,8 @@ type State = 'healthy' | 'degraded' | 'down'
 /** Engines send a heartbeat about every 5 seconds; without one for this long, nothing fires. */
 const downAfterSeconds = 30
 const degradedAfterSeconds = 15
-/** Due work normally goes out within milliseconds; beyond this, the engines are overloaded. */
-const behindSeconds = 60
+/** Due work normally goes out within milliseconds; from here on, the engines are overloaded. */
+const behindSeconds = 5
 /** Live engines that take nothing of what is due for this long can't: a disk is full, or a table is locked. */
 const stalledSeconds = 60
 
@@ -34,7 +34,7 @@ export const judge = (found: Found | null, now: Date) => {
     reasons.push({ service: 'delivery', state: 'degraded', reason: `held: ${found.held}` })
   } else if (stalled >= stalledSeconds) {
     reasons.push({ service: 'delivery', state: 'down', reason: `due work has not been taken for ${stalled} s` })
-  } else if (behind > behindSeconds) {
+  } else if (behind >= behindSeconds) {
     reasons.push({ service: 'delivery', state: 'degraded', reason: `deliveries are ${Math.round(behind)} s behind` })
   }
   const stateOf = (service: string): State => reasons.find(reason => reason.service === service)?.state ?? (found ? 'healthy' : 'down')

@@ -65,7 +65,7 @@ t.test('rate limits appear in every response and count by key, or by address wit
     headers['retry-after']
   ]
   const now = String(Date.parse('2030-01-15T09:00:30Z') / 1000)
-  const reset = String(Date.parse('2030-01-15T09:01:30Z') / 1000)
+  const reset = String(Date.parse('2030-01-15T09:01:31Z') / 1000) // rounded up
   t.strictSame(told(await call('GET', '/any')), [200, '3', '2', reset, undefined])
   t.strictSame(told(await call('POST', '/v1/cues', '{')), [400, '3', '1', reset, undefined])
   t.strictSame(told(await call('GET', '/any')), [200, '3', '0', reset, undefined])

@@ -19,7 +19,7 @@ const setUp = async (t: Test) => {
     /** Takes the cue's slot. */
     slot: async (cue_id: string) => {
       clock.advance('1 minute')
-      await rows('update cue.cue_runs set next_run = $2 where cue_id = $1', [cue_id, clock.now()])
+      await rows('update cue.cue_runs set next_run = $2 where cue_id = $1', [cue_id, clock.now().toISOString()])
       return (await take([cue_id]))[0]!
     },
     end: (attempt: Parameters<typeof settle>[0][number], result: Result) =>

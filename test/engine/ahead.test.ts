@@ -1,15 +1,22 @@
 /** Looking ahead: which cues an engine takes, and when. */
 import t from 'tap'
 import type { LookAheadRow } from '../../src/database/functions.ts'
+import { createComputing } from '../../src/firing/computing.ts'
 import type { Share } from '../../src/firing/due-cue.ts'
 import { createAhead } from '../../src/firing/look-ahead.ts'
 import { bySchedule } from '../support/by-schedule.ts'
+import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
+import { prepared } from '../support/firing-stage.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
 
 /** Engines that see the same cues, at a time set by the test. */
-const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, place: 0 }]) => {
+const setup = (
+  cues: Partial<LookAheadRow>[],
+  shares: Share[] = [{ engines: 1, place: 0 }],
+  options: Partial<Parameters<typeof createAhead>[0]> = {}
+) => {
   let time = start
   let looks = 0
   const rowsOf = (some: Partial<LookAheadRow>[]) =>
@@ -27,21 +34,23 @@ const setup = (cues: Partial<LookAheadRow>[], shares: Share[] = [{ engines: 1, p
       window_slots: null,
       ...cue
     })) as LookAheadRow[]
-  let rows = rowsOf(cues)
+  // Made in advance: the time that a look takes puts off the next.
+  let rows = bySchedule(rowsOf(cues))
   /** What engines see from now on. */
   const sees = (some: Partial<LookAheadRow>[]) => {
-    rows = rowsOf(some)
+    rows = bySchedule(rowsOf(some))
   }
   const lookAheadBySchedule = async () => {
     looks++
-    return bySchedule(rows)
+    return rows
   }
   const engines = shares.map(share =>
     createAhead({
       fn: { lookAheadBySchedule, calendarsByRevision: async () => [] },
       now: () => time,
       pollIntervalMs: 5000,
-      share: () => share
+      share: () => share,
+      ...options
     })
   )
   const at = (ms: number) => {
@@ -314,9 +323,9 @@ t.test('an engine takes worker cues only when they are certainly due', async t =
   const { engines, at, look } = setup([{ ...few[0], transport: 'worker' }])
   await look()
   at(101)
-  t.same(engines[0]!.takeDue('other', 1), [])
+  t.same(engines[0]!.takeDue('workers', 1), [])
   at(102)
-  t.equal(engines[0]!.takeDue('other', 1).length, 1)
+  t.equal(engines[0]!.takeDue('workers', 1).length, 1)
 })
 
 t.test('a notification causes an extra look only if no regular look is in time', async t => {
@@ -377,4 +386,56 @@ t.test('a reading of the first due cue takes the place of a look while none is n
   t.equal(engine.takeDue('send', 1).length, 1)
   engine.firstIs(never)
   t.equal(lookAt(18_500), 19_000, 'a regular look, since one was near')
+})
+
+const ruled = { schedule_rules: { max_runs: 5 }, runs_left: 5 }
+
+t.test('cues whose schedule cannot be computed hold up no others, and are tried again after a minute', async t => {
+  const errors: string[] = []
+  const broken = { cron: 'no cron' }
+  const cues = [{ cue_id: 'a' }, { cue_id: 'b', ...broken }, { cue_id: 'c', ...ruled }, { cue_id: 'd', ...ruled, ...broken }]
+  const { engines, at, look } = setup(cues, undefined, { onError: (_, task) => errors.push(task) })
+  const [engine] = engines as [(typeof engines)[0]]
+  for (const [ms, times] of [
+    [100, 1],
+    [60_000, 1],
+    [60_101, 2]
+  ] as const) {
+    at(ms)
+    await look()
+    await prepared()
+    at(ms + 1)
+    const taken = engine.takeDue('send', 10)
+    t.same(ids(taken), ['a', 'c'])
+    engine.doneWith(taken)
+    engine.reset()
+    t.same(
+      errors.sort(),
+      ['b', 'd'].flatMap(id => Array(times).fill(`prepare cue ${id}`))
+    )
+  }
+})
+
+t.test('an account that is passed over delays only its own cues', async t => {
+  let time = 0
+  let woken = 0
+  const computing = createComputing(() => time)
+  await computing.run('slow', () => {
+    time += 10_000
+  })
+  const cues = [
+    { cue_id: 'a', ...ruled },
+    { cue_id: 'b', ...ruled, account_id: 'slow' },
+    { cue_id: 'c', account_id: 'slow' }
+  ]
+  const { engines, at, look } = setup(cues, undefined, { computing, onPrepared: () => woken++ })
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  await prepared()
+  at(100)
+  t.same(ids(engine.takeDue('send', 10)), ['a', 'c'], 'plain schedules are computed for all that share them')
+  t.equal(woken, 1)
+  time += 60_000
+  await eventually(() => woken === 2)
+  t.same(ids(engine.takeDue('send', 10)), ['b'])
 })

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
 import { build as buildApp } from '../../src/app.ts'
@@ -129,3 +130,43 @@ t.test('an outage that only a jump of the clock made is named as such', async t 
     ['no engine was running', "the database's clock jumped"]
   )
 })
+
+const idle = { name: 'idle', callback_url: 'http://127.0.0.1:5555/' }
+const tomorrow = new Date(Date.now() + 86_400_000).toISOString()
+/** A cue of each kind of schedule, none of which is due soon. */
+const kinds: object[] = [
+  { cron: '0 0 1 1 *' },
+  { schedule: { every: '300d', anchor: tomorrow } },
+  { schedule: { crons: ['0 0 1 1 *', '0 0 2 1 *'] } },
+  { at: tomorrow },
+  { schedule: { every: '1d', anchor: tomorrow, exclude: [{ dates: [tomorrow.slice(5, 10)] }] } },
+  { schedule: { every: '300d', anchor: tomorrow, exclude_calendars: ['holidays'], max_runs: 5, ends_at: '2100-01-01T00:00:00Z' } },
+  { schedule: { every: '300d', anchor: tomorrow, window: '1h' } },
+  { schedule: { every: '1d', anchor: tomorrow }, overlap: 'queue_all' },
+  { cron: '0 0 1 1 *', callback_url: undefined, worker: true }
+]
+
+t.test(
+  'an idle service with a cue of each kind of schedule does at most twice the transactions of one without cues',
+  { timeout: 120_000 },
+  async t => {
+    const { config, pool, call } = await build(t)
+    await startEngine(t, config)
+    const count = async (): Promise<number> =>
+      (await pool.query('select (xact_commit + xact_rollback)::int as count from pg_stat_database where datname = current_database()'))
+        .rows[0].count
+    const transactions = async () => {
+      await delay(3000)
+      const before = await count()
+      await delay(8000)
+      return (await count()) - before
+    }
+    const without = await transactions()
+    await call('PUT', '/v1/calendars/holidays', { dates: [tomorrow.slice(0, 10), '12-25'] })
+    for (const kind of kinds) t.equal((await call('POST', '/v1/cues', { ...idle, ...kind })).status, 201, JSON.stringify(kind))
+    const { body } = await call('POST', '/v1/cues', { ...idle, cron: '0 0 1 1 *' })
+    t.equal((await call('POST', `/v1/cues/${body.id}/pause`, { until: tomorrow })).status, 200)
+    const all = await transactions()
+    t.ok(all <= 2 * without, `${without} without cues, ${all} with them`)
+  }
+)

@@ -67,12 +67,15 @@ t.test('fires, replays and refused slots are not counted', async t => {
     clock.advance('1 minute')
     t.same(await turn(s), [])
   }
-  exactly(t, await rows('select fired_count, skipped_count, next_run from cue.cue_runs'), [
-    { fired_count: 2, skipped_count: 1, next_run: at(4) }
+  exactly(t, await rows('select fired_count, skipped_count, refused_from from cue.cue_runs'), [
+    { fired_count: 2, skipped_count: 1, refused_from: at(2) }
   ])
   await rows('update cue.accounts set limit_reached_at = null')
+  await rows('select cue.retry_refused(array[$1::uuid], $2)', [account_id, clock.now()])
+  clock.advance('1 second')
+  t.same(await turn(s), [])
   for (const n of [4, 5]) {
-    clock.advance('1 minute')
+    clock.set(at(n))
     t.same(await turn(s), [at(n)])
   }
   exactly(t, await state(s, id), completed('max_runs'))
@@ -121,7 +124,7 @@ t.test('the previous release neither sees such cues nor keeps what it does not k
   const id = await s.cue(minute)
   const plain = await s.cue()
   exactly(t, await s.fn.lookAhead({ until: s.clock.now() }), [{ cue_id: plain, schedule_rules: null, runs_left: null }])
-  await s.rows('update cue.cue_runs set success_due_at = $1', [s.clock.now()])
+  await s.rows('update cue.cue_runs set success_due_at = $1', [at(0)])
   exactly(t, await s.fn.passedWindows({}), [{ cue_id: plain }])
   t.equal((await s.fn.passedWindows({ rules: true })).length, 2)
   await s.rows("update cue.cues set status = 'paused', paused_until = $1", [s.clock.now()])

@@ -240,7 +240,8 @@ t.test('no search of a schedule takes many steps, and so does no first run', asy
       steps(2, () => lastDueBy(plan(), at))
       steps(3, () => runDueAfter(plan(), at, null))
       steps(10, () => nthRun(plan(), at, 10))
-      steps(82, () => slotsBetween(plan(), new Date(+at - 366 * day * 1000), at, 100))
+      const slots = slotsBetween(plan(), new Date(+at - 366 * day * 1000), at, 100)
+      for (let n = 0; n < 100; n++) steps(2, () => slots.next())
       steps(11, () => {
         try {
           firstRun(schedule, at, 'cue_1', calendars)

@@ -5,6 +5,7 @@ import { bisect } from '../../src/database/bisect.ts'
 import { createFiring } from '../../src/firing/fire-others.ts'
 import { createAhead } from '../../src/firing/look-ahead.ts'
 import { exactly } from '../support/exactly.ts'
+import { prepared } from '../support/firing-stage.ts'
 import { once, type Row, stage } from '../support/stage.ts'
 
 const worker = { transport: 'worker', callback_url: null, cron: '* * * * *' }
@@ -24,7 +25,9 @@ const setup = async (t: Test) => {
       await s.beat('1 day')
       ahead.reset()
       await ahead.look()
-      await firing.others()
+      await prepared()
+      await firing.workers()
+      await firing.missed()
       await firing.tracked()
     },
     fired: async () => (await s.rows('select cue_id from cue.executions order by id')).map(row => row.cue_id)

@@ -5,6 +5,7 @@ import { createFiring } from '../../src/firing/fire-others.ts'
 import { createAhead } from '../../src/firing/look-ahead.ts'
 import { createWindowSweep } from '../../src/firing/missed-windows.ts'
 import { exactly } from '../support/exactly.ts'
+import { prepared } from '../support/firing-stage.ts'
 import { scaled, spelled } from '../support/scale.ts'
 import { serviceAt } from '../support/service.ts'
 
@@ -27,7 +28,8 @@ const serve = async (at = service) => {
     clock.set(at)
     ahead.reset()
     await ahead.look()
-    await firing.others()
+    await prepared()
+    await firing.workers()
     await firing.tracked()
     return (await rows('select id from cue.executions order by id desc limit 1'))[0]?.id
   }
@@ -294,21 +296,23 @@ t.test(`${spelled(20_000)} healthy cues do not increase what the sweeps read`, {
       returning id, account_id),
     runs as (
       insert into cue.cue_runs (cue_id, account_id, transport, next_run, last_slot, success_due_at)
-      select id, account_id, 'worker', $2::timestamptz + interval '1 day', $2, $2::timestamptz + interval '1 day' + random() * interval '1 day' from made)
+      select id, account_id, 'worker', $2::timestamptz + interval '1 day', $2, 
+             date_trunc('milliseconds', $2::timestamptz + interval '1 day' + random() * interval '1 day') from made)
     insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, outcome_state,
                                 outcome_success, outcome_recorded_at, created_at, updated_at)
     select cue.uuid_v7($2), account_id, id, 'worker', 'success', 'schedule', $2, '{}', $2, $2, 'reported_success', true, $2, $2, $2 from made`
-  for (let made = 0; made < scaled(20_000); made += batch) await client.query(insert, [account.id, clock.now(), made])
+  for (let made = 0; made < scaled(20_000); made += batch) await client.query(insert, [account.id, clock.now().toISOString(), made])
   client.release(true)
   await pool.query('vacuum analyze cue.cue_runs, cue.executions, cue.cues')
   const after = await reads()
   for (const name of sweeps) t.ok(after[name]! <= before[name]! * 1.2 + 10, `${name}: ${before[name]} buffers, then ${after[name]}`)
 
   // Only one window has passed: only that cue is read.
-  await pool.query("update cue.cue_runs set success_due_at = $1 where cue_id = 'cue_000000001234'", [clock.now()])
+  const due = clock.now().toISOString()
+  await pool.query("update cue.cue_runs set success_due_at = $1 where cue_id = 'cue_000000001234'", [due])
   const one = await reads()
   t.ok(one.passed_windows! <= after.passed_windows! + 100, `${one.passed_windows} for one`)
-  t.equal(await dueAt('cue_000000001234'), clock.now().toISOString())
+  t.equal(await dueAt('cue_000000001234'), due)
 
   // 20,000 cues are due a millisecond after each other, all others later. Two windows have passed.
   await pool.query(
@@ -316,7 +320,7 @@ t.test(`${spelled(20_000)} healthy cues do not increase what the sweeps read`, {
        from (select n, 'cue_' || lpad(n::text, 12, '0') as cue_id, $1::timestamptz + interval '23 hours' + n * interval '1 ms' as at
                from generate_series(1, 20000) as n) d
       where r.cue_id = d.cue_id`,
-    [clock.now()]
+    [due]
   )
   const passed = await rows("select cue_id from cue.passed_windows(p_now => $1::timestamptz + interval '1 day')", [clock.now()])
   t.same(passed, [{ cue_id: 'cue_000000010000' }], 'of the due cues, the oldest 10,000 are read')

@@ -124,7 +124,7 @@ t.test('a cue resumes from the end of its pause, once, whoever looks', async t =
   clock.set('2030-01-15T08:59:59.999Z')
   t.equal(await sweep(), 0)
   clock.set(at('09:00:03'))
-  const ended = await Promise.all([sweep(), sweep(), sweep(), sweep()])
+  const ended = await Promise.all(Array.from({ length: 4 }, () => createPauseSweep({ fn })()))
   t.equal(
     ended.reduce((sum, n) => sum + n),
     3

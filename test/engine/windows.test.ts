@@ -1,9 +1,10 @@
 // schedule.window: slots fire at a fixed fraction of it, and keep their nominal time.
 import t from 'tap'
 import { createPauseSweep } from '../../src/firing/ended-pauses.ts'
-import { catchUp } from '../../src/firing/fire-others.ts'
+import { catchUp } from '../../src/firing/preparing.ts'
 import { fractionOf } from '../../src/schedule/plan.ts'
 import { exactly } from '../support/exactly.ts'
+import { finish } from '../support/finish.ts'
 import { fire, look } from '../support/firing-stage.ts'
 import { serviceAt } from '../support/service.ts'
 import { error } from '../support/setup.ts'
@@ -125,14 +126,14 @@ t.test('an outage covers slots by when they were meant to fire', async t => {
   }
   const outage_until = new Date(nine + 2 * hour + d - 1)
   const later = new Date(+outage_until + 1)
-  exactly(t, catchUp({ ...cue, schedule: { ...schedule, outage_until } }), {
+  exactly(t, finish(catchUp({ ...cue, schedule: { ...schedule, outage_until } })), {
     slots: [new Date(nine), new Date(nine + hour)],
     due: [new Date(nine + d), new Date(nine + hour + d)],
     next_run: new Date(nine + 2 * hour + d),
     next_slot: new Date(nine + 2 * hour),
     dropped: null
   })
-  exactly(t, catchUp({ ...cue, schedule: { ...schedule, outage_until: later, catch_up: 'run_once_if_missed' } }), {
+  exactly(t, finish(catchUp({ ...cue, schedule: { ...schedule, outage_until: later, catch_up: 'run_once_if_missed' } })), {
     slots: [new Date(nine + 2 * hour)],
     next_slot: new Date(nine + 3 * hour),
     dropped: { first: new Date(nine), last: new Date(nine + hour), count: 2, reason: 'service_away' }

@@ -59,12 +59,13 @@ t.test(`cues take no slot too many, whatever happens (${cases(150)} steps)`, asy
     [1, async () => post(`/v1/cues/${pick(models).id}/pause`, { until: instant() })],
     [1, async () => createPauseSweep({ fn })()],
     [1, async () => post(`/v1/cues/${pick(models).id}/fire`)],
-    [
-      1,
-      async () => rows('update cue.accounts set limit_reached_at = $1', [chance(0.5) ? null : new Date(clock.now().getTime() - 90_000_000)])
-    ],
+    [1, async () => limitAt(chance(0.5) ? null : new Date(clock.now().getTime() - 90_000_000))],
     [1, away]
   ]
+  async function limitAt(at: Date | null) {
+    const accounts = await rows('update cue.accounts set limit_reached_at = $1 returning id', [at])
+    await rows('select cue.retry_refused($1, $2)', [accounts.map(({ id }) => id), clock.now()])
+  }
   async function away() {
     clock.set(new Date(clock.now().getTime() + 61_000 + below(900_000)))
     await beat('60 seconds')
@@ -78,7 +79,7 @@ t.test(`cues take no slot too many, whatever happens (${cases(150)} steps)`, asy
   /** Compares each cue with what may have happened to it. */
   const check = async (what: string) => {
     const all = await rows(
-      `select c.id, c.status, c.completed_reason, r.next_run, r.last_slot, r.fired_count::int - coalesce(r.skipped_count, 0) as taken,
+      `select c.id, c.status, c.completed_reason, coalesce(r.refused_from, r.next_run) as next_run, r.last_slot, r.fired_count::int - coalesce(r.skipped_count, 0) as taken,
               array(select extract(epoch from e.scheduled_for) * 1000 from cue.executions e where e.cue_id = c.id and e.triggered_by = 'schedule'
                        and coalesce(e.error_message, '') not like 'execution_limit%' order by e.scheduled_for)::float8[] as slots
          from cue.cues c join cue.cue_runs r on r.cue_id = c.id`
@@ -120,7 +121,7 @@ t.test(`cues take no slot too many, whatever happens (${cases(150)} steps)`, asy
     if (live.size < count / 2) await create()
   }
 
-  await rows('update cue.accounts set limit_reached_at = null')
+  await limitAt(null)
   for (const model of models) await change(model, { status: 'active' })
   // After any starts_at, or it would be refused.
   for (const model of models) await change(model, { schedule: { ends_at: new Date(clock.now().getTime() + 1_800_000).toISOString() } })

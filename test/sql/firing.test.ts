@@ -2,6 +2,7 @@
 import t from 'tap'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
+import { fire, look } from '../support/firing-stage.ts'
 import { awaiting, dueCues, once, stage } from '../support/stage.ts'
 
 t.test('fires a due webhook cue: execution, flight, counters and next run in one statement', async t => {
@@ -347,30 +348,86 @@ const overLimit = async (t: Parameters<typeof stage>[0]) => {
   return { ...s, refuse }
 }
 
-t.test('a slot over the limit leaves one failed execution per cue and hour; the others are recorded as dropped', async t => {
-  const { cue, refuse, clock, rows, run, used, jobs } = await overLimit(t)
-  const id = await cue({ on_failure_email: true })
-  const next = () => new Date(clock.now().getTime() + 10 * 60_000)
-  for (let slot = 0; slot < 7; slot++) {
-    t.equal(await refuse(next()), 1)
-    clock.advance('10 minutes')
+/** What an engine does at an instant. */
+const turnAt = async (s: Awaited<ReturnType<typeof overLimit>>, at: Date | string) => {
+  s.clock.set(at)
+  await s.beat()
+  return fire(await look(s), s.fn)
+}
+const tenMinutes = 600_000
+
+t.test(
+  'a cue over the limit leaves one failed execution per hour, is not due in between, and its other slots are recorded as dropped',
+  async t => {
+    const s = await overLimit(t)
+    const { cue, fn, rows, run, used, jobs, account_id } = s
+    const id = await cue({ cron: '*/10 * * * *', on_failure_email: true })
+    let slot = new Date('2030-01-15T09:00:00Z')
+    const failed: Date[] = []
+    for (let hour = 9; hour < 12; hour++) {
+      t.same(await turnAt(s, slot), [])
+      failed.push(slot)
+      const refused = await run(id)
+      exactly(t, refused, { status: 'active', refused_from: new Date(+slot + tenMinutes), next_slot: null, run_count: failed.length })
+      t.equal(refused.next_run.getUTCHours(), hour + 1)
+      await fn.updateCue({ account_id, cue_id: id, version: refused.version, changes: { name: `changed ${hour}` } })
+      t.same(await turnAt(s, new Date(+refused.next_run - 1)), [])
+      exactly(t, await run(id), { next_run: refused.next_run, refused_from: refused.refused_from })
+      await turnAt(s, refused.next_run)
+      const { next_run, refused_from, last_slot } = await run(id)
+      t.same([refused_from, last_slot], [null, new Date(+next_run - tenMinutes)])
+      t.ok(next_run >= refused.next_run && +next_run < +refused.next_run + tenMinutes)
+      slot = next_run
+    }
+    exactly(
+      t,
+      await rows('select * from cue.executions order by id'),
+      failed.map(at => ({ status: 'failed', scheduled_for: at, attempts: 0, started_at: null, error_message: /^execution_limit_exceeded/ }))
+    )
+    const slots = (+slot - Date.parse('2030-01-15T09:00:00Z')) / tenMinutes
+    exactly(t, await rows('select * from cue.missed_slots'), [
+      { count: slots - 3, first: new Date('2030-01-15T09:10:00Z'), last: new Date(+slot - tenMinutes), reason: 'execution_limit' }
+    ])
+    t.equal(await used(), 0)
+    t.same(await jobs('mails'), [])
   }
-  exactly(t, await rows('select * from cue.executions order by id'), [
-    {
-      status: 'failed',
-      scheduled_for: new Date('2030-01-15T09:00:00Z'),
-      attempts: 0,
-      started_at: null,
-      error_message: /^execution_limit_exceeded/
-    },
-    { status: 'failed', scheduled_for: new Date('2030-01-15T10:00:00Z') }
-  ])
-  exactly(t, await rows('select * from cue.missed_slots'), [
-    { count: 5, first: new Date('2030-01-15T09:10:00Z'), last: new Date('2030-01-15T09:50:00Z'), reason: 'execution_limit' }
-  ])
-  exactly(t, await run(id), { status: 'active', run_count: 2, fired_count: 2, next_run: clock.now() })
-  t.equal(await used(), 0)
-  t.same(await jobs('mails'), [])
+)
+
+t.test('a cue over the limit goes on when the limit ends: with another plan, and with the month', async t => {
+  for (const [plan, at] of [
+    ['pro', '2030-01-15T09:25:00Z'],
+    ['', '2030-02-01T00:00:00Z']
+  ] as const) {
+    const s = await overLimit(t)
+    const { cue, rows, row, run, account_id, clock } = s
+    const first = new Date(Date.parse(plan ? '2030-01-15T09:00:00Z' : '2030-01-31T23:10:00Z'))
+    clock.set(first)
+    const id = await cue({ cron: '*/10 * * * *' })
+    await turnAt(s, first)
+    clock.set(at)
+    if (plan) await rows('select cue.set_plan($1, $2, p_now => $3)', [account_id, plan, clock.now()])
+    const { next_run, version } = await run(id)
+    t.ok(next_run <= new Date(+new Date(at) + 1), next_run.toISOString())
+    t.same(await turnAt(s, next_run), [])
+    const next = plan ? new Date('2030-01-15T09:30:00Z') : next_run
+    exactly(t, await run(id), { next_run: next, refused_from: null, version })
+    t.same(await turnAt(s, next), [next])
+    const { last, count } = await row('select * from cue.missed_slots')
+    t.same([last, count], [new Date(+next - tenMinutes), (+next - +first) / tenMinutes - 1])
+    exactly(t, await rows('select status from cue.executions order by id'), [{ status: 'failed' }, { status: 'delivering' }])
+  }
+})
+
+t.test('another schedule and a pause end the refusal of slots', async t => {
+  const s = await overLimit(t)
+  const { cue, fn, run, account_id, clock } = s
+  const ids = [await cue(), await cue()]
+  await turnAt(s, clock.now())
+  const next_run = new Date('2030-01-15T09:30:00Z')
+  await fn.updateCue({ account_id, cue_id: ids[0]!, version: 1, changes: { cron: '30 * * * *' }, next_run })
+  await fn.updateCue({ account_id, cue_id: ids[1]!, version: 1, changes: { status: 'paused' } })
+  exactly(t, await run(ids[0]!), { next_run, refused_from: null })
+  exactly(t, await run(ids[1]!), { next_run: null, refused_from: null })
 })
 
 t.test('a one-time cue over the limit fails', async t => {

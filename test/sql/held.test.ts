@@ -178,10 +178,12 @@ t.test('extends all leases except a locked one, and returns all as held', async 
   t.same([await leaseOf(one!), await leaseOf(two!)], [before, new Date(clock.now().getTime() + 4000)])
 })
 
-/** Executions that a sweep ends: how to create them, and the sweep to call when they are due. */
+const worker = { transport: 'worker', callback_url: null }
+/** Executions that a sweep ends: how to create them, and the sweep to call when they are due. It reads one, if that is possible. */
 const sweeps: Record<string, { made: object; call: (fn: Row) => Promise<number> }> = {
-  expire_outcomes: { made: awaiting, call: fn => fn.expireOutcomes({}) },
-  miss_unclaimed: { made: { transport: 'worker', callback_url: null }, call: fn => fn.missUnclaimed({}) },
+  expire_outcomes: { made: awaiting, call: fn => fn.expireOutcomes({ limit: 1 }) },
+  miss_unclaimed: { made: worker, call: fn => fn.missUnclaimed({ limit: 1 }) },
+  recover_leases: { made: { ...worker, name: 'claimed' }, call: fn => fn.recoverLeases({ limit: 1 }) },
   recover_stuck: { made: {}, call: fn => fn.recoverStuck({}) }
 }
 /** Rows of cue $1 that a sweep would wait for. */
@@ -197,8 +199,12 @@ for (const [sweep, { made, call }] of Object.entries(sweeps)) {
     t.test(`${sweep} continues with the next execution while ${what} is locked`, async t => {
       const { cue, take, settle, fn, clock, rows, other, hold, letGo, account_id } = await holding(t)
       const ids = [await cue(made), await cue(made, { account_id: other })]
-      const begun = await take(ids)
-      if (made === awaiting) await settle(begun)
+      for (const id of ids) {
+        clock.advance('1 second')
+        const begun = await take([id])
+        if (sweep === 'expire_outcomes') await settle(begun)
+        if (sweep === 'recover_leases') await fn.claimExecutions({ account_id: id === ids[0] ? account_id : other, worker_id: 'w' })
+      }
       await rows(
         `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at)
          values (gen_random_uuid(), $1, $2, 'missed_window', 'high', 'x', now())`,

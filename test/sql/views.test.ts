@@ -95,7 +95,7 @@ t.test('cue_health and recent_failures cover the last day', async t => {
   }
   await settle([await run()], refused)
   clock.set(hours(1))
-  await rows('update cue.cue_runs set next_run = $1 where cue_id = $2', [clock.now(), id])
+  await rows('update cue.cue_runs set next_run = $1 where cue_id = $2', [clock.now().toISOString(), id])
   await finish([await run()])
   const refusedNow = await run()
   await settle([refusedNow], refused)

@@ -1,13 +1,19 @@
 /** Fires cues step by step as engines do, each with what it has read. */
 import type { Functions, LookAheadRow } from '../../src/database/functions.ts'
 import { createCalendars } from '../../src/firing/calendars.ts'
-import { cuesOf, dueColumns, followingColumns, isLast, movedColumns, prepare } from '../../src/firing/due-cue.ts'
-import { catchUp } from '../../src/firing/fire-others.ts'
+import { cuesOf, dueColumns, followingColumns, isLast, movedColumns } from '../../src/firing/due-cue.ts'
+import { catchUp, prepareInSteps } from '../../src/firing/preparing.ts'
+import { finish } from './finish.ts'
 import type { Stage } from './stage.ts'
 
 const never = '100 years'
 
 export type Seen = Awaited<ReturnType<typeof look>>
+
+/** Time for an engine to prepare a few cues. */
+export const prepared = async () => {
+  for (let n = 0; n < 20; n++) await new Promise(resolve => setImmediate(resolve))
+}
 
 /** The due cues as an engine prepares them. */
 export const look = async ({ fn, clock }: { fn: Functions; clock: Pick<Stage['clock'], 'now'> }) => {
@@ -15,14 +21,14 @@ export const look = async ({ fn, clock }: { fn: Functions; clock: Pick<Stage['cl
   const calendars = createCalendars(fn)
   await calendars.load(rows)
   const due = cuesOf(rows).filter(cue => cue.at <= clock.now().getTime())
-  return due.flatMap(cue => prepare([cue], () => true, calendars.of(cue.schedule)))
+  return due.map(cue => finish(prepareInSteps(cue, true, calendars.of(cue.schedule)!)))
 }
 
 /** Fires cues that an engine has seen. Returns the slots that it sends. */
 export const fire = async (cues: Seen, fn: Functions): Promise<Date[]> => {
   const columns = (some: Seen) => ({ ...dueColumns(some), missed_after: never })
-  const missed = cues.filter(cue => cue.schedule.outage_until || cue.slot.isExcluded)
-  if (missed.length > 0) await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUp)) })
+  const missed = cues.filter(cue => cue.missed)
+  if (missed.length > 0) await fn.catchUpCues({ cues: JSON.stringify(missed.map(cue => cue.missed)) })
   const refused = cues.filter(cue => cue.schedule.over_limit && !missed.includes(cue))
   if (refused.length > 0) await fn.refuseDueCues({ ...columns(refused), ...followingColumns(refused) })
   const sent = cues.filter(cue => !missed.includes(cue) && !cue.schedule.over_limit)
@@ -35,4 +41,4 @@ export const fire = async (cues: Seen, fn: Functions): Promise<Date[]> => {
 
 /** What an engine decides about a cue that came due during an outage, from its row in psql. */
 export const catchUpRow = ({ cue_id, version, next_run, ...schedule }: LookAheadRow) =>
-  catchUp({ cue_id, version, schedule, slot: { next_run, excludes: [] } })
+  finish(catchUp({ cue_id, version, schedule, slot: { next_run, excludes: [] } }))
