@@ -281,7 +281,7 @@ create table cue.calendars (
   constraint calendars_pkey PRIMARY KEY (account_id, name),
   constraint calendars_dates_check CHECK (cardinality(dates) <= 1000),
   constraint calendars_description_check CHECK (length(description) <= 2000),
-  constraint calendars_name_check CHECK (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'::text) NOT VALID,
+  constraint calendars_name_check CHECK (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'::text),
   constraint calendars_ranges_check CHECK (
 CASE jsonb_typeof(ranges)
     WHEN 'array'::text THEN jsonb_array_length(ranges) <= 500
@@ -442,11 +442,11 @@ create table cue.cues (
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
-  constraint cues_check1 CHECK ((at IS NOT NULL) = (schedule_type = 'once'::cue.schedule_type)),
-  constraint cues_check2 CHECK (transport = 'worker'::cue.transport OR callback_url IS NOT NULL),
-  constraint cues_check3 CHECK (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) = ANY (ARRAY[0, 3])),
-  constraint cues_check4 CHECK (await_outcome IS NULL OR timeout_seconds IS NOT NULL),
-  constraint cues_check5 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
+  constraint cues_check CHECK ((at IS NOT NULL) = (schedule_type = 'once'::cue.schedule_type)),
+  constraint cues_check1 CHECK (transport = 'worker'::cue.transport OR callback_url IS NOT NULL),
+  constraint cues_check2 CHECK (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) = ANY (ARRAY[0, 3])),
+  constraint cues_check3 CHECK (await_outcome IS NULL OR timeout_seconds IS NOT NULL),
+  constraint cues_check4 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
   constraint cues_claim_timeout_seconds_check CHECK (claim_timeout_seconds >= 60 AND claim_timeout_seconds <= 604800),
   constraint cues_id_check CHECK (id ~ '^cue_[0-9A-Za-z]{12}$'::text),
   constraint cues_key_check CHECK (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'::text),
@@ -719,14 +719,14 @@ create table cue.executions (
   constraint ended CHECK ((ended_at IS NOT NULL) = (status = ANY (ARRAY['success'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status, 'outcome_timeout'::cue.execution_status]))),
   constraint first_attempt CHECK (attempt_ms IS NULL OR attempts = 1 AND delivered_at IS NOT NULL),
   constraint flying CHECK ((flight_id IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'webhook'::cue.transport)),
-  constraint judged CHECK ((outcome_success IS FALSE) = (NOT outcome_state IS DISTINCT FROM 'reported_failure'::cue.outcome_state) AND (outcome_success IS NULL) = (COALESCE(outcome_state, 'unknown'::cue.outcome_state) = 'unknown'::cue.outcome_state)) NOT VALID,
+  constraint judged CHECK ((outcome_success IS FALSE) = (NOT outcome_state IS DISTINCT FROM 'reported_failure'::cue.outcome_state) AND (outcome_success IS NULL) = (COALESCE(outcome_state, 'unknown'::cue.outcome_state) = 'unknown'::cue.outcome_state)),
   constraint leased CHECK ((lease_expires_at IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'worker'::cue.transport)),
   constraint lost_among_attempts CHECK (lost_attempts >= 0 AND lost_attempts <= attempts),
   constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)),
-  constraint rejected CHECK (rejected_at IS NULL OR outcome_state = 'verification_failed'::cue.outcome_state) NOT VALID,
+  constraint rejected CHECK (rejected_at IS NULL OR outcome_state = 'verification_failed'::cue.outcome_state),
   constraint reported CHECK ((outcome_recorded_at IS NULL) = (outcome_success IS NULL)),
   constraint started CHECK ((status = ANY (ARRAY['pending'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status])) OR started_at IS NOT NULL),
-  constraint unclaimed CHECK (claim_deadline_at IS NULL OR claimable_at IS NOT NULL) NOT VALID
+  constraint unclaimed CHECK (claim_deadline_at IS NULL OR claimable_at IS NOT NULL)
 ) partition by RANGE (id);
 CREATE INDEX executions_account ON ONLY cue.executions USING btree (account_id, id) INCLUDE (cue_id);
 CREATE INDEX executions_attempt_due ON ONLY cue.executions USING btree (attempt_due_at) WHERE (attempt_due_at IS NOT NULL);
