@@ -3,7 +3,7 @@
  * `node_modules/.bin/node scripts/pictures/first-view.ts [RUNS] [RTT_MS]`. Only the times of a quiet machine mean anything.
  */
 import { chromium, type Page } from 'playwright-core'
-import { args, executablePath } from '../../test/browser.ts'
+import { args, executablePath } from '../../test/support/browser.ts'
 import { openAccount } from './account.ts'
 
 const [runs = 15, latency = 0] = process.argv.slice(2).map(Number)

@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
-import { args, executablePath } from '../../test/browser.ts'
+import { args, executablePath } from '../../test/support/browser.ts'
 import { openAccount } from './account.ts'
 
 const [directory = 'pictures', ...only] = process.argv.slice(2)

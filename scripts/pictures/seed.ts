@@ -1,7 +1,7 @@
 /** A realistic account: cues of all kinds, a year of results, failures, outcomes, workers and alerts. The same on every run. */
 import type pg from 'pg'
 import { readSchedule } from '../../src/schedule/parse-schedule.ts'
-import { slotsBetween } from '../../src/schedule/runs.ts'
+import { previousRun } from '../../src/schedule/runs.ts'
 import { timetableOf } from '../../src/schedule/schedule.ts'
 import { seedMore } from './seed-more.ts'
 
@@ -285,6 +285,13 @@ export const seedAccount = async ({
 
 type Runs = { kind: Kind; id: string; account_id: string; now: Date; random: () => number }
 
+/** The newest runs until an instant, earliest first. */
+const newestRuns = (slots: ReturnType<typeof timetableOf>, until: Date, count: number): Date[] => {
+  const found: Date[] = []
+  for (let run = previousRun(slots, until); run && found.length < count; run = previousRun(slots, run)) found.unshift(run)
+  return found
+}
+
 const addRuns = async (pool: pg.Pool, { kind, id, account_id, now, random }: Runs) => {
   const {
     runs,
@@ -302,9 +309,7 @@ const addRuns = async (pool: pg.Pool, { kind, id, account_id, now, random }: Run
   const { cron, timezone = 'UTC' } = kind.body as { cron?: string; timezone?: string }
   const until = new Date(now.getTime() - idleMs)
   const failedStatus = /\d{3}/.exec(error)?.[0] ?? null
-  const slots = cron
-    ? slotsBetween(timetableOf(readSchedule({ cron, timezone })), new Date(now.getTime() - 365 * day), until, runs).newest
-    : []
+  const slots = cron ? newestRuns(timetableOf(readSchedule({ cron, timezone })), until, runs) : []
   for (const [index, slot] of slots.entries()) {
     const n = slots.length - index
     const at = slot.getTime()

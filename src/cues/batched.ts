@@ -10,7 +10,7 @@ import type { CueDetail } from './schemas.ts'
 import { type StoredCue, shown } from './stored.ts'
 
 /** The change from `newCue`, and its columns as JSON. `isAlone`: it may be refused in a way that would affect others. */
-type NewCue = Change & { account_id: string; cue: string; isAlone?: boolean }
+type NewCue = Change & { account_id: string; actor?: string; cue: string; isAlone?: boolean }
 
 /** Characters of JSON above which a cue is created alone: a statement with many of these would delay everyone. */
 const LARGE = 64 * 1024
@@ -48,7 +48,8 @@ export const createCueBatches = (
         account_ids: cues.map(({ account_id }) => account_id),
         cues: `[${cues.map(({ cue }) => cue)}]`,
         next_runs: cues.map(({ next_run }) => next_run),
-        next_slots: cues.map(({ next_slot }) => next_slot)
+        next_slots: cues.map(({ next_slot }) => next_slot),
+        actors: cues.map(({ actor = null }) => actor)
       })
       return created.map(cue => (cue.is_locked ? null : cue))
     },

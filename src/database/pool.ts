@@ -32,14 +32,15 @@ const settings = {
 const session = pinSettings(settings)
 const transaction = pinSettings(settings, 'transaction')
 
-const { INT8, DATE } = pg.types.builtins
+const { INT8, DATE, INTERVAL } = pg.types.builtins
 /** Not among the names that pg-types has. */
 const INT8_ARRAY = 1016
 const parseArray = pg.types.getTypeParser(INT8_ARRAY as number) as (text: string) => (string | null)[]
 const parsers = new Map<number, (text: string) => unknown>([
   [INT8, Number], // counts, which stay far below 2^53
   [INT8_ARRAY, text => parseArray(text).map(element => (element === null ? null : Number(element)))],
-  [DATE, String] // a day; a Date would have a time zone
+  [DATE, String], // a day; a Date would have a time zone
+  [INTERVAL, String]
 ])
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => parsers.get(oid) ?? pg.types.getTypeParser(oid, format as 'text')
