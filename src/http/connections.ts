@@ -8,22 +8,23 @@ export const PIPELINED = 100
 
 const openRequests = new WeakMap<Socket, number>()
 
-/** Counts a request until its response has ended. Returns false if its connection has too many, and is therefore closed. */
-export const isWithinPipeline = ({ raw: { socket } }: FastifyRequest, reply: FastifyReply): boolean => {
-  const count = (openRequests.get(socket) ?? 0) + 1
-  openRequests.set(socket, count)
-  reply.raw.once('close', () => openRequests.set(socket, openRequests.get(socket)! - 1))
-  if (count > PIPELINED) socket.destroy()
+/** Returns false for a request of a connection that has too many, and is therefore closed. */
+export const isWithinPipeline = ({ raw: { socket } }: FastifyRequest): boolean => {
+  if ((openRequests.get(socket) ?? 0) > PIPELINED) socket.destroy()
   return !socket.destroyed
 }
 
 /**
- * Returns a function that closes the connections of a server without an open request. To Node, one that has had no request yet is not idle, so it
- * would wait for it when closing.
+ * Counts the open requests of a server's connections, also those that have not reached a route. Returns a function that closes the connections
+ * without any. To Node, one that has had no request yet is not idle, so it would wait for it when closing.
  */
 export const watchConnections = (server: Server): (() => void) => {
   const sockets = new Set<Socket>()
   server.on('connection', socket => sockets.add(socket.once('close', () => sockets.delete(socket))))
+  server.prependListener('request', ({ socket }, response) => {
+    openRequests.set(socket, (openRequests.get(socket) ?? 0) + 1)
+    response.once('close', () => openRequests.set(socket, openRequests.get(socket)! - 1))
+  })
   return () => {
     for (const socket of sockets) if (!openRequests.get(socket)) socket.destroy()
   }

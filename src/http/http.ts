@@ -99,7 +99,7 @@ export default fp(
     })
 
     app.addHook('onRequest', (request, reply, done) => {
-      if (!isWithinPipeline(request, reply)) return void reply.hijack()
+      if (!isWithinPipeline(request)) return void reply.hijack()
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
       const refusal = origins.refusalOf(request.raw)
