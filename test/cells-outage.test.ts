@@ -1,6 +1,6 @@
 /** A replica on two cells, of which one fails, hangs, or is not there at the start. */
 import t from 'tap'
-import { layWire } from '../scripts/chaos/wire.ts'
+import { layWire } from '../scripts/stage/wire.ts'
 import { createKey } from '../src/accounts/keys.ts'
 import { addAccount, patienceMs, stage } from './cells-stage.ts'
 import { createDatabase } from './database.ts'

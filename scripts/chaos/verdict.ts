@@ -1,9 +1,9 @@
 /** Judges a scenario: compares, slot by slot, the received requests with the expected ones and with the database. */
 import type { KeyObject } from 'node:crypto'
 import { readExecutionToken } from '../../src/deliveries/signature.ts'
-import { quantile } from '../bench/figures.ts'
+import { quantile } from '../stage/figures.ts'
+import type { Send } from '../stage/receiver.ts'
 import type { Found, Held, Slot } from './herd.ts'
-import type { Send } from './receiver.ts'
 
 export type Evidence = {
   slots: Slot[]

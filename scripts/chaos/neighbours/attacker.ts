@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent } from 'undici'
-import { answers } from '../../bench/probe.ts'
+import { answers } from '../../stage/probe.ts'
 
 export type AttackRequest = { method: 'GET' | 'POST' | 'DELETE' | 'PATCH'; path: string; headers?: Record<string, string>; body?: string }
 export type Flood = {

@@ -1,7 +1,7 @@
 /** The attacks. All stay within their accounts' limits, because rejected requests cost little and prove nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Account } from '../../bench/cues.ts'
+import type { Account } from '../../stage/seed.ts'
 import type { AttackRequest, Damage, Drip, Flood, Pipeline } from './attacker.ts'
 
 export type World = {
