@@ -1,10 +1,8 @@
-/** Idle replicas: queries, CPU and memory, with one cell and with several; and the cost of a herd that is spread over two cells. */
+/** Idle replicas: queries, CPU and memory, with one cell and with several. */
 import { readFileSync, statSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Figure, figuresOf, median } from '../stage/figures.ts'
-import { addAccounts, addCues, schedule, settled } from '../stage/seed.ts'
+import { figuresOf } from '../stage/figures.ts'
 import { type Database, query, type Replica, type Stage } from '../stage/stage.ts'
-import { type Contender, runHerd } from './herd.ts'
 import { addWebhooks, type Measure, startService } from './service.ts'
 
 const calmMs = 10_000
@@ -68,73 +66,33 @@ export const idle: Measure = {
   }
 }
 
-/** A replica with so many cells, each of which has its share of a herd. */
-const startCells = async (stage: Stage, count: number, n: number): Promise<Contestant & { contender: Contender }> => {
-  const databases: Database[] = []
-  for (let cell = 1; cell <= count; cell++) databases.push(await stage.createDatabase(`cells_of_${count}`, { cell }))
-  const replica = await stage.startReplica(`cells-${count}`, { CELLS: databases.map(({ url }) => url).join(' '), LOG_LEVEL: 'info' })
-  const herds = await Promise.all(
-    databases.map(async ({ pool }, index) => {
-      const accounts = await addAccounts(pool, 100 / count, `cell-${index + 1}`, index + 1)
-      return { pool, cueIds: await addCues(pool, { accounts, count: n / count, hook: `${stage.receiver.url}/hook` }) }
-    })
-  )
-  const contender: Contender = {
-    prepare: async due => {
-      for (const { pool, cueIds } of herds) await schedule(pool, cueIds, Array<number>(cueIds.length).fill(due))
-    },
-    usage: replica.usage,
-    settled: () => Promise.all(herds.map(({ pool }) => settled(pool)))
-  }
-  return { replica, databases: databases as Contestant['databases'], contender }
-}
-
-/** More cells gain nothing on the same server; on servers of their own, each adds one. */
+/** Idle time with several cells on the same server: what each further cell costs a replica. */
 export const cells: Measure = {
-  title: n => `idle time with 1, 2 and 4 cells, and a herd of ${n} cues in one cell and in two; 4, 16 and 61 cells on paper`,
-  runs: 2,
-  n: 2000,
+  title: n => `replicas with 1, 2 and 4 cells and nothing due, over ${n} s`,
+  runs: 1,
+  n: 30,
+  unit: 'seconds',
   measure: async (stage, { runs, n }) => {
-    const [one, two, four] = [await startCells(stage, 1, n), await startCells(stage, 2, n), await startCells(stage, 4, n)]
+    const contestants: Contestant[] = []
+    for (const count of [1, 2, 4]) {
+      const home = await stage.createDatabase(`cells_of_${count}`)
+      const databases: Contestant['databases'] = [home]
+      for (let cell = 2; cell <= count; cell++) databases.push(await stage.createDatabase(`cells_of_${count}`, { cell }))
+      const replica = await stage.startReplica(home.name, { CELLS: databases.map(({ url }) => url).join(' '), LOG_LEVEL: 'info' })
+      contestants.push({ replica, databases })
+    }
     await delay(calmMs)
-    const watched = await watch(stage, [one, two, four], 15)
-    const idle: Record<string, number> = {}
-    for (const [index, count] of [1, 2, 4].entries()) {
-      const { memory_mb, connections, queries_per_s, process_cpu_percent } = watched[index]!
-      const figures = { memory_mb, connections, queries_per_s, cpu_percent: process_cpu_percent }
-      for (const [name, value] of Object.entries(figures)) idle[`idle_${name}_of_${count}`] = value!
-    }
-    await four.replica.kill()
     const rounds: Record<string, number>[] = []
-    for (let round = -1; round < runs; round++) {
-      const figures: Record<string, number> = {}
-      for (const { contender, databases } of [one, two]) {
-        const { late_p99_ms, process_cpu_s, database_cpu_s } = await runHerd(stage, n, contender)
-        const costs = { late_p99_ms, cpu_us: (process_cpu_s / n) * 1e6, database_us: (database_cpu_s / n) * 1e6 }
-        for (const [name, value] of Object.entries(costs)) figures[`herd_${name}_of_${databases.length}`] = value
+    while (rounds.length < runs) {
+      const watched = await watch(stage, contestants, n)
+      const round: Record<string, number> = {}
+      for (const name of ['memory_mb', 'connections', 'queries_per_s', 'process_cpu_percent']) {
+        for (const [index, count] of [1, 2, 4].entries()) round[`idle_${name.replace('process_', '')}_of_${count}`] = watched[index]![name]!
+        round[`${name.replace('process_', '')}_per_further_cell`] = (watched[2]![name]! - watched[0]![name]!) / 3
       }
-      if (round >= 0) rounds.push(figures)
+      rounds.push(round)
     }
-    for (const { replica } of [one, two]) await replica.kill()
-    return [...figuresOf([idle]), ...figuresOf(rounds), ...paperModel(idle, rounds)]
+    for (const { replica } of contestants) await replica.kill()
+    return figuresOf(rounds)
   }
-}
-
-/**
- * Calculates what a replica needs that serves so many cells, with as many deliveries per second as the cells' servers have time for with one CPU each,
- * and the CPUs of replicas that send these.
- */
-const paperModel = (idle: Record<string, number>, herds: Record<string, number>[]): Figure[] => {
-  const cost = (name: string) => median(herds.map(herd => herd[`herd_${name}_us_of_2`]!)) / 1e6
-  const model: Record<string, number> = {}
-  for (const cells of [4, 16, 61]) {
-    for (const name of ['memory_mb', 'connections', 'queries_per_s', 'cpu_percent']) {
-      const [first, fourth] = [idle[`idle_${name}_of_1`]!, idle[`idle_${name}_of_4`]!]
-      model[`${name}_per_further_cell`] = (fourth - first) / 3
-      model[`paper_${cells}_${name}`] = first + ((fourth - first) / 3) * (cells - 1)
-    }
-    model[`paper_${cells}_deliveries_per_s`] = cells / cost('database')
-    model[`paper_${cells}_replica_cpus`] = (cells / cost('database')) * cost('cpu')
-  }
-  return figuresOf([model])
 }
