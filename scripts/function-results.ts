@@ -9,7 +9,7 @@ export const uncalled = new Set(['begin_waiting', 'look_ahead'])
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
   `abort_operation allow apply_subscription attach_evidence beat_engine cancel_execution create_operation deletion_status
-   dismiss_execution exchange_session_token fire_cue next_wakes open_key_session open_session poll_device read_destinations
+   dismiss_execution exchange_session_token fire_cue hold next_wakes open_key_session open_session poll_device read_destinations
    read_errors read_memory read_operator read_overview refresh_session replay_execution report_outcome reveal_key
    service_health verify_outcome`.split(/\s+/)
 )
@@ -34,6 +34,7 @@ export const nullable: Record<string, string> = {
   disownable_account: 'row',
   ended_pauses: 'last_slot cron at schedule_rules calendars',
   failure_notice: 'row last_http_status last_error',
+  claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload',
   claimable_page: 'task',
   look_ahead_by_schedule: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
   look_ahead: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
@@ -45,6 +46,10 @@ export const nullable: Record<string, string> = {
   mail_payment_failed: 'row',
   mail_registered: 'row ip',
   memory_notice: 'row',
+  held_accounts: 'value',
+  held_reason: 'value',
+  hold: 'account_id',
+  last_taken_at: 'value',
   next_claimable: 'value',
   next_wakes: 'waiting_at deadline_at due_at window_at job_wait_ms',
   passed_windows: 'cron schedule_rules calendars last_success_at',
@@ -71,7 +76,7 @@ export const nullableArguments: Record<string, string> = {
   admit_with_runs: 'key_hashes session_ids execution_ids scopes cue_ids',
   apply_subscription: 'account_id',
   create_cue: 'next_run',
-  create_each_cue: 'next_runs next_slots',
+  create_each_cue: 'next_runs next_slots actors',
   end_memory_notice: 'version',
   finish_attempts: 'http_status bodies',
   fire_tracked_cues: 'next next_slots success_due',

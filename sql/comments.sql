@@ -22,8 +22,8 @@ comment on type cue.outcome_state is 'The handler''s report and its verification
 comment on type cue.trigger_kind is 'What triggered an execution.';
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
 comment on type cue.missed_reason is
-  'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running '
-  '(overlap; queue_full: with a full queue).';
+  'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached '
+  '(execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
 comment on type cue.overlap is
   'What becomes of an execution while another one of the cue has not ended: it runs as well, is skipped, is queued (queue_one: unless one is '
   'queued already; queue_all: behind up to 99 others), or the others are cancelled.';
@@ -93,15 +93,15 @@ comment on column cue.api_keys.created_at is 'Time of creation.';
 comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
 comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
 
-comment on table cue.audit_events is 'Changes to an account, its keys and its secrets, with their authors. Never contains a key or secret.';
+comment on table cue.audit_events is 'Changes to an account, its keys, secrets and cues, with their authors. Never contains a key or secret.';
 comment on column cue.audit_events.id is 'UUIDv7.';
 comment on column cue.audit_events.seq is 'Order of the events, including those of one millisecond.';
 comment on column cue.audit_events.account_id is 'The account that was changed.';
 comment on column cue.audit_events.event is 'Type of change.';
 comment on column cue.audit_events.actor is
   'The author: key:ID, session:ID, client:ID, stripe, service or anonymous; in psql the database user.';
-comment on column cue.audit_events.ip is 'Address of the request; null in psql.';
-comment on column cue.audit_events.detail is 'Details, depending on the event: the key''s id and prefix, the names of changed settings.';
+comment on column cue.audit_events.ip is 'Address of the request; null in psql, and for changes of cues.';
+comment on column cue.audit_events.detail is 'Details, depending on the event: the id of a key or cue, the names of changed settings, counts.';
 comment on column cue.audit_events.created_at is 'Time of the change. Entries are removed after 400 days.';
 
 comment on table cue.usage_counters is
@@ -287,6 +287,8 @@ comment on column cue.cue_runs.run_count is 'Executions created, whatever trigge
 comment on column cue.cue_runs.fired_count is 'Executions created by the schedule.';
 comment on column cue.cue_runs.skipped_count is 'Those of fired_count that record a slot which did not run; null means none.';
 comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.';
+comment on column cue.cue_runs.refused_from is
+  'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.failed_deliveries is 'Consecutive executions whose delivery failed.';
@@ -446,16 +448,30 @@ comment on column cue.directory.created_at is 'When the cell claimed it.';
 
 comment on table cue.engines is 'Replicas that fire and deliver. The latest last_seen_at shows when the service was last alive.';
 comment on column cue.engines.id is 'Random id, new at each start.';
+comment on column cue.engines.name is 'Its replica''s name: REPLICA_NAME, or host and process.';
 comment on column cue.engines.version is 'Release it runs.';
 comment on column cue.engines.started_at is 'First heartbeat.';
 comment on column cue.engines.last_seen_at is 'Latest heartbeat.';
 comment on column cue.engines.lateness_ms is 'Milliseconds from the slot until the engine''s latest scheduled delivery was taken.';
 comment on column cue.engines.open_deliveries is 'Webhook requests open at the latest heartbeat.';
+comment on column cue.engines.full_accounts is
+  'Accounts that had as many open deliveries as they may at the latest heartbeat, so that their due webhooks wait.';
+comment on column cue.engines.passed_over is 'Due cues that it could not fire, and leaves for a minute.';
+comment on column cue.engines.missed_after is 'Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.';
 comment on column cue.engines.stopped_at is 'Time of shutdown.';
 
 comment on table cue.outages is 'Periods in which no engine was alive. Each cue''s catch_up decides about slots that came due in one.';
 comment on column cue.outages.from_at is 'Last heartbeat before the outage.';
 comment on column cue.outages.until_at is 'First heartbeat after the outage.';
+
+comment on table cue.holds is 'Periods in which the operator held the service or an account. Kept for 90 days.';
+comment on column cue.holds.id is 'Random.';
+comment on column cue.holds.account_id is 'The account; null for the service.';
+comment on column cue.holds.reason is 'Why, for whoever asks: /status shows it, and so do refused claims.';
+comment on column cue.holds.held_by is 'Who held it last: the operator''s token, a session or key, or a database user.';
+comment on column cue.holds.from_at is 'Begin of the hold.';
+comment on column cue.holds.until_at is 'End of the hold; infinity while it lasts.';
+comment on column cue.holds.catches_up is 'Whether slots that came due meanwhile follow catch_up. After a short hold they run late.';
 
 comment on table cue.echoes is 'Requests posted to the echo buffer, kept for five minutes. Unlogged: lost in a crash.';
 comment on column cue.echoes.token is 'Token in the URL, chosen by the caller; only the latest request to it is kept.';
@@ -539,6 +555,8 @@ comment on column cue.rate_windows.hits is
   '500, an entry counts several hits.';
 comment on column cue.rate_windows.newest is 'Hits counted by the newest entry so far.';
 comment on column cue.rate_windows.weight is 'Hits per entry: 1 for limits up to 500.';
+comment on column cue.rate_windows.recent is 'Hits of the latest five minutes, newest minute first, whatever the window''s length.';
+comment on column cue.rate_windows.recent_minute is 'The newest of these minutes, since the epoch.';
 comment on column cue.rate_windows.expires_at is 'When the last hit leaves the window and the row may be removed.';
 
 comment on sequence cue.payload_ids is 'Ids of payloads.';

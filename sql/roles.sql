@@ -54,6 +54,7 @@ begin
       end;
     end if;
     foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'dismiss_execution', 'acknowledge_alert', 'set_ticket_status',
+                                      'why_late', 'floods', 'forecast', 'who_changed', 'replicas', 'destinations', 'disk_use', 'hold', 'release',
                                       'requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes',
                                       'miss_unclaimed', 'repair_queues'] loop
       execute (select string_agg(format('grant execute on function %s to cue_operator', oid::regprocedure), ';')

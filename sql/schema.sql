@@ -14,7 +14,7 @@ create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'out
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
-create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed');
+create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released');
 comment on type cue.audit_event is 'Type of an audit log entry.';
 create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
 comment on type cue.callback_method is 'HTTP method of a webhook. GET sends no body.';
@@ -32,8 +32,8 @@ create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchan
 comment on type cue.key_origin is 'How an API key was created.';
 create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
 comment on type cue.key_scope is 'Permission of an API key.';
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full');
-comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held');
+comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
 comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
 create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
@@ -243,14 +243,15 @@ create table cue.audit_events (
 );
 CREATE INDEX audit_events_account ON cue.audit_events USING btree (account_id, seq);
 CREATE INDEX audit_events_created_at ON cue.audit_events USING btree (created_at);
-comment on table cue.audit_events is 'Changes to an account, its keys and its secrets, with their authors. Never contains a key or secret.';
+CREATE INDEX audit_events_cue ON cue.audit_events USING btree (((detail ->> 'cue_id'::text)), seq) WHERE (detail ? 'cue_id'::text);
+comment on table cue.audit_events is 'Changes to an account, its keys, secrets and cues, with their authors. Never contains a key or secret.';
 comment on column cue.audit_events.id is 'UUIDv7.';
 comment on column cue.audit_events.seq is 'Order of the events, including those of one millisecond.';
 comment on column cue.audit_events.account_id is 'The account that was changed.';
 comment on column cue.audit_events.event is 'Type of change.';
 comment on column cue.audit_events.actor is 'The author: key:ID, session:ID, client:ID, stripe, service or anonymous; in psql the database user.';
-comment on column cue.audit_events.ip is 'Address of the request; null in psql.';
-comment on column cue.audit_events.detail is 'Details, depending on the event: the key''s id and prefix, the names of changed settings.';
+comment on column cue.audit_events.ip is 'Address of the request; null in psql, and for changes of cues.';
+comment on column cue.audit_events.detail is 'Details, depending on the event: the id of a key or cue, the names of changed settings, counts.';
 comment on column cue.audit_events.created_at is 'Time of the change. Entries are removed after 400 days.';
 grant select on cue.audit_events to cue_service;
 
@@ -353,10 +354,11 @@ create table cue.cue_runs (
   recomputed integer,
   tracked boolean not null default false,
   schedule_key uuid,
+  refused_from timestamp with time zone,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
   constraint cue_runs_check CHECK (next_run > last_slot),
   constraint cue_runs_next_slot_check CHECK (next_slot <= next_run),
-  constraint next_run_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone),
+  constraint instants_in_milliseconds CHECK (next_run = next_run::timestamp(3) with time zone AND next_slot = next_slot::timestamp(3) with time zone AND success_due_at = success_due_at::timestamp(3) with time zone AND excluded_at = excluded_at::timestamp(3) with time zone),
   constraint cue_runs_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
@@ -385,6 +387,7 @@ comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are rec
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
 comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.';
+comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
 grant select on cue.cue_runs to cue_service;
 
 create table cue.cues (
@@ -638,6 +641,10 @@ create table cue.engines (
   lateness_ms integer,
   open_deliveries integer not null default 0,
   stopped_at timestamp with time zone,
+  name text,
+  full_accounts uuid[] not null default '{}'::uuid[],
+  passed_over text[] not null default '{}'::text[],
+  missed_after interval,
   constraint engines_pkey PRIMARY KEY (id),
   constraint engines_check CHECK (stopped_at >= started_at)
 ) with (fillfactor=50);
@@ -649,6 +656,10 @@ comment on column cue.engines.last_seen_at is 'Latest heartbeat.';
 comment on column cue.engines.lateness_ms is 'Milliseconds from the slot until the engine''s latest scheduled delivery was taken.';
 comment on column cue.engines.open_deliveries is 'Webhook requests open at the latest heartbeat.';
 comment on column cue.engines.stopped_at is 'Time of shutdown.';
+comment on column cue.engines.name is 'Its replica''s name: REPLICA_NAME, or host and process.';
+comment on column cue.engines.full_accounts is 'Accounts that had as many open deliveries as they may at the latest heartbeat, so that their due webhooks wait.';
+comment on column cue.engines.passed_over is 'Due cues that it could not fire, and leaves for a minute.';
+comment on column cue.engines.missed_after is 'Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.';
 grant select on cue.engines to cue_service;
 
 create table cue.executions (
@@ -814,6 +825,30 @@ comment on column cue.flights.execution_ids is 'Executions the flight began with
 comment on column cue.flights.lease_expires_at is 'End of the lease, after which any engine may take the flight over.';
 comment on column cue.flights.created_at is 'When its attempts began.';
 grant select on cue.flights to cue_service;
+
+create table cue.holds (
+  id uuid not null default gen_random_uuid(),
+  account_id uuid,
+  reason text not null,
+  held_by text not null,
+  from_at timestamp with time zone not null,
+  until_at timestamp with time zone not null default 'infinity'::timestamp with time zone,
+  catches_up boolean not null default true,
+  constraint holds_pkey PRIMARY KEY (id),
+  constraint holds_check CHECK (from_at < until_at),
+  constraint holds_reason_check CHECK (length(reason) >= 1 AND length(reason) <= 500),
+  constraint holds_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX holds_active ON cue.holds USING btree (account_id) NULLS NOT DISTINCT WHERE (until_at = 'infinity'::timestamp with time zone);
+comment on table cue.holds is 'Periods in which the operator held the service or an account. Kept for 90 days.';
+comment on column cue.holds.id is 'Random.';
+comment on column cue.holds.account_id is 'The account; null for the service.';
+comment on column cue.holds.reason is 'Why, for whoever asks: /status shows it, and so do refused claims.';
+comment on column cue.holds.held_by is 'Who held it last: the operator''s token, a session or key, or a database user.';
+comment on column cue.holds.from_at is 'Begin of the hold.';
+comment on column cue.holds.until_at is 'End of the hold; infinity while it lasts.';
+comment on column cue.holds.catches_up is 'Whether slots that came due meanwhile follow catch_up. After a short hold they run late.';
+grant select on cue.holds to cue_service;
 
 create table cue.idempotency_keys (
   account_id uuid not null,
@@ -1118,6 +1153,8 @@ create unlogged table cue.rate_windows (
   newest integer not null,
   weight integer not null,
   expires_at timestamp with time zone not null,
+  recent integer[] storage plain,
+  recent_minute integer,
   constraint rate_windows_pkey PRIMARY KEY (subject)
 ) with (fillfactor=50);
 comment on table cue.rate_windows is 'Sliding windows of rate limits. Unlogged: requests never wait for the disk, and after a crash all windows are empty. Only the key is indexed, so that every hit is a HOT update.';
@@ -1127,6 +1164,8 @@ comment on column cue.rate_windows.hits is 'Times of the hits in milliseconds af
 comment on column cue.rate_windows.newest is 'Hits counted by the newest entry so far.';
 comment on column cue.rate_windows.weight is 'Hits per entry: 1 for limits up to 500.';
 comment on column cue.rate_windows.expires_at is 'When the last hit leaves the window and the row may be removed.';
+comment on column cue.rate_windows.recent is 'Hits of the latest five minutes, newest minute first, whatever the window''s length.';
+comment on column cue.rate_windows.recent_minute is 'The newest of these minutes, since the epoch.';
 grant select on cue.rate_windows to cue_service;
 
 create unlogged table cue.session_tokens (
@@ -1379,7 +1418,7 @@ create view cue.audit_view as
     created_at,
     seq
    FROM cue.audit_events;
-comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';
+comment on view cue.audit_view is 'Changes to accounts, keys, secrets and cues, as the API shows them.';
 grant select on cue.audit_view to cue_reader, cue_service;
 
 create view cue.calendar_view as
@@ -1566,6 +1605,18 @@ create view cue.cue_view as
   WHERE c.deleted_at IS NULL;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 grant select on cue.cue_view to cue_reader, cue_service;
+
+create view cue.current_holds as
+ SELECT h.account_id,
+    a.email,
+    h.reason,
+    h.held_by AS by,
+    h.from_at AS since
+   FROM cue.holds h
+     LEFT JOIN cue.accounts a ON a.id = h.account_id
+  WHERE h.until_at = 'infinity'::timestamp with time zone;
+comment on view cue.current_holds is 'What the operator holds: the service (without an account), and accounts.';
+grant select on cue.current_holds to cue_reader, cue_service;
 
 create view cue.dead_execution_view as
  SELECT d.execution_id AS id,
@@ -2118,6 +2169,36 @@ create view cue.ticket_view as
 comment on view cue.ticket_view is 'Support tickets as the API shows them, with the text and tracker issue for those who answer them.';
 grant select on cue.ticket_view to cue_reader, cue_service;
 
+create view cue.unserved_periods as
+ SELECT NULL::uuid AS account_id,
+    outages.from_at,
+    outages.until_at,
+    'service_away'::cue.missed_reason AS reason
+   FROM cue.outages
+UNION ALL
+ SELECT holds.account_id,
+    holds.from_at,
+    holds.until_at,
+    'held'::cue.missed_reason AS reason
+   FROM cue.holds
+  WHERE holds.catches_up;
+comment on view cue.unserved_periods is 'Periods in which due slots were not taken, of all accounts or one: outages, and holds, but for short ones that have ended.';
+grant select on cue.unserved_periods to cue_reader, cue_service;
+
+create view cue.waiting_retries as
+ SELECT count(*) AS waiting,
+    min(at) AS first_at,
+    max(at) AS last_at
+   FROM ( SELECT executions.attempt_due_at AS at
+           FROM cue.executions
+          WHERE executions.attempt_due_at < 'infinity'::timestamp with time zone AND executions.attempts > 0
+        UNION ALL
+         SELECT executions.claimable_at
+           FROM cue.executions
+          WHERE executions.claimable_at < 'infinity'::timestamp with time zone AND executions.status = 'retrying'::cue.execution_status) r;
+comment on view cue.waiting_retries is 'Retries that wait, and when the first and the last of them are due.';
+grant select on cue.waiting_retries to cue_reader, cue_service;
+
 create view cue.worker_view as
  SELECT worker_id,
     account_id,
@@ -2202,12 +2283,12 @@ begin
     when 'backfill' then
       perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
       v_done := found;
-    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
         raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
       end if;
-      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now, p_actor => null);
     when 'resume' then
       if p_resumed -> p_target ? 'code' then
         if p_state is distinct from c.status::text then return '{"result": "skipped"}'; end if;
@@ -2215,7 +2296,7 @@ begin
       end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
-                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
+                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz, null);
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception
@@ -2661,7 +2742,7 @@ end $function$;
 comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a new key against the limit of ten per hour; QU031 above it.';
 grant execute on function cue.allow_key(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
  RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2701,7 +2782,7 @@ begin
       perform cue.lock_cues(v_ids);
       -- First, because it makes room.
       if v_pruned <> '{}' then
-        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now);
+        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now, null);
       end if;
       for v_given in select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) order by g.place loop
         continue when (v_given ->> 'same')::boolean;
@@ -2716,7 +2797,7 @@ begin
         begin
           perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
           perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
-                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz);
+                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz, null);
           v_results := v_results || jsonb_build_object(
             'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
         exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
@@ -2749,6 +2830,8 @@ begin
         end loop;
       end if;
       if v_refused or p_dry_run then raise sqlstate 'UNDO0'; end if;
+      perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
+        'set', p_set, 'created', cardinality(v_new), 'updated', cardinality(v_results) - cardinality(v_new), 'pruned', cardinality(v_pruned)), p_now);
     exception when sqlstate 'UNDO0' then
       null; -- what was done is undone; variables keep their values
     end;
@@ -2761,8 +2844,8 @@ begin
    order by g.place;
   return query select u.key, 'pruned', null::jsonb, null::jsonb, null, null from unnest(v_pruned) as u (key) order by u.key;
 end $function$;
-comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused.';
-grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone) to cue_service;
+comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused.';
+grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -2959,7 +3042,7 @@ end $function$;
 comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) is 'Runs a slot that did not run, with its nominal time, and returns its execution.';
 grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text, p_full_accounts uuid[] DEFAULT '{}'::uuid[], p_passed_over text[] DEFAULT '{}'::text[])
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2978,17 +3061,18 @@ begin
       v_outage := true;
     end if;
   end if;
-  insert into cue.engines as n (id, version, started_at, last_seen_at, lateness_ms, open_deliveries)
-  values (p_engine_id, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries)
+  insert into cue.engines as n (id, name, version, started_at, last_seen_at, lateness_ms, open_deliveries, missed_after, full_accounts, passed_over)
+  values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries, p_missed_after, p_full_accounts, p_passed_over)
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
-         open_deliveries = excluded.open_deliveries;
+         open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
+         passed_over = excluded.passed_over;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
-comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
-grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone) to cue_service;
+comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
+grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
@@ -3006,13 +3090,14 @@ declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
+  v_holds boolean := cue.has_holds();
 begin
   -- Scalar subqueries look up one row each; a join could read all jobs.
   select array_agg(due.id), bool_or(due.started_at is null) into v_ids, v_starts from (
     select e.id, e.started_at from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id) and not (v_holds and cue.is_held(e.account_id))
      order by e.id for update of e skip locked) due;
   if v_ids is null then return; end if;
   with gone as (
@@ -3338,6 +3423,7 @@ declare
   v_due timestamptz[];
   v_made int;
   v_last_slot timestamptz;
+  v_reason cue.missed_reason;
   v_count int := 0;
 begin
   for d in
@@ -3350,12 +3436,16 @@ begin
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
     v_made := coalesce(cardinality(d.slots), 0);
-    if d.dropped is not null then
+    if d.dropped ->> 'reason' = 'execution_limit' then
+      perform cue.note_refused_slots(
+        c, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, p_now);
+    elsif d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
+              c.catch_up, v_reason, p_now);
     end if;
     -- A millisecond apart, so that queues and lists keep the order of the slots.
     v_due := array(
@@ -3376,7 +3466,8 @@ begin
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
     elsif c.schedule_type = 'once' then
-      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
+      e := cue.add_ended_execution(c, 'missed', d.expected,
+        format('came due %s, and catch_up is skip_missed', case v_reason when 'held' then 'during a hold' else 'during an outage' end), p_now);
       perform cue.after_end(e, c, p_now);
     end if;
     if v_made > 0 then
@@ -3384,8 +3475,10 @@ begin
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || coalesce(r.next_slot, d.expected) || (d.dropped ->> 'last')::timestamptz) as u (s))
+       set next_run = d.next_run, next_slot = d.next_slot, refused_from = null, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (
+             select max(s) from unnest(
+               d.slots || case when r.refused_from is null then coalesce(r.next_slot, d.expected) else r.last_slot end || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
       perform cue.complete_cues(array[c.id], p_now);
@@ -3414,6 +3507,23 @@ AS $function$
 $function$;
 comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
 grant execute on function cue.cell_of(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.changed_fields(old cue.cues, c cue.cues)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+  v_fields text[] := case when (c.payload, c.payload_id) is distinct from (old.payload, old.payload_id) then '{payload}' else '{}'::text[] end;
+  v_not text[] := '{task,payload_ref,payload_since_run,tracked,updated_at,completed_reason,paused_at,paused_by}';
+begin
+  select null, null, null, null into old.payload, c.payload, old.payload_id, c.payload_id;
+  return to_jsonb(v_fields || array(
+    select n.key from jsonb_each(to_jsonb(c)) n join jsonb_each(to_jsonb(old)) o using (key)
+     where n.value is distinct from o.value and n.key <> all (v_not) order by n.key));
+end $function$;
+comment on function cue.changed_fields(cue.cues,cue.cues) is 'Returns the names of the columns in which a changed cue differs from the old one.';
+grant execute on function cue.changed_fields(cue.cues,cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  RETURNS void
@@ -3503,6 +3613,7 @@ AS $function$
 declare
   v_ids uuid[];
 begin
+  if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
     -- Waits instead of skipping: the holder of the lock may fail, and then the execution can be claimed.
     v_ids := array(
@@ -3550,11 +3661,17 @@ declare
   v_more uuid[];
   v_ids uuid[] := '{}';
   v_claims int[] := '{}';
+  v_held int[] := '{}';
 begin
+  if cue.has_holds() then
+    v_held := array(
+      select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
+    return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null from unnest(v_held) as u (n);
+  end if;
   select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
     select min(c.n)::int as n, c.account_id
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
+     where c.tasks is null and c.n <> all (v_held) group by c.account_id having sum(c."limit") = 1) g
    where cue.in_turn(1) = 0;
   if v_lone is not null then
     -- Like find_claimable, for all of them in one statement.
@@ -3567,7 +3684,7 @@ begin
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where v_lone is null or c.n <> all (v_lone) group by c.account_id, c.tasks
+     where c.n <> all (v_lone || v_held) group by c.account_id, c.tasks
   loop
     v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
     v_ids := v_ids || v_more;
@@ -3583,7 +3700,7 @@ begin
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $function$;
-comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1.';
+comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row without an execution.';
 grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_timeout(p_claim_timeout_seconds integer)
@@ -3686,7 +3803,7 @@ begin
          completed_reason = case cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) when 0 then 'max_runs' else 'ended' end::cue.completion
     from cue.cue_runs r
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $function$;
@@ -3783,6 +3900,7 @@ CREATE OR REPLACE FUNCTION cue.count_hits(p_subjects text[], p_limits integer[],
 AS $function$
 declare
   v_window bigint := date_part('epoch', p_window) * 1000;
+  v_minute int := cue.minute_of(p_now);
   -- Each is locked before the next one is waited for.
   v_held text[] := array(
     select s.subject
@@ -3820,7 +3938,8 @@ begin
       from fitting f cross join lateral (select (f.begun + f.added + f.weight - 1) / f.weight as entries) e),
   noted as (
     update cue.rate_windows w
-       set hits = c.hits, newest = c.newest, expires_at = p_now + p_window
+       set hits = c.hits, newest = c.newest, expires_at = p_now + p_window,
+           recent = cue.with_recent(w.recent, v_minute - w.recent_minute, c.added::int), recent_minute = v_minute
       from counted c
      where w.ctid = c.row and c.nth = c.wanted and c.added > 0)
   -- A caller that waited for the row has an earlier p_now: never return more than the window.
@@ -3947,7 +4066,7 @@ $function$;
 comment on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) is 'Returns whether a hit can be added to a rate window as it is; p_window is in milliseconds.';
 grant execute on function cue.counts_on(cue.rate_windows,bigint,bigint,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next_run timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3960,10 +4079,11 @@ begin
     raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end if;
   if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
+  perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[v_id], '{}', p_now);
   return v_id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
-grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
+grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3990,7 +4110,7 @@ end $function$;
 comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in use.';
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
+CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_actors text[] DEFAULT NULL::text[])
  RETURNS TABLE(id text, created_at timestamp with time zone, is_locked boolean, taken_by text, message text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4002,6 +4122,8 @@ AS $function$
 declare
   v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
 begin
+  perform cue.record_cue_events(p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])),
+    array(select case when cue.is_created(u.id) then u.id end from unnest(v_ids) with ordinality as u (id, place) order by u.place), '{}', p_now);
   return query
   select case when cue.is_created(u.id) then u.id end, p_now, u.id is null, h.cue_id,
          case when u.id = '' then cue.cue_limit_message(u.account_id)
@@ -4011,8 +4133,8 @@ begin
      select case u.id when '=' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
    order by u.place;
 end $function$;
-comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
-grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
+comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
+grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
@@ -4077,6 +4199,9 @@ begin
     from rows from (jsonb_array_elements_text(p_targets), jsonb_array_elements_text(p_states)) with ordinality as g (target, state, n)
    group by (g.n - 1) / 20;
   if o.status = 'running' then perform cue.queue_operation(o.id); end if;
+  perform cue.record_event(p_account_id, 'operation.created', p_actor, null,
+    jsonb_build_object('operation_id', o.id, 'type', o.type, 'total', o.total, 'not_found', o.failed)
+    || p_settings - '{paused_until,overlap}'::text[], p_now);
   return next o;
 end $function$;
 comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
@@ -4110,6 +4235,67 @@ begin
 end $function$;
 comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket and returns its number; QU060 in an account''s first hour, QU061 without an active cue, QU031 above five per hour.';
 grant execute on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cron_slots(p_cron text, p_timezone text, p_from timestamp with time zone, p_until timestamp with time zone)
+ RETURNS SETOF timestamp with time zone
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_text text := lower(trim(p_cron));
+  f text[] := regexp_split_to_array(case v_text when '@hourly' then '0 * * * *' when '@daily' then '0 0 * * *' when '@midnight' then '0 0 * * *'
+    when '@weekly' then '0 0 * * 0' when '@monthly' then '0 0 1 * *' when '@yearly' then '0 0 1 1 *' when '@annually' then '0 0 1 1 *'
+    else v_text end, '\s+');
+  v_seconds int[];
+  v_minutes int[];
+  v_hours int[];
+  v_days int[];
+  v_months int[];
+  v_weekdays int[];
+  v_wild boolean;
+  v_either boolean;
+begin
+  if cardinality(f) = 5 then f := array['0'] || f; end if;
+  v_seconds := cue.cron_values(f[1], 0, 59);
+  v_minutes := cue.cron_values(f[2], 0, 59);
+  v_hours := cue.cron_values(f[3], 0, 23);
+  v_days := cue.cron_values(f[4], 1, 31);
+  v_months := cue.cron_values(f[5], 1, 12, '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}');
+  v_weekdays := array(select d % 7 from unnest(cue.cron_values(f[6], 0, 7, '[0:6]={sun,mon,tue,wed,thu,fri,sat}')) as u (d));
+  v_wild := f[2] ~ '^[*?]' or f[3] ~ '^[*?]';
+  v_either := f[4] !~ '^[*?]' and f[6] !~ '^[*?]';
+  return query
+  select m.at + s.n * interval '1 second'
+    from generate_series(date_trunc('minute', p_from), p_until, interval '1 minute') as m (at)
+   cross join lateral (select m.at at time zone p_timezone as t, (m.at - interval '1 hour') at time zone p_timezone as before) l
+   cross join unnest(v_seconds) as s (n)
+   where date_part('minute', l.t)::int = any (v_minutes) and date_part('hour', l.t)::int = any (v_hours)
+     and date_part('month', l.t)::int = any (v_months)
+     and case when v_either then date_part('day', l.t)::int = any (v_days) or date_part('dow', l.t)::int = any (v_weekdays)
+              else date_part('day', l.t)::int = any (v_days) and date_part('dow', l.t)::int = any (v_weekdays) end
+     and (v_wild or l.before <> l.t)
+     and m.at + s.n * interval '1 second' >= p_from and m.at + s.n * interval '1 second' < p_until;
+end $function$;
+comment on function cue.cron_slots(text,text,timestamp with time zone,timestamp with time zone) is 'Returns the slots of a valid cron expression from p_from to before p_until.';
+grant execute on function cue.cron_slots(text,text,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cron_values(p_field text, p_min integer, p_max integer, p_names text[] DEFAULT '{}'::text[])
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select array_agg(distinct v)
+    from unnest(string_to_array(lower(p_field), ',')) as u (item)
+   cross join lateral regexp_match(u.item, '^([*?]|\w+)(?:-(\w+))?(?:/(\d+))?$') as m
+   cross join lateral (select coalesce(array_position(p_names, m[1])::text, m[1]) as first, coalesce(array_position(p_names, m[2])::text, m[2]) as last) n
+   cross join lateral generate_series(
+     case when m[1] in ('*', '?') then p_min else n.first::int end,
+     case when m[1] in ('*', '?') or m[2] is null and m[3] is not null then p_max else coalesce(n.last, n.first)::int end,
+     coalesce(m[3], '1')::int) as v
+$function$;
+comment on function cue.cron_values(text,integer,integer,text[]) is 'Returns the values of a valid field of a cron expression. Names stand for their subscripts in p_names.';
+grant execute on function cue.cron_values(text,integer,integer,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
  RETURNS jsonb
@@ -4264,7 +4450,7 @@ end $function$;
 comment on function cue.delete_calendar(uuid,text) is 'Deletes a calendar; QU008 if not found, QU026 if cues use it; the detail is a JSON array of at most 100 of their ids.';
 grant execute on function cue.delete_calendar(uuid,text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer)
+CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4277,15 +4463,15 @@ begin
       raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
     end if;
   end if;
-  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
+  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now, p_actor);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
-comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
-grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer) to cue_service;
+comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
+grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
  RETURNS SETOF text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4301,12 +4487,13 @@ begin
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
+    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     return next v_id;
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $function$;
-comment on function cue.delete_cues(uuid,text[],timestamp with time zone) is 'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
-grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone) to cue_service;
+comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text) is 'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
+grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -4330,7 +4517,7 @@ begin
   perform cue.drop_credentials(v_account, p_now);
   -- All cues at once, so that nothing runs any more; in batches only if there are very many.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
-  perform cue.delete_cues(v_account, v_cues, p_now);
+  perform cue.delete_cues(v_account, v_cues, p_now, p_actor => null);
   if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
   -- No order by id: both conditions match an index, and ordering would read the cues of all accounts by primary key.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);
@@ -4429,6 +4616,39 @@ $function$;
 comment on function cue.describe_session(uuid,uuid,text,text) is 'Records where a session was opened.';
 grant execute on function cue.describe_session(uuid,uuid,text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.destinations(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(host text, accounts bigint, attempts bigint, failures bigint, response_p50_ms integer, response_p95_ms integer, last_error text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return query
+  with newest as materialized (
+    select e.id, e.account_id, e.cue_id, e.attempts, e.attempt_ms, e.http_status from cue.executions e
+     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+       and e.transport = 'webhook' and e.attempts > 0
+     order by e.id desc limit 20000),
+  targets as materialized (
+    select x.cue_id, cue.host_of(c.callback_url) as host from (select distinct n.cue_id from newest n) x
+     cross join lateral (select q.callback_url from cue.cues q where q.id = x.cue_id limit 1) c),
+  tried as (
+    select t.host, n.account_id, 'success'::cue.attempt_result as result, n.attempt_ms as ms, n.http_status, null as error, n.id
+      from newest n join targets t using (cue_id) where n.attempt_ms is not null
+    union all
+    select t.host, n.account_id, a.result, a.duration_ms, a.http_status, a.error, n.id
+      from (select * from newest w where w.attempt_ms is null) n join targets t using (cue_id)
+     cross join lateral (
+       select o.result, o.duration_ms, o.http_status, o.error from cue.attempts o where o.execution_id = n.id order by o.attempt limit 100) a)
+  select t.host, count(distinct t.account_id), count(*), count(*) filter (where t.result = 'failed'),
+         (percentile_disc(0.5) within group (order by t.ms) filter (where t.http_status is not null))::int,
+         (percentile_disc(0.95) within group (order by t.ms) filter (where t.http_status is not null))::int,
+         (array_agg(t.error order by t.id desc) filter (where t.error is not null))[1]
+    from tried t group by t.host order by max(t.ms) desc nulls last, t.host limit 100;
+end $function$;
+comment on function cue.destinations(timestamp with time zone) is 'Returns up to 100 hosts that webhooks of all accounts went to in the last hour, by the newest 20,000 executions; the slowest response first.';
+grant execute on function cue.destinations(timestamp with time zone) to cue_operator, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.device_code_status(p_code_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS text
  LANGUAGE sql
@@ -4453,6 +4673,33 @@ AS $function$
 $function$;
 comment on function cue.device_link(bytea,uuid,timestamp with time zone) is 'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
 grant execute on function cue.device_link(bytea,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.disk_use(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(name text, size_bytes bigint, since timestamp with time zone, bytes_per_day bigint)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_month timestamp := date_trunc('month', p_now at time zone 'utc');
+  v_since timestamptz := (select e.created_at from cue.executions e where e.id >= cue.partition_bound(v_month) order by e.id limit 1);
+begin
+  return query
+  with parts as (
+    select p.parent, pg_total_relation_size(i.inhrelid) as size, i.inhrelid::regclass::text like to_char(v_month, '%YYYY_MM') as is_current
+      from unnest('{executions,attempts}'::text[]) as p (parent) join pg_inherits i on i.inhparent = format('cue.%I', p.parent)::regclass)
+  select d.name, d.size, d.since, (d.added / greatest(extract(epoch from p_now - d.since) / 86400, 1 / 24.0))::bigint
+    from (
+      select 1 as place, p.parent as name, sum(p.size)::bigint as size, v_since as since, max(p.size) filter (where p.is_current) as added
+        from parts p group by p.parent
+      union all
+      select 2, 'WAL', w.wal_bytes::bigint, coalesce(w.stats_reset, pg_postmaster_start_time()), w.wal_bytes::bigint from pg_stat_wal w
+      union all
+      select 3, 'whole database', pg_database_size(current_database()), null, null) d
+   order by d.place, d.name desc;
+end $function$;
+comment on function cue.disk_use(timestamp with time zone) is 'Returns sizes, and growth per day: of executions and attempts in this month, and of WAL since its statistics were reset.';
+grant execute on function cue.disk_use(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.dismiss_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.executions
@@ -4747,8 +4994,8 @@ $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4757,14 +5004,15 @@ CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now t
 AS $function$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
+  select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
+           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $function$;
-comment on function cue.ended_pauses(integer,timestamp with time zone,boolean) is 'Returns cues whose pause has ended, with the input for computing their next run.';
-grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean) to cue_service;
+comment on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -4906,22 +5154,19 @@ CREATE OR REPLACE FUNCTION cue.expire_outcomes(p_limit integer DEFAULT 500, p_no
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_ids uuid[];
-  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
 begin
-  select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
-    select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
-  if v_ids is null then return 0; end if;
-  v_cues := cue.lock_free_cues(v_cues);
-  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
-    select * from cue.executions where id = any (v_ids) and outcome_deadline_at <= p_now order by id
+    select x.* from cue.executions x
+     where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
@@ -5235,7 +5480,7 @@ begin
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
        and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
-       and not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at)
+       and not cue.is_unserved(c.account_id, d.expected)
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
@@ -5273,6 +5518,39 @@ CREATE OR REPLACE FUNCTION cue.flight_lease()
 AS $function$ select interval '4 seconds' $function$;
 comment on function cue.flight_lease() is 'Returns how long an engine holds a flight that it does not extend.';
 grant execute on function cue.flight_lease() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.floods(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(account_id uuid, email text, plan cue.plan, executions bigint, requests bigint)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_minute int := cue.minute_of(p_now);
+begin
+  return query
+  with runs as (
+    select e.account_id, count(*) as executions from (
+      select x.account_id from cue.executions x
+       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes') and x.id < cue.uuid_v7_floor(p_now + interval '1 day')
+       order by x.id desc limit 100000) e group by e.account_id),
+  hits as materialized (
+    select w.subject, (select sum(h) from unnest(w.recent[: 5 - (v_minute - w.recent_minute)]) as u (h)) as hits from cue.rate_windows w
+     where w.recent_minute between v_minute - 4 and v_minute and w.subject ~ '^(key|sessions|execution):' limit 100000),
+  requests as (
+    select s.account_id, sum(s.hits)::bigint as requests from (
+      select coalesce(
+               (select k.account_id from cue.api_keys k where k.id = case when h.subject like 'key:%' then substring(h.subject from 5)::uuid end),
+               case when h.subject like 'sessions:%' then substring(h.subject from 10)::uuid end,
+               (select x.account_id from cue.executions x
+                 where x.id = case when h.subject like 'execution:%' then substring(h.subject from 11)::uuid end)) as account_id, h.hits
+        from hits h) s where s.account_id is not null group by s.account_id)
+  select a.id, a.email, a.plan, coalesce(r.executions, 0), coalesce(q.requests, 0)
+    from runs r full join requests q on q.account_id = r.account_id join cue.accounts a on a.id = coalesce(r.account_id, q.account_id)
+   order by coalesce(r.executions, 0) + coalesce(q.requests, 0) desc, a.id limit 20;
+end $function$;
+comment on function cue.floods(timestamp with time zone) is 'Returns the 20 accounts with the most executions and requests in the last five minutes, among the newest 100,000 executions.';
+grant execute on function cue.floods(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -5321,6 +5599,53 @@ begin
 end $function$;
 comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage counters into slot 0 and starts the grace period of accounts at their limit; returns the number of accounts.';
 grant execute on function cue.fold_usage(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.forecast(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(minute timestamp with time zone, slots bigint)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_first timestamptz := date_trunc('minute', p_now);
+  v_until timestamptz := v_first + interval '1 hour';
+begin
+  return query
+  with due as (
+    select r.* from cue.cue_runs r where r.next_run < v_until order by r.next_run limit 1000000),
+  groups as materialized (
+    select min(d.cue_id) as cue_id, d.next_run, min(d.next_slot) as next_slot, count(*) as cues, min(d.fired_count) as fired_count,
+           min(d.skipped_count) as skipped_count
+      from due d group by d.next_run, coalesce(d.schedule_key::text, d.cue_id)),
+  ranked as (select g.*, row_number() over (order by g.cues desc, g.next_run, g.cue_id) as place from groups g),
+  runs as (
+    select greatest(s.at, p_now) as at, g.cues
+      from ranked g
+     cross join lateral (
+       select q.schedule_type, q.cron, q.timezone, q.schedule_rules as rules, g.next_run - coalesce(g.next_slot, g.next_run) as delay
+         from cue.cues q where q.id = g.cue_id limit 1) c
+     cross join lateral (
+       select n.at + c.delay as at from (
+         select g.next_run - c.delay as at where g.place > 5000 or c.schedule_type = 'once'
+         union
+         select w.at
+           from unnest(case when c.cron is not null then array[c.cron] else array(select jsonb_array_elements_text(c.rules -> 'crons')) end)
+                as e (cron)
+          cross join lateral cue.cron_slots(e.cron, c.timezone, g.next_run - c.delay, v_until) as w (at)
+          where g.place <= 5000 and c.schedule_type = 'recurring'
+         union
+         select generate_series(g.next_run - c.delay, v_until, cue.length_of(c.rules ->> 'every'))
+          where g.place <= 5000 and c.rules ? 'every') n
+        where n.at <= coalesce((c.rules ->> 'ends_at')::timestamptz, 'infinity')
+        order by n.at limit cue.runs_left(c.rules, g.fired_count, g.skipped_count)) s
+     where s.at < v_until)
+  select m.at, coalesce(sum(r.cues), 0)::bigint
+    from generate_series(v_first, v_until - interval '1 minute', interval '1 minute') as m (at)
+    left join runs r on date_trunc('minute', r.at) = m.at
+   group by m.at order by m.at;
+end $function$;
+comment on function cue.forecast(timestamp with time zone) is 'Returns the slots that are due in each minute of the next hour, all of a cue''s; those that exclusions skip count as well. Reads up to a million cues.';
+grant execute on function cue.forecast(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.forget_engines(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -5428,6 +5753,14 @@ AS $function$ select p_callback_url is not null or p_on_failure_webhook is not n
 comment on function cue.has_callback(text,text) is 'Returns whether a cue sends requests to a URL set by the user.';
 grant execute on function cue.has_callback(text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.has_holds()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$ select exists (select from cue.holds h where h.until_at = 'infinity') $function$;
+comment on function cue.has_holds() is 'Returns whether anything is held, which hardly ever is so: then nothing else has to be looked up.';
+grant execute on function cue.has_holds() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -5506,6 +5839,15 @@ end $function$;
 comment on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) is 'Records a worker''s heartbeat and the tasks it handles.';
 grant execute on function cue.heartbeat_worker(uuid,text,text[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.held_accounts()
+ RETURNS SETOF uuid
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select h.account_id from cue.holds h where h.until_at = 'infinity' $function$;
+comment on function cue.held_accounts() is 'Returns the accounts that are held; null stands for the service.';
+grant execute on function cue.held_accounts() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.held_attempts(p_execution_ids uuid[], p_cue_ids text[])
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -5529,6 +5871,41 @@ begin
 end $function$;
 comment on function cue.held_attempts(uuid[],text[]) is 'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
 grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.held_reason(p_account_id uuid DEFAULT NULL::uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select h.reason from cue.holds h
+   where h.until_at = 'infinity' and (h.account_id is null or h.account_id = p_account_id) order by h.account_id nulls first limit 1
+$function$;
+comment on function cue.held_reason(uuid) is 'Returns why the service is held, or the account; null if neither is.';
+grant execute on function cue.held_reason(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.hold(p_reason text, p_account_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(account_id uuid, reason text, by text, since timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+#variable_conflict use_column
+begin
+  if p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id) then
+    raise exception 'account % not found', p_account_id using errcode = cue.refusal('QU007');
+  end if;
+  return query
+  insert into cue.holds as h (account_id, reason, held_by, from_at) values (p_account_id, p_reason, p_actor, p_now)
+  on conflict (account_id) where until_at = 'infinity' do update set reason = excluded.reason, held_by = excluded.held_by
+  returning h.account_id, h.reason, h.held_by, h.from_at;
+  perform pg_notify('cue_hold', '');
+  if p_account_id is not null then
+    perform cue.record_event(p_account_id, 'account.held', p_actor, null, jsonb_build_object('reason', p_reason), p_now);
+  end if;
+end $function$;
+comment on function cue.hold(text,uuid,text,timestamp with time zone) is 'Holds the service, or an account: nothing is taken, sent or claimed until release. Held already, it gets the new reason. QU007 account not found.';
+grant execute on function cue.hold(text,uuid,text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.holds_executions(p_cue_id text)
  RETURNS boolean
@@ -5692,6 +6069,16 @@ $function$;
 comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.is_held(p_account_id uuid)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select exists (select from cue.holds h where h.until_at = 'infinity' and (h.account_id is null or h.account_id = p_account_id))
+$function$;
+comment on function cue.is_held(uuid) is 'Returns whether the service or the account is held.';
+grant execute on function cue.is_held(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.is_large(p_payload text)
  RETURNS boolean
  LANGUAGE sql
@@ -5744,6 +6131,20 @@ AS $function$
 $function$;
 comment on function cue.is_superseded(cue.executions) is 'Returns whether a worker''s execution was ended for the next one.';
 grant execute on function cue.is_superseded(cue.executions) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_unserved(p_account_id uuid, p_slot timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return exists (
+    select from cue.unserved_periods o
+     where coalesce(o.account_id, p_account_id) = p_account_id and (p_slot > o.from_at or o.until_at = 'infinity') and p_slot <= o.until_at);
+end $function$;
+comment on function cue.is_unserved(uuid,timestamp with time zone) is 'Returns whether a slot came due in an outage or a long hold, or its account is held now.';
+grant execute on function cue.is_unserved(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_untouched(a cue.accounts)
  RETURNS boolean
@@ -5896,6 +6297,22 @@ end $function$;
 comment on function cue.last_success(text,integer,timestamp with time zone) is 'Returns the time of the latest success among a cue''s newest executions.';
 grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.last_taken_at(p_now timestamp with time zone DEFAULT now())
+ RETURNS timestamp with time zone
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return greatest(
+    (select max(o.until_at) from cue.unserved_periods o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
+    (select max(e.created_at) from (
+       select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
+        order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
+end $function$;
+comment on function cue.last_taken_at(timestamp with time zone) is 'Returns when engines last took due work, or could do so again: the latest attempt, scheduled execution, or end of an outage.';
+grant execute on function cue.last_taken_at(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
  RETURNS TABLE(executions json, execution_total bigint)
  LANGUAGE sql
@@ -5973,6 +6390,17 @@ CREATE OR REPLACE FUNCTION cue.leave_counter_slot()
 AS $function$ select set_config('cue.counter_slot', (-1 - floor(random() * 2147483647)::int)::text, false)::int $function$;
 comment on function cue.leave_counter_slot() is 'Gives this backend another slot of counter rows, and returns it.';
 grant execute on function cue.leave_counter_slot() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.length_of(p_length text)
+ RETURNS interval
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select (left(p_length, -1)
+    || case right(p_length, 1) when 'd' then ' days' when 'h' then ' hours' when 'm' then ' minutes' else ' seconds' end)::interval
+$function$;
+comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval.';
+grant execute on function cue.length_of(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.limits_timeouts()
  RETURNS boolean
@@ -6182,6 +6610,19 @@ end $function$;
 comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks and returns the next executions for a worker.';
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lockers()
+ RETURNS TABLE(transaction xid, pid integer, application text, since timestamp with time zone)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select l.transactionid, l.pid, a.application_name, a.xact_start
+    from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+   where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.granted
+$function$;
+comment on function cue.lockers() is 'Returns the open transactions that may hold locks on rows, and whose they are, as far as the owner may know.';
+grant execute on function cue.lockers() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE sql
@@ -6217,9 +6658,13 @@ declare
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
   v_outages boolean := exists (
-    select from cue.outages o
+    select from cue.unserved_periods o
      where o.until_at >= (select r.next_run from cue.cue_runs r where r.next_run <= p_until order by r.next_run limit 1));
 begin
+  if v_outages then
+    if cue.is_held(null) then return; end if;
+    p_skip_accounts := p_skip_accounts || array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  end if;
   select coalesce(sum(a.count) >= p_limit, false), array_agg(a.account_id) into v_full, v_accounts from (
     select r.account_id, count(*) from (
       select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
@@ -6254,14 +6699,18 @@ begin
     (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1)),
   grouped as (
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
-           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, r.next_slot,
+           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
            coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
            r.success_due_at is null as opens_window,
-           case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
-           r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
+           greatest(case when v_outages then (
+                      select max(o.until_at) from cue.unserved_periods o
+                       where coalesce(o.account_id, r.account_id) = r.account_id and r.next_run > o.from_at and r.next_run <= o.until_at
+                         and o.until_at < 'infinity') end,
+                    case when r.refused_from is not null then r.next_run - interval '1 millisecond' end) as ended_at,
+           r.account_id in (select unnest(v_refused)) or r.refused_from is not null or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
       from due r
-     group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
+     group by r.transport, r.tracked, coalesce(r.refused_from, r.next_slot), key, opens_window, ended_at, refused)
   select g.cue_ids, g.account_ids, g.versions, g.next_runs, g.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, g.next_slot,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, g.fired_count, g.skipped_count), c.catch_up, g.ended_at, g.refused,
@@ -6630,35 +7079,49 @@ AS $function$ select least(greatest(extract(epoch from p_interval) * 1000, 0), 2
 comment on function cue.milliseconds(interval) is 'Returns an interval in whole milliseconds, at least 0.';
 grant execute on function cue.milliseconds(interval) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.minute_of(p_at timestamp with time zone)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select floor(date_part('epoch', p_at) / 60)::int $function$;
+comment on function cue.minute_of(timestamp with time zone) is 'Returns the minute of an instant, since the epoch.';
+grant execute on function cue.minute_of(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
+  v_deadline timestamptz;
   v_count int := 0;
 begin
-  for r in
-    select w.id, w.cue_id from (
-      select id, cue_id from cue.executions where claim_deadline_at <= p_now order by claim_deadline_at limit p_limit) w
-     order by w.cue_id, w.id
+  for e in
+    select x.* from cue.executions x
+     where x.claim_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.claim_deadline_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    perform from cue.executions where id = r.id for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
+    -- Nobody may claim during a hold: after it, the time to do so begins anew.
+    v_deadline := cue.claim_timeout(c.claim_timeout_seconds) + (
+      select max(least(h.until_at, p_now)) from cue.holds h
+       where coalesce(h.account_id, e.account_id) = e.account_id and h.from_at < e.claim_deadline_at and h.until_at > e.claimable_at);
+    if v_deadline > p_now then
+      update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
+      continue;
+    end if;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'not claimed in time'
-     where id = r.id and claim_deadline_at <= p_now
+     where id = e.id
     returning * into e;
-    continue when not found;
     perform cue.after_end(e, c, p_now);
     v_count := v_count + 1;
   end loop;
@@ -6719,7 +7182,9 @@ begin
      where g.same is not true),
   moved as (
     update cue.cue_runs r
-       set next_run = h.next_run, next_slot = h.next_slot, excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
+       set next_run = case when r.refused_from is null then h.next_run else r.next_run end,
+           next_slot = case when r.refused_from is null then h.next_slot end,
+           excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
       from held h where r.cue_id = h.cue_id
     returning r.cue_id, r.next_run, r.excluded_at)
   select array(select g.cue_id from given g where g.same) || array(select m.cue_id from moved m),
@@ -6744,7 +7209,9 @@ CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions intege
  SET lock_timeout TO '5ms'
 AS $function$
 declare
-  v_outages boolean := exists (select from cue.outages o where o.until_at >= (select min(u.at) from unnest(p_expected) as u (at)));
+  v_first timestamptz := (select min(u.at) from unnest(p_expected) as u (at));
+  v_outages boolean := exists (select from cue.outages o where o.until_at >= v_first)
+    or exists (select from cue.holds h where h.until_at >= v_first);
 begin
   return query
   update cue.cue_runs r
@@ -6758,7 +7225,7 @@ begin
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
      and r.next_run is not distinct from d.expected and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-     and not (v_outages and exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at))
+     and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $function$;
@@ -7016,6 +7483,26 @@ end $function$;
 comment on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) is 'Records slots that did not run, in the row of those before them if they directly follow for the same reason.';
 grant execute on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.note_refused_slots(c cue.cues, p_first timestamp with time zone, p_last timestamp with time zone, p_count integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
+   -- If the latest row is locked, a new one is inserted below.
+   where m.id = (select o.id from cue.missed_slots o
+                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
+     and m.reason = 'execution_limit' and m.last < p_first and m.first > p_now - interval '1 day';
+  if not found then
+    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, 'execution_limit', p_now);
+  end if;
+end $function$;
+comment on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) is 'Records slots above the plan''s limit, those of a day in one row.';
+grant execute on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.note_stripe_event(p_event_id text, p_type text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7149,8 +7636,8 @@ $function$;
 comment on function cue.partition_bound(timestamp without time zone) is 'Returns the smallest id of a month''s partitions.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
+CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7159,16 +7646,17 @@ CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_
 AS $function$
 begin
   return query
-  select r.cue_id, r.version, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.excluded_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
-    from (select n.* from cue.cue_runs n where n.excluded_at <= p_now order by n.excluded_at limit p_limit) r
+    from (select n.* from cue.cue_runs n
+           where n.excluded_at <= p_now and n.cue_id not in (select unnest(p_skip)) order by n.excluded_at limit p_limit) r
    cross join lateral (select q.* from cue.cues q where q.id = r.cue_id limit 1) c;
 end $function$;
-comment on function cue.passed_exclusions(integer,timestamp with time zone) is 'Returns cues that may have had excluded slots, with the input for computing them.';
-grant execute on function cue.passed_exclusions(integer,timestamp with time zone) to cue_service;
+comment on function cue.passed_exclusions(integer,timestamp with time zone,text[]) is 'Returns cues that may have had excluded slots, except those in p_skip, with the input for computing them.';
+grant execute on function cue.passed_exclusions(integer,timestamp with time zone,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+ RETURNS TABLE(cue_id text, account_id uuid, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7180,16 +7668,17 @@ declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_cue_ids text[] := array(
     (select w.cue_id from cue.cue_runs w
-      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
+      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now and w.cue_id not in (select unnest(p_skip))
+      order by w.success_due_at limit p_limit)
     union all
     (select o.cue_id from (
        select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
-      where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit));
+      where o.success_due_at >= o.next_run and o.success_due_at <= p_now and o.cue_id not in (select unnest(p_skip)) limit p_limit));
 begin
   -- Usually none, and planning what follows takes longer than finding that out.
   if v_cue_ids = '{}' then return; end if;
   return query
-  select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(
@@ -7208,8 +7697,8 @@ begin
    where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone,boolean) is 'Returns cues whose window for a success has passed, with the input for computing the next window.';
-grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean) to cue_service;
+comment on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -7221,8 +7710,13 @@ begin
   update cue.cues
      set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
    where id = any (p_cue_ids);
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
+  -- A deleted account has an entry of its own.
+  if p_by <> 'deletion' then
+    perform cue.record_cue_events(array[c.account_id], 'cue.paused', array['service'], array[c.id], jsonb_build_object('paused_by', p_by), p_now)
+       from cue.cues c where c.id = any (p_cue_ids);
+  end if;
 end $function$;
 comment on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) is 'Pauses cues until somebody resumes them.';
 grant execute on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) to cue_service;
@@ -7359,6 +7853,7 @@ begin
   delete from cue.echoes where expires_at < p_now;
   delete from cue.rate_windows where expires_at < p_now;
   delete from cue.outages where until_at < p_now - interval '90 days';
+  delete from cue.holds where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.operations where ended_at < p_now - interval '90 days';
@@ -7368,7 +7863,7 @@ begin
   perform cue.forget_workers(p_now);
   perform cue.prune_accounts(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, operations, counters, engines, workers, keys and audit entries.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_accounts(p_now timestamp with time zone DEFAULT now())
@@ -7399,13 +7894,14 @@ begin
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
     delete from cue.audit_events where id = any (array(
-      select id from (
-        select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
-         where account_id = v_account
-           and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
-                          'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked')
-                or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
-       where nth > 10000));
+       select id from (
+         select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
+          where account_id = v_account
+            and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
+                           'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
+                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
+                 or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+        where nth > 10000));
   end loop;
 end $function$;
 comment on function cue.prune_audit(timestamp with time zone) is 'Removes repeatable events from an account''s audit log, except the newest 10,000 of each kind.';
@@ -7901,7 +8397,7 @@ begin
   return query
   select current_setting('server_version'), pg_database_size(current_database()),
          (select split_part(g.checksum, ' ', 1)::int from cue.migrations g where g.id = 0),
-         (select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'version', n.version, 'state', n.state,
+         (select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'name', n.name, 'version', n.version, 'state', n.state,
                    'share', case n.state when 'live' then round(1.0 / n.live, 4) else 0 end, 'lateness_ms', n.lateness_ms,
                    'open_deliveries', n.open_deliveries, 'started_at', cue.iso(n.started_at), 'last_seen_at', cue.iso(n.last_seen_at))
                    order by n.state, n.last_seen_at desc, n.id), '[]')
@@ -8047,7 +8543,7 @@ AS $function$
 begin
   perform from cue.rate_windows where subject = p_subject for update;
   if not found then
-    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, p_weight, p_now)
+    insert into cue.rate_windows (subject, started_at, hits, newest, weight, expires_at) values (p_subject, p_now, '{}', 0, p_weight, p_now)
     on conflict (subject) do update set subject = excluded.subject; -- another transaction is adding the row: wait for it and lock it
   end if;
   -- Hits of another weight are forgotten, and so are those outside of the window.
@@ -8064,6 +8560,20 @@ exception when lock_not_available then
 end $function$;
 comment on function cue.ready_window(text,bigint,bigint,boolean,timestamp with time zone) is 'Locks a rate window, adds it or gives it a new start if needed, and returns whether it could.';
 grant execute on function cue.ready_window(text,bigint,bigint,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.record_cue_events(p_account_ids uuid[], p_event cue.audit_event, p_actors text[], p_cue_ids text[], p_detail jsonb, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
+  select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
+    from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+end $function$;
+comment on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) is 'Adds an entry about each cue to the audit log of its account, unless its actor is null.';
+grant execute on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.record_event(p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb DEFAULT '{}'::jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -8153,24 +8663,22 @@ CREATE OR REPLACE FUNCTION cue.recover_leases(p_limit integer DEFAULT 200, p_now
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
   v_heard_at timestamptz;
   v_count int := 0;
 begin
-  for r in
-    select l.* from (
-      select x.id, x.cue_id from cue.executions x where x.lease_expires_at <= p_now order by x.lease_expires_at limit p_limit) l
-     order by l.cue_id, l.id
+  for e in
+    select x.* from cue.executions x
+     where x.lease_expires_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.lease_expires_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
     if v_heard_at > p_now - cue.worker_timeout() then
@@ -8288,6 +8796,8 @@ declare
   v_over boolean;
   v_error text;
   v_slot timestamptz;
+  v_hour timestamptz := date_trunc('hour', p_now, 'UTC') + interval '1 hour';
+  v_waits boolean;
   v_count int := 0;
 begin
   for d in
@@ -8303,7 +8813,11 @@ begin
     select coalesce(r.next_slot, r.next_run) into v_slot from cue.cue_runs r
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
-    update cue.cue_runs r set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot where r.cue_id = d.cue_id;
+    v_waits := v_over and d.next_run < v_hour;
+    update cue.cue_runs r
+       set next_run = case when v_waits then v_hour else d.next_run end, next_slot = case when not v_waits then d.next_slot end,
+           refused_from = case when v_waits then coalesce(d.next_slot, d.next_run) end, last_slot = v_slot
+     where r.cue_id = d.cue_id;
     v_count := v_count + 1;
     if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
@@ -8311,14 +8825,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = v_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
-       -- If the latest row is locked, a new one is inserted below.
-       where m.id = (select o.id from cue.missed_slots o
-                      where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-         and m.reason = 'execution_limit' and m.last < v_slot and m.first > p_now - interval '1 day';
-      continue when found;
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, v_slot, v_slot, 1, c.catch_up, 'execution_limit', p_now);
+      perform cue.note_refused_slots(c, v_slot, v_slot, 1, p_now);
     else
       perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
@@ -8458,6 +8965,27 @@ begin
 end $function$;
 comment on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; no row if the email address is taken, QU031 above five calls per hour and p_address.';
 grant execute on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.release(p_account_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_missed_after interval := coalesce(
+    (select n.missed_after from cue.engines n where n.missed_after is not null order by n.last_seen_at desc limit 1), cue.missed_after());
+begin
+  update cue.holds h
+     set until_at = greatest(p_now, h.from_at + interval '1 millisecond'), catches_up = p_now - h.from_at > v_missed_after
+   where h.account_id is not distinct from p_account_id and h.until_at = 'infinity';
+  if not found then return false; end if;
+  perform pg_notify('cue_hold', '');
+  if p_account_id is not null then perform cue.record_event(p_account_id, 'account.released', p_actor, null, '{}', p_now); end if;
+  return true;
+end $function$;
+comment on function cue.release(uuid,text,timestamp with time zone) is 'Ends the hold of the service, or of an account; returns whether there was one. Slots that came due during a long one follow catch_up.';
+grant execute on function cue.release(uuid,text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -8604,6 +9132,19 @@ begin
 end $function$;
 comment on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended, QU029 skipped, as p_overlap says.';
 grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.replicas(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(name text, is_alive boolean, version text, started_at timestamp with time zone, last_seen_at timestamp with time zone, stopped_at timestamp with time zone, lateness_ms integer, open_deliveries integer, engine_id uuid)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  select n.name, n.stopped_at is null and n.last_seen_at > p_now - cue.engine_timeout(), n.version, n.started_at, n.last_seen_at, n.stopped_at,
+         n.lateness_ms, n.open_deliveries, n.id
+    from cue.engines n order by 2 desc, n.name, n.last_seen_at desc
+$function$;
+comment on function cue.replicas(timestamp with time zone) is 'Returns the replicas with an engine that were seen in the last hour, and whether they are alive. Those with ROLES=api have none: ask their /health.';
+grant execute on function cue.replicas(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_result_ref text DEFAULT NULL::text)
  RETURNS SETOF cue.executions
@@ -8867,6 +9408,23 @@ end $function$;
 comment on function cue.require_set(text,text,text,boolean) is 'Raises QU024 if a cue belongs to another set, unless it is to be taken over.';
 grant execute on function cue.require_set(text,text,text,boolean) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_unheld(p_account_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_reason text := cue.held_reason(p_account_id);
+begin
+  if v_reason is not null then
+    raise exception 'The operator holds %: %. Claim again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
+      using errcode = cue.refusal('QU027');
+  end if;
+end $function$;
+comment on function cue.require_unheld(uuid) is 'Raises QU027 if the service or the account is held.';
+grant execute on function cue.require_unheld(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_writable()
  RETURNS void
  LANGUAGE plpgsql
@@ -8929,6 +9487,7 @@ begin
       update cue.cue_runs set version = version + 1, next_run = d.next_run, next_slot = d.next_slot, failed_runs = 0 where cue_id = c.id;
       perform cue.watch_exclusions(array[c.id], p_now);
       perform cue.wake('cue_due', d.next_run);
+      perform cue.record_cue_events(array[c.account_id], 'cue.resumed', array['service'], array[c.id], '{}', p_now);
     end if;
     v_moved := v_moved + 1;
   end loop;
@@ -8962,6 +9521,26 @@ AS $function$
 $function$;
 comment on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) is 'Returns when the next attempt is due after p_sent attempts.';
 grant execute on function cue.retry_due_at(double precision[],integer,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.retry_refused(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+AS $function$
+begin
+  with refused as materialized (
+    select r.cue_id from cue.cue_runs r
+     where r.cue_id = any (array(
+             select c.id from cue.cues c where c.account_id = any (p_account_ids) and c.status = 'active' and c.deleted_at is null))
+       and r.refused_from is not null
+     order by r.cue_id for update)
+  update cue.cue_runs r set next_run = date_trunc('milliseconds', p_now) + interval '1 millisecond' from refused f where r.cue_id = f.cue_id;
+  if found then perform cue.wake('cue_due', p_now); end if;
+end $function$;
+comment on function cue.retry_refused(uuid[],timestamp with time zone) is 'Tries the cues of accounts again at once, after a change of their limit.';
+grant execute on function cue.retry_refused(uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
@@ -9139,6 +9718,12 @@ begin
     return query select q.status, 50::float8 from cue.operations q where q.id = p_operation_id;
     return;
   end if;
+  -- What it made would wait, and then run at once, above the operation's rate.
+  if o.type in ('replay', 'fire', 'backfill') and cue.is_held(o.account_id) then
+    update cue.operations q set worked_at = p_now where q.id = o.id;
+    return query select 'running'::cue.operation_status, 5000::float8;
+    return;
+  end if;
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
   if not found then
     update cue.operations q set status = 'completed', ended_at = p_now where q.id = o.id;
@@ -9299,26 +9884,39 @@ CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEF
  SET enable_seqscan TO 'off'
  SET jit TO 'off'
 AS $function$
-  with due as materialized (select next_run from cue.cue_runs where next_run <= p_now order by next_run limit cue.counted_to()),
+  with due as materialized (
+    select r.next_run, r.account_id, r.cue_id, r.transport = 'webhook' and not r.tracked as takes_room, r.xmax as locker
+      from cue.cue_runs r where r.next_run <= p_now order by r.next_run limit cue.counted_to()),
   waiting as materialized (
-    select attempt_due_at, attempts from cue.executions where attempt_due_at is not null order by attempt_due_at limit cue.counted_to()),
+    select e.attempt_due_at, e.attempts, e.account_id, e.xmax as locker
+      from cue.executions e where e.attempt_due_at is not null order by e.attempt_due_at limit cue.counted_to()),
   claimable as materialized (select from cue.executions where claimable_at <= p_now limit cue.counted_to()),
   leased as materialized (select from cue.executions where lease_expires_at is not null limit cue.counted_to()),
+  live as materialized (select * from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null),
   engines as (
-    select max(n.last_seen_at) as last_seen_at, max(n.lateness_ms) filter (where s.lives) as lateness_ms, count(*) filter (where s.lives) as replicas
-      from cue.engines n
-     cross join lateral (select n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null as lives) s),
+    select (select max(n.last_seen_at) from cue.engines n) as last_seen_at, max(l.lateness_ms) as lateness_ms, count(*) as replicas from live l),
+  -- What engines can't take: because it is held, for want of room, because it fails by itself, or because somebody's transaction holds its row.
+  withheld as materialized (
+    select array(select unnest(n.full_accounts) from live n) as accounts, array(select unnest(n.passed_over) from live n) as cues,
+           array(select k.transaction from cue.lockers() k where k.application is distinct from 'pgcue engine') as lockers,
+           cue.is_held(null) as all_held, array(select h.account_id from cue.holds h where h.until_at = 'infinity') as held),
+  oldest as materialized (
+    select least(
+             (select min(d.next_run) from due d
+               where not (d.takes_room and d.account_id = any (h.accounts)) and (d.account_id = any (h.held)) is not true and d.cue_id <> all (h.cues) and d.locker <> all (h.lockers)),
+             (select min(w.attempt_due_at) from waiting w
+               where w.attempt_due_at <= p_now and (w.account_id = any (h.accounts || h.held)) is not true and w.locker <> all (h.lockers))) as at
+      from withheld h where not h.all_held),
   active as materialized (select from cue.workers where last_heartbeat > p_now - cue.worker_timeout() limit cue.counted_to())
   select n.last_seen_at, n.lateness_ms, n.replicas::int,
          (select count(*) from due)::int + (select count(*) from waiting where attempts = 0 and attempt_due_at <= p_now)::int,
          (select count(*) from waiting where attempts > 0)::int,
          (select coalesce(sum(cardinality(execution_ids)), 0) from cue.flights)::int + (select count(*) from leased)::int,
          (select count(*) from claimable)::int,
-         least((select min(next_run) from due), (select min(attempt_due_at) from waiting where attempt_due_at <= p_now)),
-         (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
-    from engines n cross join cue.require_writable()
+         o.at, (select count(*) from active)::int, (select max(w.last_heartbeat) from cue.workers w)
+    from engines n left join oldest o on true cross join cue.require_writable()
 $function$;
-comment on function cue.service_health(timestamp with time zone) is 'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims.';
+comment on function cue.service_health(timestamp with time zone) is 'Returns live engines and workers, and queue lengths, counted up to 10,000; delivering counts whole flights and claims. oldest_pending_at is that of work that could be taken.';
 grant execute on function cue.service_health(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_customer(p_account_id uuid, p_customer_id text, p_now timestamp with time zone DEFAULT now())
@@ -9353,6 +9951,7 @@ begin
      set plan = p_plan, updated_at = p_now,
          limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
    where id = a.id;
+  perform cue.retry_refused(array[a.id], p_now);
   perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
   v_ids := array(
     select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
@@ -9378,6 +9977,8 @@ CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  v_below uuid[];
 begin
   -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
@@ -9389,8 +9990,12 @@ begin
    cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
    where p.plan = n.plan and p is distinct from n;
   if found then
-    update cue.accounts a set limit_reached_at = null
-      from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
+    with below as (
+      update cue.accounts a set limit_reached_at = null
+        from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month
+      returning a.id)
+    select array_agg(id) into v_below from below;
+    perform cue.retry_refused(v_below);
   end if;
 end $function$;
 comment on function cue.set_plans(jsonb) is 'Sets the limits of the plans from the PLANS setting at start.';
@@ -9543,7 +10148,7 @@ begin
   select e.scheduled_for from (
     select v_first - interval '1 minute', v_last
     union all
-    select o.until_at, o.until_at from cue.outages o where o.from_at <= v_last and o.until_at >= v_first) w (first, last)
+    select o.until_at, o.until_at from cue.unserved_periods o where o.from_at <= v_last and o.until_at >= v_first and o.until_at < 'infinity') w (first, last)
    cross join lateral (
      select x.scheduled_for from cue.executions x
       where x.cue_id = p_cue_id and x.id >= cue.uuid_v7_floor(w.first) and x.id < cue.uuid_v7_floor(w.last + interval '2 days')
@@ -9596,7 +10201,7 @@ begin
       'payload', '{"task": "memory-update-check"}', 'task', 'memory-update-check', 'on_failure_email', false,
       'timeout_seconds', 30, 'outcome_deadline_seconds', 300, 'claim_timeout_seconds', 604800,
       'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10),
-    case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now);
+    case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now, p_actor => null);
 end $function$;
 comment on function cue.start_memory(uuid,timestamp with time zone) is 'Creates the weekly cue that reminds an agent to read the memory block.';
 grant execute on function cue.start_memory(uuid,timestamp with time zone) to cue_service;
@@ -9688,7 +10293,7 @@ AS $function$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
   perform cue.delete_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now);
+    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null);
 end $function$;
 comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly memory block cue and all subscriptions.';
 grant execute on function cue.stop_memory(uuid,timestamp with time zone) to cue_service;
@@ -10003,6 +10608,21 @@ end $function$;
 comment on function cue.track_cue(text) is 'Makes a cue tracked, with the executions that it has now.';
 grant execute on function cue.track_cue(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.unserved_reason(p_account_id uuid, p_slot timestamp with time zone)
+ RETURNS cue.missed_reason
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return coalesce((
+    select o.reason from cue.unserved_periods o
+     where coalesce(o.account_id, p_account_id) = p_account_id and p_slot > o.from_at and p_slot <= o.until_at order by o.until_at desc limit 1),
+    'service_away');
+end $function$;
+comment on function cue.unserved_reason(uuid,timestamp with time zone) is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
+grant execute on function cue.unserved_reason(uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.untrack_cue(p_cue_id text)
  RETURNS void
  LANGUAGE plpgsql
@@ -10041,7 +10661,7 @@ end $function$;
 comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
 grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10114,6 +10734,13 @@ begin
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
+  if p_actor is not null then
+    perform cue.record_cue_events(
+      array[p_account_id],
+      case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
+           when c.status = 'active' and old.status = 'paused' then 'cue.resumed' else 'cue.updated' end::cue.audit_event,
+      array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
+  end if;
   c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
@@ -10121,6 +10748,7 @@ begin
      set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
+         refused_from = case when c.status = 'active' and not v_reschedule then refused_from end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
@@ -10132,8 +10760,8 @@ begin
   if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
   return true;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
-grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
  RETURNS date
@@ -10280,7 +10908,7 @@ CREATE OR REPLACE FUNCTION cue.watch_exclusions(p_cue_ids text[], p_now timestam
  SET enable_seqscan TO 'off'
 AS $function$
 begin
-  update cue.cue_runs r set excluded_at = case when n.watched then p_now + interval '1 millisecond' end
+  update cue.cue_runs r set excluded_at = case when n.watched then date_trunc('milliseconds', p_now) + interval '1 millisecond' end
     from cue.cues c cross join lateral (select c.status = 'active' and coalesce(c.schedule_rules ?| '{exclude,exclude_calendars}', false) as watched) n
    where r.cue_id = any (p_cue_ids) and c.id = r.cue_id and (n.watched or r.excluded_at is not null);
   if found then perform cue.wake('cue_deadline', p_now); end if;
@@ -10298,6 +10926,61 @@ AS $function$
 $function$;
 comment on function cue.webhook_secret(uuid) is 'Returns the secret that signs an account''s webhooks.';
 grant execute on function cue.webhook_secret(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.who_changed(p_cue_id text)
+ RETURNS TABLE(at timestamp with time zone, event cue.audit_event, actor text, detail jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_account uuid := (select c.account_id from cue.cues c where c.id = p_cue_id);
+begin
+  return query
+  select c.created_at, c.event, c.actor, c.detail from (
+    (select e.* from cue.audit_events e where e.detail ->> 'cue_id' = p_cue_id and e.detail ? 'cue_id' order by e.seq desc limit 100)
+    union all
+    (select e.* from (select x.* from cue.audit_events x where x.account_id = v_account order by x.seq desc limit 10000) e
+      where e.event in ('cues.applied', 'operation.created', 'account.held', 'account.released') and not e.detail ? 'cue_id'
+      order by e.seq desc limit 100)) c
+   order by c.seq desc limit 100;
+end $function$;
+comment on function cue.who_changed(text) is 'Returns who changed a cue, newest first: entries about it, and those of its account that may concern it: operations, applied sets and holds.';
+grant execute on function cue.who_changed(text) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.why_late(p_cue_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(cue_id text, account_id uuid, due_at timestamp with time zone, late_by interval, held text, account_full boolean, locked_by text, passed_over boolean, over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  return query
+  with waiting as materialized (
+    select e.* from (
+      select x.id, x.xmax as locker, least(x.attempt_due_at, x.claimable_at) as at, x.claimable_at, x.ended_at
+        from cue.executions x where x.cue_id = p_cue_id order by x.id desc limit 100) e where e.ended_at is null),
+  oldest as (select w.* from waiting w where w.at <= p_now order by w.at limit 1),
+  live as (select n.* from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null)
+  select c.id, c.account_id, d.at, case when d.at <= p_now then p_now - d.at end, cue.held_reason(c.account_id),
+         exists (select from live n where c.account_id = any (n.full_accounts)),
+         (select format('process %s (%s), since %s', k.pid, coalesce(k.application, 'unknown'), coalesce(k.since::text, 'unknown'))
+            from cue.lockers() k where k.transaction in (c.xmax, r.xmax, a.xmax, (select o.locker from oldest o)) limit 1),
+         exists (select from live n where c.id = any (n.passed_over)),
+         cue.is_over_limit(a, p_now) or cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now),
+         case when c.status = 'paused' then concat_ws(': ', c.paused_by, c.pause_reason) end,
+         not exists (select from live),
+         case when c.tracked then (select min(w.id::text)::uuid from waiting w where w.at is distinct from 'infinity') end,
+         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now)
+    from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
+   cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
+   where c.id = p_cue_id and c.deleted_at is null;
+  if not found then
+    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+  end if;
+end $function$;
+comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits.';
+grant execute on function cue.why_late(text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.window_age(w cue.rate_windows, p_now timestamp with time zone)
  RETURNS bigint
@@ -10353,6 +11036,18 @@ begin
 end $function$;
 comment on function cue.with_pause(cue.cues,cue.cues,boolean,timestamp with time zone) is 'Returns a changed cue with what its status says about pauses; p_repeated: a user pauses it, even if it is paused.';
 grant execute on function cue.with_pause(cue.cues,cue.cues,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.with_recent(p_recent integer[], p_later integer, p_hits integer)
+ RETURNS integer[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when p_later = 0 then array[p_recent[1] + p_hits] || p_recent[2:]
+              when p_later between 1 and 4 then (array[p_hits] || array_fill(0, array[p_later - 1]) || p_recent)[:5]
+              else array[p_hits] end
+$function$;
+comment on function cue.with_recent(integer[],integer,integer) is 'Adds hits to those of the latest five minutes, of which the newest is p_later minutes ago.';
+grant execute on function cue.with_recent(integer[],integer,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.within_bytes(p_execution_ids uuid[], p_claims integer[])
  RETURNS TABLE(execution_ids uuid[], claims integer[])

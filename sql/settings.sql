@@ -33,18 +33,21 @@ begin
       place_execution, prune, prune_dead_letters, prune_payloads, purge_cue, read_cues, read_declared_cues, read_destinations,
       read_errors, read_execution_details, read_operator, read_tagged_cues, record_exclusions, recover_flights, recover_leases, recover_stuck,
       refuse_due_cues, release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts,
-      requeue_operations, requeue_purges, resume_cues, run_operation, service_health, settle_attempts, slots_without_execution,
+      requeue_operations, requeue_purges, resume_cues, retry_refused, run_operation, service_health, settle_attempts, slots_without_execution,
       start_queued, stop_execution, store_payloads, supersede_executions, take_due_cues, take_last_slots, target_state, track_cue, verify_outcome,
       waiting_work, watch_exclusions, within_bytes}'),
 
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
     -- before it returns the first.
     (3, 'enable_bitmapscan = off', '{
-      begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, find_claimable, finish_attempts, gone_attempts,
-      held_attempts, last_success, lock_next, look_waiting, move_due_cues, next_claimable, passed_windows, settle_attempts}'),
+      begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, expire_outcomes, find_claimable, finish_attempts,
+      gone_attempts, held_attempts, last_success, lock_next, look_waiting, miss_unclaimed, move_due_cues, next_claimable, passed_windows,
+      recover_leases, settle_attempts}'),
 
-    -- The oldest claimable execution is the first entry of an index. Sorting would read an account's whole backlog to find it.
-    (4, 'enable_sort = off', '{claim_next, claimable_tasks, find_claimable, next_claimable}'),
+    -- The oldest execution is the first entry of an index. Sorting would read an account's whole backlog to find it, or lock all that have passed
+    -- their deadline.
+    (4, 'enable_sort = off', '{
+      claim_next, claimable_tasks, expire_outcomes, find_claimable, miss_unclaimed, next_claimable, recover_leases}'),
 
     -- Hashing cues by their schedules takes half as long as sorting them, which the planner prefers.
     (15, 'enable_sort = off', '{look_ahead_by_schedule}'),

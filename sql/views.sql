@@ -181,6 +181,18 @@ comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not ch
 
 -- For people in psql -----------------------------------------------------------------------------------------------------------------
 
+create or replace view cue.unserved_periods as
+select null::uuid as account_id, from_at, until_at, 'service_away'::cue.missed_reason as reason from cue.outages
+union all
+select account_id, from_at, until_at, 'held' from cue.holds where catches_up;
+comment on view cue.unserved_periods is
+  'Periods in which due slots were not taken, of all accounts or one: outages, and holds, but for short ones that have ended.';
+
+create or replace view cue.current_holds as
+select h.account_id, a.email, h.reason, h.held_by as by, h.from_at as since
+  from cue.holds h left join cue.accounts a on a.id = h.account_id where h.until_at = 'infinity';
+comment on view cue.current_holds is 'What the operator holds: the service (without an account), and accounts.';
+
 create or replace view cue.due_cues as
 select c.id, c.account_id, c.name, c.transport, r.next_run, now() - r.next_run as late_by
   from cue.cue_runs r join cue.cues c on c.id = r.cue_id
@@ -236,6 +248,13 @@ select 'queued', count(*), min(e.created_at) from cue.open_executions o join cue
 comment on view cue.queue_depth is
   'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, '
   'including attempts that have ended.';
+
+create or replace view cue.waiting_retries as
+select count(*) as waiting, min(at) as first_at, max(at) as last_at from (
+  select attempt_due_at as at from cue.executions where attempt_due_at < 'infinity' and attempts > 0
+  union all
+  select claimable_at from cue.executions where claimable_at < 'infinity' and status = 'retrying') r;
+comment on view cue.waiting_retries is 'Retries that wait, and when the first and the last of them are due.';
 
 create or replace view cue.calendar_view as
 select account_id, name, description, dates, ranges, created_at, updated_at, revision from cue.calendars;
@@ -298,7 +317,7 @@ comment on view cue.session_view is 'Sessions as the API shows them, including t
 
 create or replace view cue.audit_view as
 select id, account_id, event, actor, ip, detail, created_at, seq from cue.audit_events;
-comment on view cue.audit_view is 'Changes to accounts, keys and secrets, as the API shows them.';
+comment on view cue.audit_view is 'Changes to accounts, keys, secrets and cues, as the API shows them.';
 
 create or replace view cue.worker_view as
 select worker_id, account_id, handlers, last_heartbeat, registered_since from cue.workers;

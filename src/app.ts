@@ -16,7 +16,7 @@ import dashboard from './dashboard/routes.ts'
 import { createPacer, type Pacer } from './database/batched.ts'
 import { type Clock, createClock } from './database/clock.ts'
 import { followDatabase } from './database/follow-clock.ts'
-import { createFunctions, type Functions, type ServiceHealthRow } from './database/functions.ts'
+import { createFunctions, type Functions } from './database/functions.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
 import { createPipeline } from './database/pipeline.ts'
 import { createTransactions } from './database/transaction.ts'
@@ -27,6 +27,7 @@ import echo from './echo/routes.ts'
 import executions from './executions/routes.ts'
 import guide from './guide/routes.ts'
 import { createLook } from './health/cached-health.ts'
+import type { Found } from './health/check.ts'
 import health from './health/routes.ts'
 import body from './http/body.ts'
 import http, { type Patience, serverOptions } from './http/http.ts'
@@ -74,9 +75,9 @@ declare module 'fastify' {
     metrics: Metrics
     traces: Traces
     /** Reads the service's health from the database; null if it does not answer. */
-    lookAtHealth: () => Promise<ServiceHealthRow | null>
+    lookAtHealth: () => Promise<Found | null>
     /** The apps of all cells by number, including this one. */
-    cells: Pick<FastifyInstance, 'config' | 'fn' | 'lookAtHealth' | 'lookAtFigures' | 'measure'>[]
+    cells: Pick<FastifyInstance, 'config' | 'db' | 'fn' | 'lookAtHealth' | 'lookAtFigures' | 'measure'>[]
     /** Whether this cell may get requests of another, because older credentials are not known yet. */
     mayBeMisrouted: () => boolean
     /** Responds with 404, or with 405 if the path exists for other methods. */
@@ -136,7 +137,10 @@ export const build = async (options: Options) => {
   app.decorate('mayBeMisrouted', () => false)
   app.decorate(
     'lookAtHealth',
-    createLook(app, () => app.fn.serviceHealth({}))
+    createLook(app, async () => {
+      const [health, last_taken_at, held] = await Promise.all([app.fn.serviceHealth({}), app.fn.lastTakenAt({}), app.fn.heldReason({})])
+      return { ...health, last_taken_at, held }
+    })
   )
 
   if (!fixed) followDatabase(app)

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
@@ -196,6 +197,9 @@ export const loadConfig = (env: Env) => {
     executionRetentionDays: integer('EXECUTION_RETENTION_DAYS', 90, 35, 36_500),
     metricsToken: token('METRICS_TOKEN'),
     operatorToken: token('OPERATOR_TOKEN'),
+    replicaName: read('REPLICA_NAME', `${hostname()}:${process.pid}`, 'must have at most 100 printable characters', v =>
+      /^[^\p{C}]{1,100}$/u.test(v) ? v : undefined
+    ),
     corsOrigins: list('CORS_ORIGINS', 'must be a comma-separated list of origins such as https://example.com', isOrigin),
     trustProxy: read('TRUST_PROXY', false, 'must be on, off, a number of hops, or a comma-separated list of addresses', trustProxy),
     logLevel: read('LOG_LEVEL', 'info', 'must be fatal, error, warn, info, debug, trace or silent', v =>

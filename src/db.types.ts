@@ -20,7 +20,7 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.registered" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type CallbackMethod = "GET" | "PATCH" | "POST" | "PUT";
 
@@ -56,7 +56,7 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
 export type KeyScope = "account" | "read" | "worker" | "write";
 
-export type MissedReason = "excluded" | "execution_limit" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "excluded" | "execution_limit" | "held" | "overlap" | "queue_full" | "service_away";
 
 export type OperationStatus = "aborted" | "completed" | "running";
 
@@ -364,7 +364,7 @@ export interface AuditEvents {
    */
   created_at: Timestamp;
   /**
-   * Details, depending on the event: the key's id and prefix, the names of changed settings.
+   * Details, depending on the event: the id of a key or cue, the names of changed settings, counts.
    */
   detail: Generated<Json>;
   /**
@@ -376,7 +376,7 @@ export interface AuditEvents {
    */
   id: string;
   /**
-   * Address of the request; null in psql.
+   * Address of the request; null in psql, and for changes of cues.
    */
   ip: string | null;
   /**
@@ -605,6 +605,10 @@ export interface CueRuns {
    * Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.
    */
   recomputed: number | null;
+  /**
+   * First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.
+   */
+  refused_from: Timestamp | null;
   /**
    * Executions created, whatever triggered them.
    */
@@ -881,6 +885,14 @@ export interface CueView {
   version: number | null;
 }
 
+export interface CurrentHolds {
+  account_id: string | null;
+  by: string | null;
+  email: string | null;
+  reason: string | null;
+  since: Timestamp | null;
+}
+
 export interface DeadExecutionView {
   account_id: string | null;
   attempts: number | null;
@@ -1057,6 +1069,10 @@ export interface Echoes {
 
 export interface Engines {
   /**
+   * Accounts that had as many open deliveries as they may at the latest heartbeat, so that their due webhooks wait.
+   */
+  full_accounts: Generated<string[]>;
+  /**
    * Random id, new at each start.
    */
   id: string;
@@ -1069,9 +1085,21 @@ export interface Engines {
    */
   lateness_ms: number | null;
   /**
+   * Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.
+   */
+  missed_after: Interval | null;
+  /**
+   * Its replica's name: REPLICA_NAME, or host and process.
+   */
+  name: string | null;
+  /**
    * Webhook requests open at the latest heartbeat.
    */
   open_deliveries: Generated<number>;
+  /**
+   * Due cues that it could not fire, and leaves for a minute.
+   */
+  passed_over: Generated<string[]>;
   /**
    * First heartbeat.
    */
@@ -1429,6 +1457,37 @@ export interface Flights {
    * End of the lease, after which any engine may take the flight over.
    */
   lease_expires_at: Timestamp;
+}
+
+export interface Holds {
+  /**
+   * The account; null for the service.
+   */
+  account_id: string | null;
+  /**
+   * Whether slots that came due meanwhile follow catch_up. After a short hold they run late.
+   */
+  catches_up: Generated<boolean>;
+  /**
+   * Begin of the hold.
+   */
+  from_at: Timestamp;
+  /**
+   * Who held it last: the operator's token, a session or key, or a database user.
+   */
+  held_by: string;
+  /**
+   * Random.
+   */
+  id: Generated<string>;
+  /**
+   * Why, for whoever asks: /status shows it, and so do refused claims.
+   */
+  reason: string;
+  /**
+   * End of the hold; infinity while it lasts.
+   */
+  until_at: Generated<Timestamp>;
 }
 
 export interface IdempotencyKeys {
@@ -1909,6 +1968,14 @@ export interface RateWindows {
    */
   newest: number;
   /**
+   * Hits of the latest five minutes, newest minute first, whatever the window's length.
+   */
+  recent: number[] | null;
+  /**
+   * The newest of these minutes, since the epoch.
+   */
+  recent_minute: number | null;
+  /**
    * Start of the time scale of hits.
    */
   started_at: Timestamp;
@@ -2164,6 +2231,13 @@ export interface TicketView {
   updated_at: Timestamp | null;
 }
 
+export interface UnservedPeriods {
+  account_id: string | null;
+  from_at: Timestamp | null;
+  reason: MissedReason | null;
+  until_at: Timestamp | null;
+}
+
 export interface UsageCounters {
   /**
    * The account.
@@ -2193,6 +2267,12 @@ export interface UsageCounters {
    * Outcomes reported as success.
    */
   succeeded: Generated<number>;
+}
+
+export interface WaitingRetries {
+  first_at: Timestamp | null;
+  last_at: Timestamp | null;
+  waiting: number | null;
 }
 
 export interface Workers {
@@ -2249,6 +2329,7 @@ export interface DB {
   cue_runs: CueRuns;
   cue_view: CueView;
   cues: Cues;
+  current_holds: CurrentHolds;
   dead_execution_view: DeadExecutionView;
   dead_letters: DeadLetters;
   deletions: Deletions;
@@ -2264,6 +2345,7 @@ export interface DB {
   executions: Executions;
   fires: Fires;
   flights: Flights;
+  holds: Holds;
   idempotency_keys: IdempotencyKeys;
   key_view: KeyView;
   known_secrets: KnownSecrets;
@@ -2295,7 +2377,9 @@ export interface DB {
   tagged_cue_view: TaggedCueView;
   ticket_view: TicketView;
   tickets: Tickets;
+  unserved_periods: UnservedPeriods;
   usage_counters: UsageCounters;
+  waiting_retries: WaitingRetries;
   worker_view: WorkerView;
   workers: Workers;
 }

@@ -23,12 +23,14 @@ import { deriveKey } from './deliveries/signature.ts'
 import { createWebhookClient } from './deliveries/webhook.ts'
 import { createDeadlines } from './engine/deadlines.ts'
 import { createHeartbeat } from './engine/heartbeat.ts'
+import { createHolds } from './engine/holds.ts'
 import { startKeeper } from './engine/keeper.ts'
 import { createScheduler } from './engine/scheduler.ts'
 import { handOver } from './engine/stop.ts'
 import { createWakeTimes } from './engine/wake-times.ts'
 import { isAway, isSilent } from './errors.ts'
 import { createCalendars } from './firing/calendars.ts'
+import { createComputing } from './firing/computing.ts'
 import { createPauseSweep } from './firing/ended-pauses.ts'
 import { createExclusionSweep } from './firing/excluded-slots.ts'
 import { createFiring } from './firing/fire-others.ts'
@@ -112,18 +114,21 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const heartbeat = createHeartbeat({
     fn,
     engineId,
-    missedAfter,
+    name: config.replicaName,
+    missedAfterMs: config.missedAfterSeconds * 1000,
     pump: () => pump,
+    passedOver: () => ahead.passedOver(),
     clock,
-    outageLog,
     onOutage: () => ahead.reset(),
     log
   })
   const share = () => heartbeat.share
   const flights = createFlights(createFunctions(leasePool))
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener?.connectedAt ?? null, metrics, log })
-  const calendars = createCalendars(fn)
-  const ahead = createAhead({ fn, calendars, now, pollIntervalMs: config.pollIntervalMs, share })
+  const computing = createComputing()
+  const sweeping = { fn, calendars: createCalendars(fn), computing, onError, now }
+  const ahead = createAhead({ ...sweeping, pollIntervalMs: config.pollIntervalMs, share, onPrepared: wake })
+  const holds = createHolds({ fn, onChange: () => ahead.expect(0) })
   const results = createResults({ fn: createFunctions(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
     fn: traces.taking(fn),
@@ -135,12 +140,14 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     now,
     missedAfter,
     onError,
+    onDone: outageLog.back,
     metrics,
     log,
     concurrency: config.deliveryConcurrency,
     leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
     capacity: capacityFor(config.deliveryConcurrency, log, undefined, config.engineCells.length),
     share,
+    isHeld: holds.isHeld,
     onChange: () => {
       wake()
       keeper?.notice()
@@ -149,13 +156,14 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   metrics.watchDeliveries(pump)
   const deadlines = createDeadlines({
     fn,
-    endPauses: createPauseSweep({ fn, calendars }),
-    recordExclusions: createExclusionSweep({ fn, calendars, now }),
+    endPauses: createPauseSweep(sweeping),
+    recordExclusions: createExclusionSweep(sweeping),
     readNext: () => wakeTimes.read(),
-    metrics
+    metrics,
+    now
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
-  const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError })
+  const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
   let keeper: ReturnType<typeof startKeeper> | undefined
   let listener: Listener | undefined
   const beat = async () => {
@@ -170,9 +178,10 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const jobs = await startJobs(pool, log, outageLog, metrics.jobFailed)
   const wakeTimes = createWakeTimes({ fn, flights, pump, deadlines, ahead, jobs, now })
   listener = await createListener(config, {
-    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs'],
+    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
+      if (channel === 'cue_hold') return keeper?.soon('read holds')
       const at = Number(payload)
       if (channel === 'cue_due') ahead.expect(at)
       else if (channel === 'cue_waiting') pump.expectWaiting(at)
@@ -181,10 +190,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     },
     // Notifications sent meanwhile are lost, and the database may run on another host.
     onConnected: () => {
-      outageLog.back()
+      outageLog.back('listening')
       ahead.forgive()
       ahead.expect(0)
       keeper?.soon('read wake times')
+      keeper?.soon('read holds')
       keeper?.soon('read clock')
       wake()
     },
@@ -193,7 +203,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })
-  await startOperations({ jobs, fn, now, log })
+  await startOperations({ jobs, fn, computing, now, log })
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
   const patient = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: longAnswerMs })) })
@@ -210,6 +220,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
       { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
       { task: 'heartbeat', everyMs: heartbeatMs, work: beat },
       { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
+      { task: 'read holds', everyMs: times.idleMs, work: holds.read },
       {
         task: 'read wake times',
         everyMs: Math.min(times.idleMs, config.pollIntervalMs),
@@ -219,7 +230,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
         task: 'check missed windows',
         everyMs: windowsMs,
         isDue: wakeTimes.mayHavePassedWindow,
-        work: createWindowSweep({ fn, calendars, now })
+        work: createWindowSweep(sweeping)
       }
     ]
   })

@@ -51,6 +51,7 @@ export const statuses = {
   managed_elsewhere: 409,
   calendar_in_use: 409,
   operation_running: 409,
+  service_held: 409,
   nothing_claimable: 409,
   overlap_skipped: 409,
   claim_lost: 409,
@@ -106,6 +107,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU024: 'managed_elsewhere',
   QU025: 'operation_running', // DETAIL: id of the operation
   QU026: 'calendar_in_use', // DETAIL: JSON array of the ids of at most 100 cues that use it
+  QU027: 'service_held',
   QU028: 'session_not_found',
   QU029: 'overlap_skipped',
   QU030: 'cue_limit_exceeded',
@@ -247,6 +249,9 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
 
 /** Whether a row stayed locked by another session for longer than the lock timeout. */
 export const isHeld = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
+
+/** Whether a statement met another one that had locked or changed the same rows. */
+export const isConflict = (error: unknown): boolean => /^(55P03|40001|40P01)$/.test((error as { code?: string } | null)?.code ?? '')
 
 /** Marks an error of connecting, whatever it is: the statement was not sent. */
 export const unsent = <E>(error: E): E => Object.assign(error as object, { sent: false }) as E

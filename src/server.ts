@@ -2,7 +2,7 @@
 import { pino } from 'pino'
 import type { Api } from './api/api.ts'
 import { superviseApi } from './api/supervise.ts'
-import { atPort, type Config, ConfigError, loadConfig } from './config.ts'
+import { atPort, type Config, ConfigError, loadConfig, version } from './config.ts'
 import { startDatabase } from './database/pool.ts'
 import type { Engine } from './engine.ts'
 import { openCells, startEngines } from './engines/engines.ts'
@@ -29,6 +29,7 @@ const start = async () => {
     destination.flushSync()
   })
   const plain = pino(loggerOptions(config.logLevel), { write })
+  plain.info({ replica: config.replicaName, version }, 'starting')
   const traces = await startTraces(process.env, plain)
   const logger = plain.child({}, { formatters: { log: traces.line } })
   log = logger

@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
-import { args, executablePath } from '../../test/browser.ts'
+import { args, executablePath } from '../../test/support/browser.ts'
 import { onStage } from '../stage/play.ts'
 import { atEnd } from '../stage/stage.ts'
 import { openAccount, operator_token } from './account.ts'

@@ -10,6 +10,18 @@ language sql security definer as $$
 $$;
 comment on function cue.record_event is 'Adds an entry to an account''s audit log.';
 
+-- Operations and sets of declared cues have one entry for all that they change: they pass no actor.
+create or replace function cue.record_cue_events(
+  p_account_ids uuid[], p_event cue.audit_event, p_actors text[], p_cue_ids text[], p_detail jsonb, p_now timestamptz
+) returns void
+language plpgsql security definer as $$
+begin
+  insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
+  select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
+    from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+end $$;
+comment on function cue.record_cue_events is 'Adds an entry about each cue to the audit log of its account, unless its actor is null.';
+
 -- Every change to an account, its keys or its secrets starts here, so that such changes run one after the other.
 create or replace function cue.lock_account(p_account_id uuid) returns cue.accounts
 language plpgsql security definer as $$
@@ -212,13 +224,14 @@ begin
     select account_id from cue.audit_events where created_at > p_now - interval '2 hours' group by account_id having count(*) > 20
   loop
     delete from cue.audit_events where id = any (array(
-      select id from (
-        select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
-         where account_id = v_account
-           and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
-                          'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked')
-                or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
-       where nth > 10000));
+       select id from (
+         select id, row_number() over (partition by event order by seq desc) as nth from cue.audit_events
+          where account_id = v_account
+            and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
+                           'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
+                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
+                 or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+        where nth > 10000));
   end loop;
 end $$;
 comment on function cue.prune_audit is 'Removes repeatable events from an account''s audit log, except the newest 10,000 of each kind.';

@@ -12,13 +12,25 @@ language sql stable as $$
 $$;
 comment on function cue.counts_on is 'Returns whether a hit can be added to a rate window as it is; p_window is in milliseconds.';
 
+create or replace function cue.minute_of(p_at timestamptz) returns int
+language sql immutable as $$ select floor(date_part('epoch', p_at) / 60)::int $$;
+comment on function cue.minute_of is 'Returns the minute of an instant, since the epoch.';
+
+create or replace function cue.with_recent(p_recent int[], p_later int, p_hits int) returns int[]
+language sql immutable as $$
+  select case when p_later = 0 then array[p_recent[1] + p_hits] || p_recent[2:]
+              when p_later between 1 and 4 then (array[p_hits] || array_fill(0, array[p_later - 1]) || p_recent)[:5]
+              else array[p_hits] end
+$$;
+comment on function cue.with_recent is 'Adds hits to those of the latest five minutes, of which the newest is p_later minutes ago.';
+
 -- Waits for another transaction that has locked or is adding the window. With p_wait false, one locked for longer than lock_timeout is left out.
 create or replace function cue.ready_window(p_subject text, p_weight bigint, p_window bigint, p_wait boolean, p_now timestamptz) returns boolean
 language plpgsql security definer as $$
 begin
   perform from cue.rate_windows where subject = p_subject for update;
   if not found then
-    insert into cue.rate_windows values (p_subject, p_now, '{}', 0, p_weight, p_now)
+    insert into cue.rate_windows (subject, started_at, hits, newest, weight, expires_at) values (p_subject, p_now, '{}', 0, p_weight, p_now)
     on conflict (subject) do update set subject = excluded.subject; -- another transaction is adding the row: wait for it and lock it
   end if;
   -- Hits of another weight are forgotten, and so are those outside of the window.
@@ -44,6 +56,7 @@ returns table (place bigint, allowed boolean, remaining int, reset_at timestampt
 language plpgsql security definer as $$
 declare
   v_window bigint := date_part('epoch', p_window) * 1000;
+  v_minute int := cue.minute_of(p_now);
   -- Each is locked before the next one is waited for.
   v_held text[] := array(
     select s.subject
@@ -81,7 +94,8 @@ begin
       from fitting f cross join lateral (select (f.begun + f.added + f.weight - 1) / f.weight as entries) e),
   noted as (
     update cue.rate_windows w
-       set hits = c.hits, newest = c.newest, expires_at = p_now + p_window
+       set hits = c.hits, newest = c.newest, expires_at = p_now + p_window,
+           recent = cue.with_recent(w.recent, v_minute - w.recent_minute, c.added::int), recent_minute = v_minute
       from counted c
      where w.ctid = c.row and c.nth = c.wanted and c.added > 0)
   -- A caller that waited for the row has an earlier p_now: never return more than the window.

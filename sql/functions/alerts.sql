@@ -96,9 +96,10 @@ comment on function cue.last_success is 'Returns the time of the latest success 
 -- p_rules: as for look_ahead.
 -- The index has the windows that end before their cue is due again. A cue whose window has passed, and which is due but has not fired, is among the
 -- due ones: of those, only the oldest are read, since there may be very many.
-create or replace function cue.passed_windows(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
-returns table (
-  cue_id text, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots int,
+create or replace function cue.passed_windows(
+  p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false, p_skip text[] default '{}'
+) returns table (
+  cue_id text, account_id uuid, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots int,
   last_success_at timestamptz
 )
 language plpgsql stable security definer as $$
@@ -106,16 +107,17 @@ declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_cue_ids text[] := array(
     (select w.cue_id from cue.cue_runs w
-      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now order by w.success_due_at limit p_limit)
+      where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now and w.cue_id not in (select unnest(p_skip))
+      order by w.success_due_at limit p_limit)
     union all
     (select o.cue_id from (
        select d.cue_id, d.next_run, d.success_due_at from cue.cue_runs d where d.next_run <= p_now order by d.next_run limit 10000) o
-      where o.success_due_at >= o.next_run and o.success_due_at <= p_now limit p_limit));
+      where o.success_due_at >= o.next_run and o.success_due_at <= p_now and o.cue_id not in (select unnest(p_skip)) limit p_limit));
 begin
   -- Usually none, and planning what follows takes longer than finding that out.
   if v_cue_ids = '{}' then return; end if;
   return query
-  select r.cue_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
+  select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
          coalesce(
@@ -135,7 +137,7 @@ begin
    order by r.success_due_at limit p_limit;
 end $$;
 comment on function cue.passed_windows is
-  'Returns cues whose window for a success has passed, with the input for computing the next window.';
+  'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
 
 -- A row is skipped if its version or window has changed since the caller read it, or another transaction holds it. Most cues had a success: their
 -- windows are moved by one update, which finds them by their ids alone: "is not distinct from" uses no index.

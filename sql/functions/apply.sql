@@ -17,7 +17,7 @@ comment on function cue.require_set is 'Raises QU024 if a cue belongs to another
 -- QU024. QU014 is raised: the caller looks again.
 create or replace function cue.apply_cues(
   p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean default false, p_take_over boolean default false,
-  p_dry_run boolean default false, p_now timestamptz default now()
+  p_dry_run boolean default false, p_now timestamptz default now(), p_actor text default session_user
 ) returns table (key text, action text, before jsonb, after jsonb, error text, message text)
 language plpgsql security definer as $$
 #variable_conflict use_column
@@ -53,7 +53,7 @@ begin
       perform cue.lock_cues(v_ids);
       -- First, because it makes room.
       if v_pruned <> '{}' then
-        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now);
+        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now, null);
       end if;
       for v_given in select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) order by g.place loop
         continue when (v_given ->> 'same')::boolean;
@@ -68,7 +68,7 @@ begin
         begin
           perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
           perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
-                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz);
+                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz, null);
           v_results := v_results || jsonb_build_object(
             'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
         exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
@@ -101,6 +101,8 @@ begin
         end loop;
       end if;
       if v_refused or p_dry_run then raise sqlstate 'UNDO0'; end if;
+      perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
+        'set', p_set, 'created', cardinality(v_new), 'updated', cardinality(v_results) - cardinality(v_new), 'pruned', cardinality(v_pruned)), p_now);
     exception when sqlstate 'UNDO0' then
       null; -- what was done is undone; variables keep their values
     end;

@@ -30,7 +30,7 @@ begin
 end $$;
 comment on function cue.backfill_slot is 'Runs a slot that did not run, with its nominal time, and returns its execution.';
 
--- An execution of a slot is created at its time, after an outage at the end of that, or at most a day late, which comes on top of its window.
+-- An execution of a slot is created at its time, after an outage or a hold at the end of that, or at most a day late, which comes on top of its window.
 create or replace function cue.slots_without_execution(p_cue_id text, p_slots timestamptz[]) returns setof timestamptz
 language plpgsql stable security definer as $$
 declare
@@ -43,7 +43,7 @@ begin
   select e.scheduled_for from (
     select v_first - interval '1 minute', v_last
     union all
-    select o.until_at, o.until_at from cue.outages o where o.from_at <= v_last and o.until_at >= v_first) w (first, last)
+    select o.until_at, o.until_at from cue.unserved_periods o where o.from_at <= v_last and o.until_at >= v_first and o.until_at < 'infinity') w (first, last)
    cross join lateral (
      select x.scheduled_for from cue.executions x
       where x.cue_id = p_cue_id and x.id >= cue.uuid_v7_floor(w.first) and x.id < cue.uuid_v7_floor(w.last + interval '2 days')

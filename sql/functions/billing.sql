@@ -106,6 +106,7 @@ begin
      set plan = p_plan, updated_at = p_now,
          limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
    where id = a.id;
+  perform cue.retry_refused(array[a.id], p_now);
   perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
   v_ids := array(
     select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check

@@ -135,7 +135,9 @@ begin
      where g.same is not true),
   moved as (
     update cue.cue_runs r
-       set next_run = h.next_run, next_slot = h.next_slot, excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
+       set next_run = case when r.refused_from is null then h.next_run else r.next_run end,
+           next_slot = case when r.refused_from is null then h.next_slot end,
+           excluded_at = h.excluded_at, version = r.version + 1, recomputed = coalesce(r.recomputed, 0) + 1
       from held h where r.cue_id = h.cue_id
     returning r.cue_id, r.next_run, r.excluded_at)
   select array(select g.cue_id from given g where g.same) || array(select m.cue_id from moved m),

@@ -15,6 +15,7 @@ declare
   v_due timestamptz[];
   v_made int;
   v_last_slot timestamptz;
+  v_reason cue.missed_reason;
   v_count int := 0;
 begin
   for d in
@@ -27,12 +28,16 @@ begin
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
     v_made := coalesce(cardinality(d.slots), 0);
-    if d.dropped is not null then
+    if d.dropped ->> 'reason' = 'execution_limit' then
+      perform cue.note_refused_slots(
+        c, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, p_now);
+    elsif d.dropped is not null then
       insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
       values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, coalesce((d.dropped ->> 'reason')::cue.missed_reason, 'service_away'), p_now);
+              c.catch_up, v_reason, p_now);
     end if;
     -- A millisecond apart, so that queues and lists keep the order of the slots.
     v_due := array(
@@ -53,7 +58,8 @@ begin
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
     elsif c.schedule_type = 'once' then
-      e := cue.add_ended_execution(c, 'missed', d.expected, 'came due during an outage, and catch_up is skip_missed', p_now);
+      e := cue.add_ended_execution(c, 'missed', d.expected,
+        format('came due %s, and catch_up is skip_missed', case v_reason when 'held' then 'during a hold' else 'during an outage' end), p_now);
       perform cue.after_end(e, c, p_now);
     end if;
     if v_made > 0 then
@@ -61,8 +67,10 @@ begin
       perform cue.count_payloads(array[c.id], array[v_made], p_now);
     end if;
     update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, fired_count = fired_count + v_made, run_count = run_count + v_made,
-           last_slot = (select max(s) from unnest(d.slots || coalesce(r.next_slot, d.expected) || (d.dropped ->> 'last')::timestamptz) as u (s))
+       set next_run = d.next_run, next_slot = d.next_slot, refused_from = null, fired_count = fired_count + v_made, run_count = run_count + v_made,
+           last_slot = (
+             select max(s) from unnest(
+               d.slots || case when r.refused_from is null then coalesce(r.next_slot, d.expected) else r.last_slot end || (d.dropped ->> 'last')::timestamptz) as u (s))
      where cue_id = d.cue_id;
     if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_made, r.skipped_count) = 0) then
       perform cue.complete_cues(array[c.id], p_now);
@@ -73,6 +81,16 @@ begin
 end $$;
 comment on function cue.catch_up_cues is
   'Applies each cue''s catch_up policy to slots that came due during an outage; returns the number of cues moved.';
+
+create or replace function cue.unserved_reason(p_account_id uuid, p_slot timestamptz) returns cue.missed_reason
+language plpgsql stable security definer as $$
+begin
+  return coalesce((
+    select o.reason from cue.unserved_periods o
+     where coalesce(o.account_id, p_account_id) = p_account_id and p_slot > o.from_at and p_slot <= o.until_at order by o.until_at desc limit 1),
+    'service_away');
+end $$;
+comment on function cue.unserved_reason is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
 
 create or replace function cue.add_ended_execution(
   c cue.cues, p_status cue.execution_status, p_scheduled_for timestamptz, p_error text, p_now timestamptz
@@ -92,8 +110,25 @@ begin
 end $$;
 comment on function cue.add_ended_execution is 'Records a slot that did not run as an ended execution.';
 
--- One failed execution per cue and hour records the reason, and the other slots go to missed_slots. No usage is counted and on_failure does
--- not run: the owner was notified by mail when the limit was reached.
+create or replace function cue.note_refused_slots(
+  c cue.cues, p_first timestamptz, p_last timestamptz, p_count int, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+begin
+  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
+   -- If the latest row is locked, a new one is inserted below.
+   where m.id = (select o.id from cue.missed_slots o
+                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
+     and m.reason = 'execution_limit' and m.last < p_first and m.first > p_now - interval '1 day';
+  if not found then
+    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
+    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, 'execution_limit', p_now);
+  end if;
+end $$;
+comment on function cue.note_refused_slots is 'Records slots above the plan''s limit, those of a day in one row.';
+
+-- One failed execution per cue and hour records the reason, and the other slots go to missed_slots: those above the monthly limit at the end of the
+-- hour, so that such a cue costs nothing in between. No usage is counted and on_failure does not run: the owner was notified by mail when the limit was reached.
 create or replace function cue.refuse_due_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_now timestamptz default now(),
   p_next_slots timestamptz[] default '{}'
@@ -105,6 +140,8 @@ declare
   v_over boolean;
   v_error text;
   v_slot timestamptz;
+  v_hour timestamptz := date_trunc('hour', p_now, 'UTC') + interval '1 hour';
+  v_waits boolean;
   v_count int := 0;
 begin
   for d in
@@ -120,7 +157,11 @@ begin
     select coalesce(r.next_slot, r.next_run) into v_slot from cue.cue_runs r
      where r.cue_id = d.cue_id and r.version = d.version and r.next_run = d.expected and r.next_run <= p_now;
     continue when not found;
-    update cue.cue_runs r set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot where r.cue_id = d.cue_id;
+    v_waits := v_over and d.next_run < v_hour;
+    update cue.cue_runs r
+       set next_run = case when v_waits then v_hour else d.next_run end, next_slot = case when not v_waits then d.next_slot end,
+           refused_from = case when v_waits then coalesce(d.next_slot, d.next_run) end, last_slot = v_slot
+     where r.cue_id = d.cue_id;
     v_count := v_count + 1;
     if d.next_run is null and c.schedule_type = 'recurring' then perform cue.complete_cues(array[c.id], p_now); end if;
     if exists (
@@ -128,14 +169,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      update cue.missed_slots m set last = v_slot, count = least(m.count + 1, cue.counted_to()), recorded_at = p_now
-       -- If the latest row is locked, a new one is inserted below.
-       where m.id = (select o.id from cue.missed_slots o
-                      where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-         and m.reason = 'execution_limit' and m.last < v_slot and m.first > p_now - interval '1 day';
-      continue when found;
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, v_slot, v_slot, 1, c.catch_up, 'execution_limit', p_now);
+      perform cue.note_refused_slots(c, v_slot, v_slot, 1, p_now);
     else
       perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
@@ -146,6 +180,20 @@ begin
 end $$;
 comment on function cue.refuse_due_cues is
   'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
+
+create or replace function cue.retry_refused(p_account_ids uuid[], p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  with refused as materialized (
+    select r.cue_id from cue.cue_runs r
+     where r.cue_id = any (array(
+             select c.id from cue.cues c where c.account_id = any (p_account_ids) and c.status = 'active' and c.deleted_at is null))
+       and r.refused_from is not null
+     order by r.cue_id for update)
+  update cue.cue_runs r set next_run = date_trunc('milliseconds', p_now) + interval '1 millisecond' from refused f where r.cue_id = f.cue_id;
+  if found then perform cue.wake('cue_due', p_now); end if;
+end $$;
+comment on function cue.retry_refused is 'Tries the cues of accounts again at once, after a change of their limit.';
 
 -- One row for slots in a row that did not run for the same reason. p_follows: the slot before the first of them.
 create or replace function cue.note_missed_slots(

@@ -123,6 +123,7 @@ language plpgsql security definer as $$
 declare
   v_ids uuid[];
 begin
+  if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
     -- Waits instead of skipping: the holder of the lock may fail, and then the execution can be claimed.
     v_ids := array(
@@ -160,11 +161,17 @@ declare
   v_more uuid[];
   v_ids uuid[] := '{}';
   v_claims int[] := '{}';
+  v_held int[] := '{}';
 begin
+  if cue.has_holds() then
+    v_held := array(
+      select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
+    return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null from unnest(v_held) as u (n);
+  end if;
   select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
     select min(c.n)::int as n, c.account_id
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.tasks is null group by c.account_id having sum(c."limit") = 1) g
+     where c.tasks is null and c.n <> all (v_held) group by c.account_id having sum(c."limit") = 1) g
    where cue.in_turn(1) = 0;
   if v_lone is not null then
     -- Like find_claimable, for all of them in one statement.
@@ -177,7 +184,7 @@ begin
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where v_lone is null or c.n <> all (v_lone) group by c.account_id, c.tasks
+     where c.n <> all (v_lone || v_held) group by c.account_id, c.tasks
   loop
     v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
     v_ids := v_ids || v_more;
@@ -194,4 +201,5 @@ begin
    order by array_position(v_ids, c.execution_id);
 end $$;
 comment on function cue.claim_next is
-  'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1.';
+  'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row '
+  'without an execution.';

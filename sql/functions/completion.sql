@@ -19,7 +19,7 @@ begin
          completed_reason = case cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) when 0 then 'max_runs' else 'ended' end::cue.completion
     from cue.cue_runs r
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $$;

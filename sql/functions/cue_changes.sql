@@ -36,7 +36,7 @@ comment on function cue.with_changes is
 -- plan's limit, as after a downgrade. QU052 see require_account_scope.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now(),
-  p_next_slot timestamptz default null
+  p_next_slot timestamptz default null, p_actor text default session_user
 ) returns boolean
 language plpgsql security definer as $$
 declare
@@ -106,6 +106,13 @@ begin
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
+  if p_actor is not null then
+    perform cue.record_cue_events(
+      array[p_account_id],
+      case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
+           when c.status = 'active' and old.status = 'paused' then 'cue.resumed' else 'cue.updated' end::cue.audit_event,
+      array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
+  end if;
   c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
@@ -113,6 +120,7 @@ begin
      set version = version + 1, tracked = c.tracked,
          next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
+         refused_from = case when c.status = 'active' and not v_reschedule then refused_from end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
          success_due_at = case when c.status = 'active' and not v_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
@@ -126,6 +134,20 @@ begin
 end $$;
 comment on function cue.update_cue is
   'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+
+-- Without their values: they may be secrets, and payloads are large.
+create or replace function cue.changed_fields(old cue.cues, c cue.cues) returns jsonb
+language plpgsql immutable as $$
+declare
+  v_fields text[] := case when (c.payload, c.payload_id) is distinct from (old.payload, old.payload_id) then '{payload}' else '{}'::text[] end;
+  v_not text[] := '{task,payload_ref,payload_since_run,tracked,updated_at,completed_reason,paused_at,paused_by}';
+begin
+  select null, null, null, null into old.payload, c.payload, old.payload_id, c.payload_id;
+  return to_jsonb(v_fields || array(
+    select n.key from jsonb_each(to_jsonb(c)) n join jsonb_each(to_jsonb(old)) o using (key)
+     where n.value is distinct from o.value and n.key <> all (v_not) order by n.key));
+end $$;
+comment on function cue.changed_fields is 'Returns the names of the columns in which a changed cue differs from the old one.';
 
 create or replace function cue.may_resume(c cue.cues) returns boolean
 language sql stable security definer as $$
@@ -156,7 +178,9 @@ begin
 end $$;
 comment on function cue.require_room is 'Raises QU030 if the plan allows no further active cue.';
 
-create or replace function cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamptz default now()) returns setof text
+create or replace function cue.delete_cues(
+  p_account_id uuid, p_cue_ids text[], p_now timestamptz default now(), p_actor text default session_user
+) returns setof text
 language plpgsql security definer as $$
 declare
   v_id text;
@@ -168,6 +192,7 @@ begin
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
+    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     return next v_id;
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
@@ -175,8 +200,9 @@ end $$;
 comment on function cue.delete_cues is
   'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
 
-create or replace function cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamptz default now(), p_version int default null)
-returns void
+create or replace function cue.delete_cue(
+  p_account_id uuid, p_cue_id text, p_now timestamptz default now(), p_version int default null, p_actor text default session_user
+) returns void
 language plpgsql security definer as $$
 begin
   if p_version is not null then
@@ -185,7 +211,7 @@ begin
       raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
     end if;
   end if;
-  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now);
+  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now, p_actor);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;

@@ -176,12 +176,15 @@ comment on function cue.raise_refused is 'Raises the error for a cue that add_cu
 -- these, create_cue raises the error, or can create the cue now. The cues are not read again, which would take a quarter of the time: the caller
 -- knows their columns.
 create or replace function cue.create_each_cue(
-  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}',
+  p_actors text[] default null
 ) returns table (id text, created_at timestamptz, is_locked boolean, taken_by text, message text)
 language plpgsql security definer as $$
 declare
   v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
 begin
+  perform cue.record_cue_events(p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])),
+    array(select case when cue.is_created(u.id) then u.id end from unnest(v_ids) with ordinality as u (id, place) order by u.place), '{}', p_now);
   return query
   select case when cue.is_created(u.id) then u.id end, p_now, u.id is null, h.cue_id,
          case when u.id = '' then cue.cue_limit_message(u.account_id)
@@ -194,7 +197,8 @@ end $$;
 comment on function cue.create_each_cue is 'Creates cues and returns, in order, the id of each, or why it was not created.';
 
 create or replace function cue.create_cue(
-  p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now(), p_next_slot timestamptz default null
+  p_account_id uuid, p_cue jsonb, p_next_run timestamptz, p_now timestamptz default now(), p_next_slot timestamptz default null,
+  p_actor text default session_user
 ) returns text
 language plpgsql security definer as $$
 declare
@@ -204,6 +208,7 @@ begin
     raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end if;
   if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
+  perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[v_id], '{}', p_now);
   return v_id;
 end $$;
 comment on function cue.create_cue is

@@ -69,7 +69,7 @@ $$;
 comment on function cue.runs_near is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
 
 -- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. outage_until is
--- set for slots that came due during an outage. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
+-- set for slots that came due during an outage, or were refused: those before next_run are to be recorded. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
 -- with schedule_rules comes alone.
 create or replace function cue.look_ahead_by_schedule(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
@@ -89,9 +89,13 @@ declare
   v_capped boolean := cue.caps_payloads();
   -- There hardly ever is one, and looking for it costs as much per cue as reading the cue.
   v_outages boolean := exists (
-    select from cue.outages o
+    select from cue.unserved_periods o
      where o.until_at >= (select r.next_run from cue.cue_runs r where r.next_run <= p_until order by r.next_run limit 1));
 begin
+  if v_outages then
+    if cue.is_held(null) then return; end if;
+    p_skip_accounts := p_skip_accounts || array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  end if;
   select coalesce(sum(a.count) >= p_limit, false), array_agg(a.account_id) into v_full, v_accounts from (
     select r.account_id, count(*) from (
       select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
@@ -126,14 +130,18 @@ begin
     (select r.* from cue.cue_runs r where r.next_run > p_until order by r.next_run limit 1)),
   grouped as (
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
-           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, r.next_slot,
+           array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
            coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
            r.success_due_at is null as opens_window,
-           case when v_outages then (select max(o.until_at) from cue.outages o where r.next_run > o.from_at and r.next_run <= o.until_at) end as ended_at,
-           r.account_id in (select unnest(v_refused)) or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
+           greatest(case when v_outages then (
+                      select max(o.until_at) from cue.unserved_periods o
+                       where coalesce(o.account_id, r.account_id) = r.account_id and r.next_run > o.from_at and r.next_run <= o.until_at
+                         and o.until_at < 'infinity') end,
+                    case when r.refused_from is not null then r.next_run - interval '1 millisecond' end) as ended_at,
+           r.account_id in (select unnest(v_refused)) or r.refused_from is not null or v_capped and cue.exceeds_payload_cap(r.cue_id, p_now) as refused
       from due r
-     group by r.transport, r.tracked, r.next_slot, key, opens_window, ended_at, refused)
+     group by r.transport, r.tracked, coalesce(r.refused_from, r.next_slot), key, opens_window, ended_at, refused)
   select g.cue_ids, g.account_ids, g.versions, g.next_runs, g.transport, c.schedule_type, c.cron, c.timezone, c.schedule_rules, g.next_slot,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          cue.runs_left(c.schedule_rules, g.fired_count, g.skipped_count), c.catch_up, g.ended_at, g.refused,
@@ -175,6 +183,15 @@ language sql stable security definer as $$
 $$;
 comment on function cue.cues_left is 'Returns the cues that nobody has taken yet.';
 
+create or replace function cue.is_unserved(p_account_id uuid, p_slot timestamptz) returns boolean
+language plpgsql stable security definer as $$
+begin
+  return exists (
+    select from cue.unserved_periods o
+     where coalesce(o.account_id, p_account_id) = p_account_id and (p_slot > o.from_at or o.until_at = 'infinity') and p_slot <= o.until_at);
+end $$;
+comment on function cue.is_unserved is 'Returns whether a slot came due in an outage or a long hold, or its account is held now.';
+
 -- Locks no rows beforehand, which would cost as much as the update: a row that another transaction holds fails the statement. With joins hashed,
 -- rows are found by their ids alone, whatever the tables' sizes when this was planned. Both sides of the join are ordered by id, the lock order.
 create or replace function cue.move_due_cues(
@@ -183,7 +200,9 @@ create or replace function cue.move_due_cues(
 ) returns table (cue_id text, account_id uuid, slot timestamptz, expected timestamptz)
 language plpgsql security definer as $$
 declare
-  v_outages boolean := exists (select from cue.outages o where o.until_at >= (select min(u.at) from unnest(p_expected) as u (at)));
+  v_first timestamptz := (select min(u.at) from unnest(p_expected) as u (at));
+  v_outages boolean := exists (select from cue.outages o where o.until_at >= v_first)
+    or exists (select from cue.holds h where h.until_at >= v_first);
 begin
   return query
   update cue.cue_runs r
@@ -197,7 +216,7 @@ begin
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
      and r.next_run is not distinct from d.expected and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
-     and not (v_outages and exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at))
+     and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $$;

@@ -73,13 +73,14 @@ declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
+  v_holds boolean := cue.has_holds();
 begin
   -- Scalar subqueries look up one row each; a join could read all jobs.
   select array_agg(due.id), bool_or(due.started_at is null) into v_ids, v_starts from (
     select e.id, e.started_at from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
+       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id) and not (v_holds and cue.is_held(e.account_id))
      order by e.id for update of e skip locked) due;
   if v_ids is null then return; end if;
   with gone as (

@@ -148,6 +148,7 @@ begin
   delete from cue.echoes where expires_at < p_now;
   delete from cue.rate_windows where expires_at < p_now;
   delete from cue.outages where until_at < p_now - interval '90 days';
+  delete from cue.holds where until_at < p_now - interval '90 days';
   delete from cue.missed_slots where recorded_at < p_now - interval '90 days';
   delete from cue.stripe_events where received_at < p_now - interval '90 days';
   delete from cue.operations where ended_at < p_now - interval '90 days';
@@ -158,5 +159,5 @@ begin
   perform cue.prune_accounts(p_now);
 end $$;
 comment on function cue.prune is
-  'Removes expired data: fires, echoes, rate windows, outages, missed slots, Stripe events, operations, counters, engines, workers, keys and '
+  'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys and '
   'audit entries.';

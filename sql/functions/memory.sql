@@ -14,7 +14,7 @@ begin
       'payload', '{"task": "memory-update-check"}', 'task', 'memory-update-check', 'on_failure_email', false,
       'timeout_seconds', 30, 'outcome_deadline_seconds', 300, 'claim_timeout_seconds', 604800,
       'alert_consecutive_failures', 10, 'alert_missed_window_multiplier', 10),
-    case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now);
+    case when v_monday > p_now then v_monday else v_monday + interval '7 days' end, p_now, p_actor => null);
 end $$;
 comment on function cue.start_memory is 'Creates the weekly cue that reminds an agent to read the memory block.';
 
@@ -24,7 +24,7 @@ language plpgsql security definer as $$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
   perform cue.delete_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now);
+    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null);
 end $$;
 comment on function cue.stop_memory is 'Removes the weekly memory block cue and all subscriptions.';
 

@@ -47,6 +47,9 @@ begin
     from rows from (jsonb_array_elements_text(p_targets), jsonb_array_elements_text(p_states)) with ordinality as g (target, state, n)
    group by (g.n - 1) / 20;
   if o.status = 'running' then perform cue.queue_operation(o.id); end if;
+  perform cue.record_event(p_account_id, 'operation.created', p_actor, null,
+    jsonb_build_object('operation_id', o.id, 'type', o.type, 'total', o.total, 'not_found', o.failed)
+    || p_settings - '{paused_until,overlap}'::text[], p_now);
   return next o;
 end $$;
 comment on function cue.create_operation is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
@@ -136,6 +139,12 @@ begin
   end if;
   if o.id is null then
     return query select q.status, 50::float8 from cue.operations q where q.id = p_operation_id;
+    return;
+  end if;
+  -- What it made would wait, and then run at once, above the operation's rate.
+  if o.type in ('replay', 'fire', 'backfill') and cue.is_held(o.account_id) then
+    update cue.operations q set worked_at = p_now where q.id = o.id;
+    return query select 'running'::cue.operation_status, 5000::float8;
     return;
   end if;
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
@@ -239,12 +248,12 @@ begin
     when 'backfill' then
       perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
       v_done := found;
-    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
         raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
       end if;
-      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now);
+      v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now, p_actor => null);
     when 'resume' then
       if p_resumed -> p_target ? 'code' then
         if p_state is distinct from c.status::text then return '{"result": "skipped"}'; end if;
@@ -252,7 +261,7 @@ begin
       end if;
       if v_version is distinct from (p_resumed -> p_target ->> 'version')::int then return '{"result": "later"}'; end if;
       v_done := cue.update_cue(o.account_id, p_target, v_version, p_resumed -> p_target -> 'columns',
-                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz);
+                               (p_resumed -> p_target ->> 'next_run')::timestamptz, p_now, (p_resumed -> p_target ->> 'next_slot')::timestamptz, null);
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception

@@ -66,7 +66,7 @@ begin
   return query
   select current_setting('server_version'), pg_database_size(current_database()),
          (select split_part(g.checksum, ' ', 1)::int from cue.migrations g where g.id = 0),
-         (select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'version', n.version, 'state', n.state,
+         (select coalesce(jsonb_agg(jsonb_build_object('id', n.id, 'name', n.name, 'version', n.version, 'state', n.state,
                    'share', case n.state when 'live' then round(1.0 / n.live, 4) else 0 end, 'lateness_ms', n.lateness_ms,
                    'open_deliveries', n.open_deliveries, 'started_at', cue.iso(n.started_at), 'last_seen_at', cue.iso(n.last_seen_at))
                    order by n.state, n.last_seen_at desc, n.id), '[]')

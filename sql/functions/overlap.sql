@@ -195,7 +195,7 @@ begin
     select * into r from cue.cue_runs
      where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
        and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
-       and not exists (select from cue.outages o where d.expected > o.from_at and d.expected <= o.until_at)
+       and not cue.is_unserved(c.account_id, d.expected)
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then

@@ -9,8 +9,13 @@ begin
   update cue.cues
      set status = 'paused', paused_at = p_now, paused_by = p_by, pause_reason = left(p_reason, 500), paused_until = null, updated_at = p_now
    where id = any (p_cue_ids);
-  update cue.cue_runs set next_run = null, next_slot = null, success_due_at = null, excluded_at = null, version = version + 1
+  update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
+  -- A deleted account has an entry of its own.
+  if p_by <> 'deletion' then
+    perform cue.record_cue_events(array[c.account_id], 'cue.paused', array['service'], array[c.id], jsonb_build_object('paused_by', p_by), p_now)
+       from cue.cues c where c.id = any (p_cue_ids);
+  end if;
 end $$;
 comment on function cue.pause_cues is 'Pauses cues until somebody resumes them.';
 
@@ -53,21 +58,23 @@ end $$;
 comment on function cue.with_pause is 'Returns a changed cue with what its status says about pauses; p_repeated: a user pauses it, even if it is paused.';
 
 -- p_rules: as for look_ahead.
-create or replace function cue.ended_pauses(p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false)
-returns table (
-  cue_id text, version int, paused_until timestamptz, last_slot timestamptz, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text,
+create or replace function cue.ended_pauses(
+  p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false, p_skip text[] default '{}'
+) returns table (
+  cue_id text, account_id uuid, version int, paused_until timestamptz, last_slot timestamptz, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text,
   schedule_rules jsonb, calendars bigint[]
 )
 language plpgsql stable security definer as $$
 begin
   return query
-  select c.id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
+  select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) order by q.paused_until limit p_limit) c
+           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $$;
-comment on function cue.ended_pauses is 'Returns cues whose pause has ended, with the input for computing their next run.';
+comment on function cue.ended_pauses is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
 
 -- Only the engine whose version is still right resumes a cue. Without a next run, a recurring cue completes and a one-time cue stays paused, and so
 -- does one for which the plan has no room; both without an end. Rows that are locked are left to the next call.
@@ -102,6 +109,7 @@ begin
       update cue.cue_runs set version = version + 1, next_run = d.next_run, next_slot = d.next_slot, failed_runs = 0 where cue_id = c.id;
       perform cue.watch_exclusions(array[c.id], p_now);
       perform cue.wake('cue_due', d.next_run);
+      perform cue.record_cue_events(array[c.account_id], 'cue.resumed', array['service'], array[c.id], '{}', p_now);
     end if;
     v_moved := v_moved + 1;
   end loop;

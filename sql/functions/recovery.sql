@@ -3,7 +3,8 @@
 -- Called every few seconds, and before an engine first takes anything. database_now gives the offset of the database's clock.
 create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
-  p_missed_after interval default cue.missed_after(), p_now timestamptz default now()
+  p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_name text default null,
+  p_full_accounts uuid[] default '{}', p_passed_over text[] default '{}'
 ) returns table (database_now timestamptz, outage_recorded boolean, engines int, place int)
 language plpgsql security definer as $$
 declare
@@ -19,11 +20,12 @@ begin
       v_outage := true;
     end if;
   end if;
-  insert into cue.engines as n (id, version, started_at, last_seen_at, lateness_ms, open_deliveries)
-  values (p_engine_id, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries)
+  insert into cue.engines as n (id, name, version, started_at, last_seen_at, lateness_ms, open_deliveries, missed_after, full_accounts, passed_over)
+  values (p_engine_id, p_name, p_version, p_now, p_now, p_lateness_ms, p_open_deliveries, p_missed_after, p_full_accounts, p_passed_over)
   on conflict (id) do update
      set last_seen_at = greatest(n.last_seen_at, excluded.last_seen_at), lateness_ms = excluded.lateness_ms,
-         open_deliveries = excluded.open_deliveries;
+         open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
+         passed_over = excluded.passed_over;
   return query
   select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
@@ -222,23 +224,17 @@ begin
 end $$;
 comment on function cue.recover_stuck is 'Ends attempts that a live engine has held far beyond their timeout; returns how many.';
 
--- Executions of locked cues are left to the next sweep.
 create or replace function cue.expire_outcomes(p_limit int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
-  v_ids uuid[];
-  v_cues text[];
   c cue.cues;
   e cue.executions;
   v_count int := 0;
 begin
-  select array_agg(w.id), array_agg(w.cue_id) into v_ids, v_cues from (
-    select id, cue_id from cue.executions where outcome_deadline_at <= p_now order by outcome_deadline_at limit p_limit) w;
-  if v_ids is null then return 0; end if;
-  v_cues := cue.lock_free_cues(v_cues);
-  v_ids := array(select id from cue.executions where id = any (v_ids) and cue_id = any (v_cues) order by id for update skip locked);
   for e in
-    select * from cue.executions where id = any (v_ids) and outcome_deadline_at <= p_now order by id
+    select x.* from cue.executions x
+     where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
     update cue.executions
        set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,

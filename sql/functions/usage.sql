@@ -135,6 +135,8 @@ comment on function cue.fold_usage is
 
 create or replace function cue.set_plans(p_plans jsonb) returns void
 language plpgsql security definer as $$
+declare
+  v_below uuid[];
 begin
   -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
@@ -146,8 +148,12 @@ begin
    cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
    where p.plan = n.plan and p is distinct from n;
   if found then
-    update cue.accounts a set limit_reached_at = null
-      from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month;
+    with below as (
+      update cue.accounts a set limit_reached_at = null
+        from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month
+      returning a.id)
+    select array_agg(id) into v_below from below;
+    perform cue.retry_refused(v_below);
   end if;
 end $$;
 comment on function cue.set_plans is 'Sets the limits of the plans from the PLANS setting at start.';

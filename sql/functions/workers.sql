@@ -173,25 +173,22 @@ language sql immutable as $$
 $$;
 comment on function cue.claim_timeout is 'Returns how long an execution of a cue may wait for a claim.';
 
--- The lease of a worker that counts as live is extended until it no longer does. Locked rows are left to the next sweep.
+-- Here, in miss_unclaimed and in expire_outcomes, locked rows are passed over: however many they are, they hold up no others.
+-- The lease of a worker that counts as live is extended until it no longer does.
 create or replace function cue.recover_leases(p_limit int default 200, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
   v_heard_at timestamptz;
   v_count int := 0;
 begin
-  for r in
-    select l.* from (
-      select x.id, x.cue_id from cue.executions x where x.lease_expires_at <= p_now order by x.lease_expires_at limit p_limit) l
-     order by l.cue_id, l.id
+  for e in
+    select x.* from cue.executions x
+     where x.lease_expires_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.lease_expires_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    select * into e from cue.executions where id = r.id and lease_expires_at <= p_now for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
     v_heard_at := greatest(e.last_heartbeat_at, (select w.last_heartbeat from cue.workers w
                                                   where w.account_id = e.account_id and w.worker_id = e.claimed_by_worker));
     if v_heard_at > p_now - cue.worker_timeout() then
@@ -208,26 +205,30 @@ comment on function cue.recover_leases is 'Releases executions whose lease has e
 create or replace function cue.miss_unclaimed(p_limit int default 500, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
-  r record;
   c cue.cues;
   e cue.executions;
+  v_deadline timestamptz;
   v_count int := 0;
 begin
-  for r in
-    select w.id, w.cue_id from (
-      select id, cue_id from cue.executions where claim_deadline_at <= p_now order by claim_deadline_at limit p_limit) w
-     order by w.cue_id, w.id
+  for e in
+    select x.* from cue.executions x
+     where x.claim_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
+     order by x.claim_deadline_at limit p_limit for update skip locked
   loop
-    continue when cue.lock_free_cues(array[r.cue_id]) = '{}';
-    select * into c from cue.cues where id = r.cue_id;
-    perform from cue.executions where id = r.id for update skip locked;
-    continue when not found;
+    select * into c from cue.cues where id = e.cue_id;
+    -- Nobody may claim during a hold: after it, the time to do so begins anew.
+    v_deadline := cue.claim_timeout(c.claim_timeout_seconds) + (
+      select max(least(h.until_at, p_now)) from cue.holds h
+       where coalesce(h.account_id, e.account_id) = e.account_id and h.from_at < e.claim_deadline_at and h.until_at > e.claimable_at);
+    if v_deadline > p_now then
+      update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
+      continue;
+    end if;
     update cue.executions
        set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
            error_message = 'not claimed in time'
-     where id = r.id and claim_deadline_at <= p_now
+     where id = e.id
     returning * into e;
-    continue when not found;
     perform cue.after_end(e, c, p_now);
     v_count := v_count + 1;
   end loop;

@@ -76,7 +76,10 @@ export default fp(
       const { scope, exempt, operator, executionToken, withCue } = request.routeOptions.config
       const isCounted = counted.delete(String(request.headers[passHeader]))
       if (exempt || request.method === 'OPTIONS') return
-      if (operator && isFromOperator(request, app.config, app.now(), app.hasToken)) return
+      if (operator && isFromOperator(request, app.config, app.now(), app.hasToken)) {
+        if (request.headers.authorization === undefined && request.method !== 'GET') refuseOtherOrigins(request.raw, app.origins)
+        return
+      }
       const { execution_id = null, cue_id = '' } = request.params as { execution_id?: string; cue_id?: string }
       const { authorization, isCookie } = credentialOf(request.headers, app.config)
       request.hasSessionCookie = isCookie

@@ -39,7 +39,8 @@ const untilDone = async ({ app }: OpenCell, signal: AbortSignal, work: () => Pro
     try {
       return await work()
     } catch (error) {
-      if (!app.outageLog.lost(error, 'read older credentials')) app.log.error({ err: error }, 'cannot read older credentials; trying again')
+      if (!app.outageLog.lost(error, 'read older credentials', false))
+        app.log.error({ err: error }, 'cannot read older credentials; trying again')
       await delay(retryMs, undefined, { signal }).catch(() => {})
     }
   }

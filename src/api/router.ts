@@ -41,7 +41,7 @@ export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
     if (typeof cell === 'number') return apps[cell - 1]!.routing(request, response)
     const answering = cell === 'body' ? answerByBody(request, response) : cell.then(found => apps[found - 1]!.routing(request, response))
     answering.catch(error => {
-      if (!home.closing.aborted && !home.outageLog.lost(error, 'find cell')) home.log.error({ err: error }, 'request failed')
+      if (!home.closing.aborted && !home.outageLog.lost(error, 'find cell', false)) home.log.error({ err: error }, 'request failed')
       // A closing app accepts no request that another one passes on.
       refuse(home.closing.aborted ? unavailable() : toApiError(error), response)
     })

@@ -9,8 +9,8 @@ import type { Api, ApiCell } from './api.ts'
 export type FromThread =
   | { kind: 'listening' }
   | { kind: 'log'; lines: string }
-  | { kind: 'lost'; cell: number; error: object; task: string }
-  | { kind: 'back'; cell: number }
+  | { kind: 'lost'; cell: number; error: object; task: string; isReported?: boolean }
+  | { kind: 'back'; cell: number; task?: string }
   | { kind: 'metrics'; answer: MessagePort }
 export type ToThread = 'listen' | 'stop'
 
@@ -78,8 +78,8 @@ const openThread = ({ cells, log, write }: Options) => {
     void ended.then(reject)
     worker.on('message', (message: FromThread) => {
       if (message.kind === 'log') write(message.lines)
-      else if (message.kind === 'lost') outageLogOf(message.cell).lost(message.error, message.task)
-      else if (message.kind === 'back') outageLogOf(message.cell).back()
+      else if (message.kind === 'lost') outageLogOf(message.cell).lost(message.error, message.task, message.isReported)
+      else if (message.kind === 'back') outageLogOf(message.cell).back(message.task)
       else if (message.kind === 'metrics') void measure().then(values => message.answer.postMessage(values))
       else {
         isListening = true

@@ -28,13 +28,13 @@ yieldToEngine()
 const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.postMessage(message, ports)
 
 const outageLogOf = (cell: number): OutageLog => ({
-  lost: (error, task) => {
+  lost: (error, task, isReported) => {
     if (!isAway(error)) return false
     const { name, message, code, sent } = error as Error & { code?: string; sent?: boolean }
-    send({ kind: 'lost', cell, error: { name, message, code, sent }, task })
+    send({ kind: 'lost', cell, error: { name, message, code, sent }, task, isReported })
     return true
   },
-  back: () => send({ kind: 'back', cell })
+  back: task => send({ kind: 'back', cell, task })
 })
 
 const { write, flush } = gatherLines(lines => send({ kind: 'log', lines }))
@@ -58,7 +58,12 @@ const askEngines = async (): Promise<MetricValues[]> => {
 const given: Config[] = workerData
 const cells = given.map(config => ({
   config: Object.freeze({ ...config, encryptionKeys: config.encryptionKeys.map(key => Buffer.from(key)) }),
-  metrics: createMetrics({ thread: 'api', askEngines: config.cell === 1 ? askEngines : undefined, cell: labelOf(config) }),
+  metrics: createMetrics({
+    thread: 'api',
+    askEngines: config.cell === 1 ? askEngines : undefined,
+    cell: labelOf(config),
+    replica: config.replicaName
+  }),
   outageLog: outageLogOf(config.cell)
 }))
 // The engine's thread logs whether the collector can be reached.

@@ -82,13 +82,13 @@ const createMoves = (name: string, content: Calendar, now: Date) => {
     const allow = createAllowance(rows.length)
     const moves: Moved[] = []
     for (const row of rows) {
-      await giveWay()
       const revisions = namesOf(row)
         .map(other => calendars.get(other)?.revision)
         .join()
       const before = known.get(row.cue_id)
       const isKnown = before?.version === row.version && +(before.next_run ?? 0) === +(row.next_run ?? 0) && before.names === revisions
       const used = namesOf(row).flatMap(other => (other === name ? content : ((calendars.get(other) as Calendar | undefined) ?? [])))
+      if (!isKnown) await giveWay()
       try {
         const move = isKnown ? before.move : allow(() => moveOf(row, used, now))
         known.set(row.cue_id, { version: row.version, next_run: row.next_run, names: revisions, move })

@@ -14,6 +14,7 @@ import { listen } from './listen.ts'
 import { login } from './login.ts'
 import { mcp } from './mcp.ts'
 import { backfill, cancel, dismiss, operationsAbort, operationsGet, operationsList, replay } from './operations.ts'
+import { operator, operatorHold, operatorRelease } from './operator.ts'
 import { overview } from './overview.ts'
 import { preview } from './preview.ts'
 import { register } from './register.ts'
@@ -72,6 +73,9 @@ export const commands: Readonly<Record<string, Command>> = {
   worker,
   'workers list': workersList,
   'workers delete': workersDelete,
+  operator,
+  'operator hold': operatorHold,
+  'operator release': operatorRelease,
   listen,
   mcp,
   completion: completion(() => commands)

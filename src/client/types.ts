@@ -129,3 +129,4 @@ export type Tickets = Answer<typeof support.Tickets>
 export type Usage = Answer<typeof usage.Usage>
 
 export type Operator = Answer<typeof operator.Operator>
+export type OperatorAnswer = Answer<typeof operator.Answer>

@@ -10,7 +10,7 @@ import { unknownCue } from './read.ts'
 import { type StoredCue, shown } from './stored.ts'
 
 /** The change from `newCue`, and its columns as JSON. `isAlone`: it may be refused in a way that would affect others. */
-type NewCue = Change & { account_id: string; cue: string; isAlone?: boolean }
+type NewCue = Change & { account_id: string; actor?: string; cue: string; isAlone?: boolean }
 
 /** Characters of JSON above which a cue is created alone: a statement with many of these would delay everyone. */
 const LARGE = 64 * 1024
@@ -27,6 +27,7 @@ export const createCueBatches = (fn: Options, pacer?: Pacer, pipelined?: Options
       account_ids: asked.map(({ account_id }) => account_id),
       cues: `[${asked.map(({ cue }) => cue)}]`,
       next_runs: asked.map(({ next_run }) => next_run),
+      actors: asked.map(({ actor = null }) => actor),
       ...(asked.some(({ next_slot }) => next_slot) && { next_slots: asked.map(({ next_slot }) => next_slot) })
     })
     return created.map(cue => (cue.is_locked ? null : cue))

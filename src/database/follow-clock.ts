@@ -19,7 +19,7 @@ export const followDatabase = (app: FastifyInstance): void => {
     let next = askEveryMs
     try {
       await readClock(app.shared, app.clock)
-      app.outageLog.back()
+      app.outageLog.back('read clock')
     } catch (error) {
       app.outageLog.lost(error, 'read clock')
       next = askAgainMs

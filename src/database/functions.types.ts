@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
@@ -11,11 +11,11 @@ export const functions = {
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
-  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now'],
+  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
   approve_device: ['value', 'code_hash link_id account_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
-  beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now'],
+  beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now name full_accounts passed_over'],
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
@@ -33,9 +33,9 @@ export const functions = {
   claimable_page: ['rows', 'account_id task limit bytes now', 'stable'],
   confirm_email: ['value', 'account_id now'],
   count_accounts: ['value', '', 'stable'],
-  create_cue: ['value', 'account_id cue next_run now next_slot'],
+  create_cue: ['value', 'account_id cue next_run now next_slot actor'],
   create_device_code: ['value', 'code_hash address ip now'],
-  create_each_cue: ['rows', 'account_ids cues next_runs now next_slots'],
+  create_each_cue: ['rows', 'account_ids cues next_runs now next_slots actors'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
   create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
@@ -44,15 +44,17 @@ export const functions = {
   cues_left: ['values', 'cue_ids expected', 'stable'],
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
-  delete_cue: ['value', 'account_id cue_id now version'],
-  delete_cues: ['values', 'account_id cue_ids now'],
+  delete_cue: ['value', 'account_id cue_id now version actor'],
+  delete_cues: ['values', 'account_id cue_ids now actor'],
   delete_due_accounts: ['value', 'batch now'],
   delete_old_executions: ['value', 'before batch'],
   delete_worker: ['value', 'account_id worker_id now'],
   deletion_status: ['row', 'deletion_id now', 'stable'],
   describe_session: ['value', 'account_id session_id user_agent ip'],
+  destinations: ['rows', 'now', 'stable'],
   device_code_status: ['value', 'code_hash now', 'stable'],
   device_link: ['row', 'code_hash link_id now', 'stable'],
+  disk_use: ['rows', 'now', 'stable'],
   dismiss_execution: ['row', 'account_id execution_id now'],
   disown_account: ['value', 'account_id ip now'],
   disownable_account: ['row', 'account_id now', 'stable'],
@@ -63,7 +65,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', '', 'stable'],
-  ended_pauses: ['rows', 'limit now rules', 'stable'],
+  ended_pauses: ['rows', 'limit now rules skip', 'stable'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
@@ -75,16 +77,22 @@ export const functions = {
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
   fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap'],
   fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now next_slots'],
+  floods: ['rows', 'now', 'stable'],
   fold_usage: ['value', 'now'],
+  forecast: ['rows', 'now', 'stable'],
   gone_attempts: ['values', 'execution_ids attempts', 'stable'],
   group_dead_letters: ['value', 'batch'],
   hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now', 'stable'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
   heartbeat_worker: ['value', 'account_id worker_id handlers now'],
+  held_accounts: ['values', '', 'stable'],
   held_attempts: ['values', 'execution_ids cue_ids'],
+  held_reason: ['value', 'account_id', 'stable'],
+  hold: ['row', 'reason account_id actor now'],
   is_email_confirmed: ['value', 'account_id', 'stable'],
   job_counts: ['rows', 'limit', 'stable'],
+  last_taken_at: ['value', 'now', 'stable'],
   latest_results: ['rows', 'cue_ids now', 'stable'],
   look_ahead: ['rows', 'until limit skip_accounts now rules after overdue', 'stable'],
   look_ahead_by_schedule: ['rows', 'until limit skip_accounts now after overdue', 'stable'],
@@ -114,8 +122,8 @@ export const functions = {
   open_limits: ['rows', 'account_ids', 'stable'],
   open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash lifetime ip now'],
-  passed_exclusions: ['rows', 'limit now', 'stable'],
-  passed_windows: ['rows', 'limit now rules', 'stable'],
+  passed_exclusions: ['rows', 'limit now skip', 'stable'],
+  passed_windows: ['rows', 'limit now rules skip', 'stable'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -147,11 +155,13 @@ export const functions = {
   regenerate_key: ['value', 'account_id key_hash prefix ciphertext actor ip now'],
   regenerate_webhook_secret: ['value', 'account_id overlap_seconds actor ip now'],
   register: ['row', 'account_id email key_hash prefix ciphertext address ip now'],
+  release: ['value', 'account_id actor now'],
   release_execution: ['value', 'account_id execution_id claim_token now'],
   release_flight: ['value', 'flight_id execution_ids now'],
   rename_key: ['value', 'account_id key_id label actor ip now'],
   repair_queues: ['value', 'after limit now'],
   replay_execution: ['row', 'account_id execution_id now overlap'],
+  replicas: ['rows', 'now', 'stable'],
   report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
@@ -177,9 +187,11 @@ export const functions = {
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
   take_last_slots: ['rows', 'cue_ids versions expected missed_after lease now'],
   update_account: ['value', 'account_id changes actor ip now'],
-  update_cue: ['value', 'account_id cue_id version changes next_run now next_slot'],
+  update_cue: ['value', 'account_id cue_id version changes next_run now next_slot actor'],
   verify_outcome: ['row', 'account_id execution_id state reason now'],
-  webhook_secret: ['value', 'account_id', 'stable']
+  webhook_secret: ['value', 'account_id', 'stable'],
+  who_changed: ['rows', 'cue_id', 'stable'],
+  why_late: ['rows', 'cue_id now', 'stable']
 } as const
 
 export type OperationsRow = {
@@ -411,15 +423,15 @@ export type ClaimExecutionsRow = {
 
 export type ClaimNextRow = {
   claim: number
-  execution_id: string
-  cue_id: string
-  cue_name: string
-  task: string
-  scheduled_for: Date
-  lease_expires_at: Date
-  claim_token: string
-  attempt: number
-  payload: string
+  execution_id: string | null
+  cue_id: string | null
+  cue_name: string | null
+  task: string | null
+  scheduled_for: Date | null
+  lease_expires_at: Date | null
+  claim_token: string | null
+  attempt: number | null
+  payload: string | null
 }
 
 export type ClaimablePageRow = {
@@ -488,6 +500,16 @@ export type DeletionStatusRow = {
   due_at: Date | null
 }
 
+export type DestinationsRow = {
+  host: string
+  accounts: number
+  attempts: number
+  failures: number
+  response_p50_ms: number
+  response_p95_ms: number
+  last_error: string
+}
+
 export type DeviceLinkRow = {
   status: DeviceCodeStatus | 'expired'
   email: string
@@ -495,6 +517,13 @@ export type DeviceLinkRow = {
   created_at: Date
   account_created_at: Date | null
   active_keys: number
+}
+
+export type DiskUseRow = {
+  name: string
+  size_bytes: number
+  since: Date
+  bytes_per_day: number
 }
 
 export type DisownableAccountRow = {
@@ -510,6 +539,7 @@ export type EndedExecutionsRow = {
 
 export type EndedPausesRow = {
   cue_id: string
+  account_id: string
   version: number
   paused_until: Date
   last_slot: Date | null
@@ -542,6 +572,26 @@ export type FindDeviceCodeRow = {
   ip: string
   created_at: Date
   expires_at: Date
+}
+
+export type FloodsRow = {
+  account_id: string
+  email: string
+  plan: Plan
+  executions: number
+  requests: number
+}
+
+export type ForecastRow = {
+  minute: Date
+  slots: number
+}
+
+export type HoldRow = {
+  account_id: string | null
+  reason: string
+  by: string
+  since: Date
 }
 
 export type JobCountsRow = {
@@ -710,6 +760,7 @@ export type OpenSessionRow = {
 
 export type PassedExclusionsRow = {
   cue_id: string
+  account_id: string
   version: number
   excluded_at: Date
   schedule_type: ScheduleType
@@ -721,6 +772,7 @@ export type PassedExclusionsRow = {
 
 export type PassedWindowsRow = {
   cue_id: string
+  account_id: string
   version: number
   success_due_at: Date
   schedule_type: ScheduleType
@@ -975,6 +1027,18 @@ export type AccountsRow = {
   email_confirmed_at: Date | null
 }
 
+export type ReplicasRow = {
+  name: string
+  is_alive: boolean
+  version: string
+  started_at: Date
+  last_seen_at: Date
+  stopped_at: Date
+  lateness_ms: number
+  open_deliveries: number
+  engine_id: string
+}
+
 export type RevealKeyRow = {
   key_prefix: string
   ciphertext: string
@@ -1003,6 +1067,29 @@ export type StoredResponseRow = {
   body: string
 }
 
+export type WhoChangedRow = {
+  at: Date
+  event: AuditEvent
+  actor: string
+  detail: unknown
+}
+
+export type WhyLateRow = {
+  cue_id: string
+  account_id: string
+  due_at: Date
+  late_by: string
+  held: string
+  account_full: boolean
+  locked_by: string
+  passed_over: boolean
+  over_limit: boolean
+  paused: string
+  no_engine: boolean
+  previous_run: string
+  no_worker: boolean
+}
+
 export type Functions = {
   abortOperation: (args: { account_id: string; operation_id: string }) => Promise<OperationsRow>
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
@@ -1012,11 +1099,11 @@ export type Functions = {
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
-  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null }) => Promise<ApplyCuesRow[]>
+  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
   approveDevice: (args: { code_hash: Buffer; link_id: string; account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
-  beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null }) => Promise<BeatEngineRow>
+  beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null; name?: string | null; full_accounts?: string[] | null; passed_over?: string[] | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
@@ -1034,9 +1121,9 @@ export type Functions = {
   claimablePage: (args: { account_id: string; task?: string | null; limit?: number | null; bytes?: number | null }) => Promise<ClaimablePageRow[]>
   confirmEmail: (args: { account_id: string }) => Promise<void>
   countAccounts: (args: object) => Promise<number>
-  createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null }) => Promise<string>
+  createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<string>
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
-  createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<CreateEachCueRow[]>
+  createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null; actors?: (string | null)[] | null }) => Promise<CreateEachCueRow[]>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
   createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
@@ -1045,15 +1132,17 @@ export type Functions = {
   cuesLeft: (args: { cue_ids: string[]; expected: Date[] }) => Promise<string[]>
   databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
-  deleteCue: (args: { account_id: string; cue_id: string; version?: number | null }) => Promise<void>
-  deleteCues: (args: { account_id: string; cue_ids: string[] }) => Promise<string[]>
+  deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
+  deleteCues: (args: { account_id: string; cue_ids: string[]; actor?: string | null }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
   deleteOldExecutions: (args: { before: Date; batch?: number | null }) => Promise<number>
   deleteWorker: (args: { account_id: string; worker_id: string }) => Promise<void>
   deletionStatus: (args: { deletion_id: string }) => Promise<DeletionStatusRow>
   describeSession: (args: { account_id: string; session_id: string; user_agent: string; ip?: string | null }) => Promise<void>
+  destinations: (args: object) => Promise<DestinationsRow[]>
   deviceCodeStatus: (args: { code_hash: Buffer }) => Promise<DeviceCodeStatus | 'expired'>
   deviceLink: (args: { code_hash: Buffer; link_id: string }) => Promise<DeviceLinkRow | undefined>
+  diskUse: (args: object) => Promise<DiskUseRow[]>
   dismissExecution: (args: { account_id: string; execution_id: string }) => Promise<ExecutionsRow>
   disownAccount: (args: { account_id: string; ip?: string | null }) => Promise<Date | null>
   disownableAccount: (args: { account_id: string }) => Promise<DisownableAccountRow | undefined>
@@ -1064,7 +1153,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
-  endedPauses: (args: { limit?: number | null; rules?: boolean | null }) => Promise<EndedPausesRow[]>
+  endedPauses: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -1076,16 +1165,22 @@ export type Functions = {
   finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null; overlap?: Overlap | null }) => Promise<ExecutionsRow>
   fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; next_slots?: (Date | null)[] | null }) => Promise<number>
+  floods: (args: object) => Promise<FloodsRow[]>
   foldUsage: (args: object) => Promise<number>
+  forecast: (args: object) => Promise<ForecastRow[]>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
   groupDeadLetters: (args: { batch?: number | null }) => Promise<number>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
   heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
   heartbeatWorker: (args: { account_id: string; worker_id: string; handlers: string[] }) => Promise<void>
+  heldAccounts: (args: object) => Promise<(string | null)[]>
   heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
+  heldReason: (args: { account_id?: string | null }) => Promise<string | null>
+  hold: (args: { reason: string; account_id?: string | null; actor?: string | null }) => Promise<HoldRow>
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
+  lastTakenAt: (args: object) => Promise<Date | null>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
   lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadRow[]>
   lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadByScheduleRow[]>
@@ -1115,8 +1210,8 @@ export type Functions = {
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
-  passedExclusions: (args: { limit?: number | null }) => Promise<PassedExclusionsRow[]>
-  passedWindows: (args: { limit?: number | null; rules?: boolean | null }) => Promise<PassedWindowsRow[]>
+  passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
+  passedWindows: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
@@ -1148,11 +1243,13 @@ export type Functions = {
   regenerateKey: (args: { account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; actor?: string | null; ip?: string | null }) => Promise<string | null>
   regenerateWebhookSecret: (args: { account_id: string; overlap_seconds?: number | null; actor?: string | null; ip?: string | null }) => Promise<string>
   register: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; address?: string | null; ip?: string | null }) => Promise<AccountsRow | undefined>
+  release: (args: { account_id?: string | null; actor?: string | null }) => Promise<boolean>
   releaseExecution: (args: { account_id: string; execution_id: string; claim_token: string }) => Promise<void>
   releaseFlight: (args: { flight_id: number; execution_ids: string[] }) => Promise<number>
   renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>
   repairQueues: (args: { after?: string | null; limit?: number | null }) => Promise<string | null>
   replayExecution: (args: { account_id: string; execution_id: string; overlap?: Overlap | null }) => Promise<ExecutionsRow>
+  replicas: (args: object) => Promise<ReplicasRow[]>
   reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null }) => Promise<ExecutionsRow>
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>
@@ -1178,7 +1275,9 @@ export type Functions = {
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>
   takeLastSlots: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
   updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>
-  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null }) => Promise<boolean>
+  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<boolean>
   verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>
   webhookSecret: (args: { account_id: string }) => Promise<string>
+  whoChanged: (args: { cue_id: string }) => Promise<WhoChangedRow[]>
+  whyLate: (args: { cue_id: string }) => Promise<WhyLateRow[]>
 }

@@ -5,31 +5,38 @@ export type OutageLog = ReturnType<typeof createOutageLog>
 
 const quietMs = 60_000
 
+/** A server that refuses a statement, as with a full disk, or never answers it, goes on answering others. */
+const isOfStatement = ({ code = '', message = '' }: { code?: string; message?: string }) =>
+  /^(?!08|57|E)[0-9A-Z]{5}$/.test(code) || message.startsWith('Query read timeout')
+
 /** Makes the log of one process. `now` returns milliseconds of a monotonic clock. */
 export const createOutageLog = (log: { warn: (fields: object, message: string) => void }, now = () => performance.now()) => {
-  let lostAt: number | undefined
+  // `task`: the only one whose success ends it.
+  let outage: { lostAt: number; task: string | undefined; isLogged: boolean } | undefined
   let loggedAt = Number.NEGATIVE_INFINITY
-  let isLogged = false
 
   return {
-    /** Returns whether an error means that the database is unavailable, and logs that at most once a minute. */
-    lost: (error: unknown, task: string): boolean => {
+    /**
+     * Returns whether an error means that the database is unavailable, and logs that at most once a minute. `isReported`: `back` is called when the
+     * task succeeds.
+     */
+    lost: (error: unknown, task: string, isReported = true): boolean => {
       if (!isAway(error)) return false
       const time = now()
-      lostAt ??= time
+      outage ??= { lostAt: time, task: isReported && isOfStatement(error as Error) ? task : undefined, isLogged: false }
       if (time - loggedAt >= quietMs) {
         loggedAt = time
-        isLogged = true
+        outage.isLogged = true
         log.warn({ err: error, task }, 'database unavailable')
       }
       return true
     },
 
-    /** The database has answered: logs the end of an outage whose start was logged. */
-    back: (): void => {
-      if (isLogged && lostAt !== undefined) log.warn({ ms: Math.round(now() - lostAt) }, 'database available again')
-      lostAt = undefined
-      isLogged = false
+    /** The task has succeeded: logs the end of an outage whose start was logged. */
+    back: (task?: string): void => {
+      if (!outage || (outage.task !== undefined && outage.task !== task)) return
+      if (outage.isLogged) log.warn({ task, ms: Math.round(now() - outage.lostAt) }, 'database available again')
+      outage = undefined
     }
   }
 }

@@ -52,13 +52,14 @@ const instant = (text: string) => {
   }
   return lastInstant
 }
-const { INT8, TIMESTAMPTZ, DATE } = pg.types.builtins
+const { INT8, TIMESTAMPTZ, DATE, INTERVAL } = pg.types.builtins
 /** Types of arrays, which are not among the names that pg-types has, and what converts their elements. */
 const arrays = { int4: [1007, Number], text: [1009, String], int8: [1016, Number], uuid: [2951, String] } as const
 const parsers = new Map<number, (text: string) => unknown>([
   [INT8, Number], // counts, which stay far below 2^53
   [TIMESTAMPTZ, instant],
   [DATE, String], // a day; a Date would have a time zone
+  [INTERVAL, String],
   ...Object.values(arrays).map(([oid, element]) => [oid, arrayOf(element, pg.types.getTypeParser(oid as number))] as const)
 ])
 const types: pg.CustomTypesConfig = {

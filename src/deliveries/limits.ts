@@ -13,6 +13,8 @@ type Options = {
   /** Limits were read, so that accounts may have room. */
   onChange: () => void
   onError: (error: unknown, task: string) => void
+  /** A task has succeeded. */
+  onDone?: (task: string) => void
 }
 
 /** An upgrade takes effect within this time. */
@@ -20,7 +22,7 @@ const keptMs = 5000
 const accountsKept = 10_000
 
 /** Returns a function: whether an account that holds `open` deliveries may open another. */
-export const createLimits = ({ fn, least, engines, onChange, onError }: Options) => {
+export const createLimits = ({ fn, least, engines, onChange, onError, onDone = () => {} }: Options) => {
   const known = new Map<string, { limit: number; readAt: number }>()
   const asked = new Set<string>()
   let reading = false
@@ -30,6 +32,7 @@ export const createLimits = ({ fn, least, engines, onChange, onError }: Options)
     asked.clear()
     try {
       const limits = new Map((await fn.openLimits({ account_ids })).map(row => [row.account_id, row.open_deliveries]))
+      onDone('read delivery limits')
       if (known.size > accountsKept) known.clear()
       const readAt = performance.now()
       for (const id of account_ids) known.set(id, { limit: limits.get(id) ?? least, readAt })

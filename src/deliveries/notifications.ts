@@ -3,7 +3,7 @@ import type { Functions } from '../database/functions.ts'
 import { afterDelays, type SignedWebhookOptions, workSignedWebhooks } from './signed-webhooks.ts'
 
 type Options = SignedWebhookOptions & {
-  fn: Pick<Functions, 'failureNotice' | 'failureNoticeRetryAt' | 'alertNotice' | 'addJob'>
+  fn: Pick<Functions, 'failureNotice' | 'failureNoticeRetryAt' | 'alertNotice' | 'addJob' | 'heldReason'>
   baseUrl: string
 }
 type Failure = { kind: 'cue_failed'; url: string; execution_id: string; failed_at: string }

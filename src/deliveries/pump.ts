@@ -21,9 +21,13 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   /** Maximum open deliveries shared by all accounts, and the reserve on top. */
   capacity?: { shared: number; reserve: number }
   share?: () => Share
+  /** Whether the operator holds the account; without one, the service. */
+  isHeld?: (account?: string) => boolean
   /** Length of an outage from which `catch_up` applies, as an interval. */
   missedAfter: string
   onError: (error: unknown, task: string) => void
+  /** A task has succeeded. */
+  onDone?: (task: string) => void
   metrics: SenderOptions['metrics'] & Pick<Metrics, 'taken'>
 }
 
@@ -45,8 +49,8 @@ const pauseMs = 500
 export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
-  const { fn, ahead, flights, now, missedAfter, onChange, onError, metrics } = options
-  const { share = () => ({ engines: 1, place: 0 }) } = options
+  const { fn, ahead, flights, now, missedAfter, onChange, onError, onDone = () => {}, metrics } = options
+  const { share = () => ({ engines: 1, place: 0 }), isHeld = () => false } = options
   let takers = 0
   let size = firstBatchSize
   let aloneUntil = 0
@@ -56,18 +60,19 @@ export const createPump = (options: Options) => {
   let stopped = false
   let lateness: number | null = null
 
-  const isAllowed = createLimits({ fn, least: options.leastOpen, engines: () => share().engines, onChange, onError })
+  const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines: () => share().engines, onChange, onError, onDone })
+  const isAllowed = (account: string, open: number) => !isHeld(account) && isWithinLimits(account, open)
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaiting({ fn, now, share, onChange, onError })
+  const waiting = createWaiting({ fn, now, share, onChange, onError, onDone })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)
   }
   const sender = createSender({ ...options, capacity, close })
 
-  /** How many attempts to take now: none while enough are on hand or being taken, or all open deliveries are in use. */
+  /** How many attempts to take now: none while the service is held, enough are on hand or being taken, or all open deliveries are in use. */
   const room = () => {
-    if (stopped || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < pausedUntil) return 0
+    if (stopped || isHeld() || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < pausedUntil) return 0
     if (takers > 0 && performance.now() < aloneUntil) return 0
     if ((takers > 0 || ahead.isDense) && performance.now() < gatherUntil) return 0
     return Math.min(size, capacity.limit - capacity.open)
@@ -76,6 +81,7 @@ export const createPump = (options: Options) => {
   const look = async () => {
     try {
       await ahead.look(capacity.full())
+      onDone('look ahead')
     } catch (error) {
       onError(error, 'look ahead')
     } finally {
@@ -84,7 +90,7 @@ export const createPump = (options: Options) => {
   }
 
   const take = () => {
-    waiting.lookIfDue()
+    if (!isHeld()) waiting.lookIfDue()
     for (let limit = room(); limit > 0; limit = room()) {
       const count = dueNext ? takeDue(limit) || takeWaiting(limit) : takeWaiting(limit) || takeDue(limit)
       if (count === size) size = Math.min(2 * size, batchSize)
@@ -120,6 +126,7 @@ export const createPump = (options: Options) => {
     const countOf = new Map<string, number>()
     try {
       const attempts = await begin()
+      onDone('take attempts')
       for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, own.length, sentAt)
       for (const attempt of attempts) {
         sender.add(attempt)
@@ -193,6 +200,8 @@ export const createPump = (options: Options) => {
     },
     /** Maximum number of open deliveries. */
     openLimit: capacity.limit,
+    /** Accounts that have open deliveries, and may not open another. */
+    fullAccounts: capacity.full,
     /** Number of due deliveries that wait for room. */
     get held() {
       return ahead.held + waiting.held

@@ -12,7 +12,7 @@ import type { WebhookClient, WebhookResult } from './webhook.ts'
 
 export type SignedWebhookOptions = {
   jobs: Pick<Jobs, 'work'>
-  fn: Pick<Functions, 'addJob'>
+  fn: Pick<Functions, 'addJob' | 'heldReason'>
   client: Pick<WebhookClient, 'post'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
@@ -44,10 +44,12 @@ type Queue<T, E extends object> = {
   key?: (data: T) => string
 }
 
-/** A job's data, with the number of tries before it. */
-type Tried<T> = T & { tries?: number }
+/** A job's data, with its account and the number of tries before it. */
+type Tried<T> = T & { account_id?: string; tries?: number }
 
 const timeoutMs = 30_000
+/** Between looks whether the service or the account is still held. */
+const heldMs = 10_000
 
 /** Retries after these delays, in milliseconds, one after the other. */
 export const afterDelays =
@@ -63,6 +65,8 @@ export const workSignedWebhooks = async <T extends object, E extends object>(
   { queue, retryAt, read, fields, onDone, key }: Queue<T, E>
 ): Promise<void> => {
   await jobs.work<Tried<T>>(queue, async data => {
+    const again = (data: Tried<T>, start_after: Date) => fn.addJob({ queue, data, start_after, ...(key && { singleton_key: key(data) }) })
+    if ((await fn.heldReason({ account_id: data.account_id })) !== null) return void (await again(data, new Date(now() + heldMs)))
     const notice = await read(data)
     if (!notice) return
     const { url, secrets, id, event, headers } = notice
@@ -78,7 +82,7 @@ export const workSignedWebhooks = async <T extends object, E extends object>(
     if (result.ok) return
     const tries = (data.tries ?? 0) + 1
     const start_after = result.gone ? null : await retryAt(data, tries, result)
-    if (start_after) await fn.addJob({ queue, data: { ...data, tries }, start_after, ...(key && { singleton_key: key(data) }) })
+    if (start_after) await again({ ...data, tries }, start_after)
     return { tries, isFinal: !start_after }
   })
 }

@@ -15,6 +15,8 @@ type Options = {
   /** Attempts were read, or can be tried again. */
   onChange: () => void
   onError: (error: unknown, task: string) => void
+  /** A task has succeeded. */
+  onDone?: (task: string) => void
 }
 
 /** `again`: it could not be begun the first time. */
@@ -36,7 +38,7 @@ const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
 const isBefore = (a: Place, b: Place) => a.at < b.at || (a.at === b.at && a.id < b.id)
 
-export const createWaiting = ({ fn, now, share, onChange, onError }: Options) => {
+export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () => {} }: Options) => {
   const held = createTurnQueue<Waiting>()
   // Ids of attempts that are held or being begun.
   const known = new Set<string>()
@@ -106,6 +108,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError }: Options) =>
     looking = true
     try {
       await (frontDueAt <= now() ? lookFront() : lookBack())
+      onDone('read waiting attempts')
     } catch (error) {
       readAgainFrom(front)
       frontDueAt = now() + againMs

@@ -8,15 +8,23 @@ type Options = {
   endPauses: () => Promise<number>
   /** Records excluded slots that have passed, and resolves to the number of cues. */
   recordExclusions: () => Promise<number>
-  /** Reads the next deadline, and calls `expect` with it. */
+  /** Reads the next deadline, and calls `isAt` with it. */
   readNext: () => Promise<unknown>
   metrics: Pick<Metrics, 'claimsLost'>
+  /** The database's clock, in epoch milliseconds. */
+  now: () => number
 }
+
+/** Rows that can't be moved, because they are locked, remain past their deadline. So after a try in vain, the next one waits, twice as long each time. */
+const leastRestMs = 100
+const mostRestMs = 2000
 
 export type Deadlines = ReturnType<typeof createDeadlines>
 
-export const createDeadlines = ({ fn, endPauses, recordExclusions, readNext, metrics }: Options) => {
+export const createDeadlines = ({ fn, endPauses, recordExclusions, readNext, metrics, now }: Options) => {
   let at = Number.POSITIVE_INFINITY
+  let restMs = leastRestMs
+  let restUntil = 0
 
   return {
     /** The next known deadline, in epoch milliseconds. */
@@ -27,14 +35,25 @@ export const createDeadlines = ({ fn, endPauses, recordExclusions, readNext, met
     expect: (instant: number): void => {
       at = Math.min(at, instant)
     },
+    /** A reading found that the first deadline is at `instant`, in epoch milliseconds. */
+    isAt: (instant: number): void => {
+      if (instant > now()) restMs = leastRestMs
+      at = Math.min(at, Math.max(instant, restUntil))
+    },
     /** Ends what has passed its deadline, a batch of each kind. */
     meet: async (): Promise<void> => {
       at = Number.POSITIVE_INFINITY
       const lost = await fn.recoverLeases({})
       if (lost > 0) metrics.claimsLost(lost)
       const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await endPauses()) + (await recordExclusions()) + lost
-      if (moved > 0) at = 0
-      else await readNext()
+      if (moved > 0) {
+        at = 0
+        restMs = leastRestMs
+        return
+      }
+      restUntil = now() + restMs
+      restMs = Math.min(2 * restMs, mostRestMs)
+      await readNext()
     }
   }
 }

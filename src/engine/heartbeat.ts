@@ -3,45 +3,56 @@ import type { FastifyBaseLogger } from 'fastify'
 import { version } from '../config.ts'
 import type { Clock } from '../database/clock.ts'
 import type { Functions } from '../database/functions.ts'
-import type { OutageLog } from '../database/outage-log.ts'
 import type { Pump } from '../deliveries/pump.ts'
 import type { Share } from '../firing/due-cue.ts'
 
 type Options = {
   fn: Pick<Functions, 'beatEngine'>
   engineId: string
-  /** Length of an outage from which `catch_up` applies, as an interval. */
-  missedAfter: string
-  pump: () => Pick<Pump, 'lateness' | 'open'>
+  /** Of its replica. */
+  name: string
+  /** Length of an outage from which `catch_up` applies. */
+  missedAfterMs: number
+  pump: () => Pick<Pump, 'lateness' | 'open' | 'fullAccounts'>
+  /** Ids of due cues that could not be fired. */
+  passedOver: () => string[]
   clock: Pick<Clock, 'learn'>
-  outageLog: Pick<OutageLog, 'back'>
   /** This heartbeat was the first after an outage. */
   onOutage: () => void
   log: Pick<FastifyBaseLogger, 'warn'>
 }
 
-export const createHeartbeat = ({ fn, engineId, missedAfter, pump, clock, outageLog, onOutage, log }: Options) => {
+/** Accounts, and cues. */
+const reportedAtMost = 1000
+
+export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, passedOver, clock, onOutage, log }: Options) => {
   let share: Share = { engines: 1, place: 0 }
+  let beatAt = Number.NEGATIVE_INFINITY
   return {
     get share() {
       return share
     },
     beat: async (): Promise<void> => {
-      const { lateness, open } = pump()
+      const { lateness, open, fullAccounts } = pump()
       const askedAt = performance.now()
       const { database_now, outage_recorded, ...living } = await fn.beatEngine({
         engine_id: engineId,
+        name,
         version,
         lateness_ms: lateness,
         open_deliveries: open,
-        missed_after: missedAfter
+        full_accounts: fullAccounts().slice(0, reportedAtMost),
+        passed_over: passedOver().slice(0, reportedAtMost),
+        missed_after: `${missedAfterMs} milliseconds`
       })
       // Whether the clock was set. A Date lacks up to a millisecond.
       clock.learn(database_now.getTime(), askedAt - 1)
-      outageLog.back()
+      const silentMs = askedAt - beatAt
+      beatAt = askedAt
       share = living
       if (!outage_recorded) return
-      log.warn('no engine was running: catch_up of each cue decides about the slots that came due')
+      const cause = silentMs < missedAfterMs ? "the database's clock jumped" : 'no engine was running'
+      log.warn(`${cause}: catch_up of each cue decides about the slots that came due`)
       onOutage()
     }
   }

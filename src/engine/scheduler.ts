@@ -9,19 +9,23 @@ import type { Deadlines } from './deadlines.ts'
 type Options = {
   pump: Pick<Pump, 'turn' | 'wakeAt'>
   ahead: Pick<Ahead, 'firstDue'>
-  /** Fires due cues that need no delivery slot; tracked ones by themselves, because they take longer. `left` takes over those of other engines. */
-  firing: Record<'others' | 'tracked' | 'left', () => Promise<void>>
+  /** Fires due cues that need no delivery slot; `missed` and `tracked` ones take longer. `left` takes over those of other engines. */
+  firing: Record<(typeof lanes)[number], () => Promise<void>>
   deadlines: Pick<Deadlines, 'at' | 'meet'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
   onError: (error: unknown, task: string) => void
+  /** A task has succeeded. */
+  onDone?: (task: string) => void
 }
+
+const lanes = ['workers', 'missed', 'tracked', 'left'] as const
 
 /** After a task has failed, before it runs again. */
 const pauseMs = 500
 const maxSleepMs = 60_000
 
-export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError }: Options) => {
+export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError, onDone = () => {} }: Options) => {
   const running = new Set<string>()
   let isAsked = false
   let stopped = false
@@ -37,12 +41,10 @@ export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError }
     isAsked = false
     if (stopped) return
     pump.turn()
-    if (ahead.firstDue('other') <= now()) void run('fire cues', firing.others)
-    if (ahead.firstDue('tracked') <= now()) void run('fire tracked cues', firing.tracked)
-    if (ahead.firstDue('left') <= now()) void run('take over cues', firing.left)
+    for (const lane of lanes) if (ahead.firstDue(lane) <= now()) void run(`fire cues: ${lane}`, firing[lane])
     if (deadlines.at <= now()) void run('meet deadlines', deadlines.meet)
     clearTimeout(timer)
-    const next = Math.min(pump.wakeAt, ahead.firstDue('other'), ahead.firstDue('tracked'), ahead.firstDue('left'), deadlines.at)
+    const next = Math.min(pump.wakeAt, ...lanes.map(ahead.firstDue), deadlines.at)
     if (next < Number.POSITIVE_INFINITY) timer = setTimeout(wake, Math.min(Math.max(next - now(), 1), maxSleepMs))
   }
 
@@ -51,6 +53,7 @@ export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError }
     running.add(task)
     try {
       await work()
+      onDone(task)
     } catch (error) {
       onError(error, task)
       await new Promise(resolve => setTimeout(resolve, pauseMs))

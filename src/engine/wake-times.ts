@@ -13,15 +13,12 @@ type Options = {
   fn: Pick<Functions, 'nextWakes'>
   flights: Pick<Flights, 'isEmpty'>
   pump: Pick<Pump, 'expectWaiting'>
-  deadlines: Pick<Deadlines, 'expect'>
+  deadlines: Pick<Deadlines, 'isAt'>
   ahead: Pick<Ahead, 'firstIs'>
   jobs: Pick<Jobs, 'firstIn'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
 }
-
-/** Rows that another transaction has locked remain past their deadline: they are not tried again sooner than this. */
-const restMs = 100
 
 export const createWakeTimes = ({ fn, flights, pump, deadlines, ahead, jobs, now }: Options) => {
   let hasFlights = true
@@ -40,7 +37,7 @@ export const createWakeTimes = ({ fn, flights, pump, deadlines, ahead, jobs, now
     read: async (): Promise<void> => {
       const { waiting_at, deadline_at, due_at, window_at, job_wait_ms, has_flights } = await fn.nextWakes({})
       if (waiting_at) pump.expectWaiting(waiting_at.getTime())
-      if (deadline_at) deadlines.expect(Math.max(deadline_at.getTime(), now() + restMs))
+      if (deadline_at) deadlines.isAt(deadline_at.getTime())
       dueAt = due_at?.getTime() ?? Number.POSITIVE_INFINITY
       ahead.firstIs(dueAt)
       jobs.firstIn(job_wait_ms ?? Number.POSITIVE_INFINITY)

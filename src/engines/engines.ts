@@ -36,7 +36,7 @@ export const openCells = async (config: Config, log: FastifyBaseLogger, say: (li
   const open = async (given: Config): Promise<Cell> => {
     const label = labelOf(given)
     const own = label === undefined ? log : log.child({ cell: label })
-    const metrics = createMetrics({ thread: config.roles.engine ? 'engine' : 'api', cell: label })
+    const metrics = createMetrics({ thread: config.roles.engine ? 'engine' : 'api', cell: label, replica: config.replicaName })
     const prepared = await prepareCell(given, sayOf(given, say)).catch(error => {
       unavailable = error
       if (label === undefined) throw error
@@ -107,7 +107,7 @@ const startOne = ({ config, metrics, outageLog, log }: Cell, rules: AddressRules
   startEngine({
     config,
     rules,
-    clock: createClock(),
+    clock: createClock(undefined, ms => log.warn({ ms }, "the database's clock jumped")),
     decryptKey: (ciphertext, purpose) => decryptKey(config.encryptionKeys, ciphertext, purpose),
     metrics,
     traces,

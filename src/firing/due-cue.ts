@@ -31,6 +31,18 @@ export type DueSlot = {
   successDue: Date | null
 }
 
+/** What becomes of slots that don't run like others, as `catch_up_cues` takes it. */
+export type Missed = {
+  cue_id: string
+  version: number
+  expected: Date
+  next_run: Date | null
+  next_slot?: Date | null
+  slots: Date[]
+  due?: Date[]
+  dropped: { first?: Date; last?: Date; count: number; reason: string } | null
+}
+
 /** Small, since engines keep very many: it refers to what it shares with others. */
 export type DueCue = Omit<ReadCue, 'at'> & {
   slot: DueSlot
@@ -38,6 +50,7 @@ export type DueCue = Omit<ReadCue, 'at'> & {
   due: number
   /** Whether it is this engine's to take first. */
   isOwn: boolean
+  missed?: Missed
 }
 
 /** The number of live engines, and this one's place among them, from 0. */
@@ -106,12 +119,11 @@ export const dueCue = ({ cue_id, account_id, version }: CueColumns, schedule: Sc
   return { cue_id, account_id, version, schedule, slot, due, isOwn }
 }
 
-/** The cue after its next slot fired, without a window for its success, with the slot that follows. */
-export const followingCue = (cue: DueCue, next: Run, isOwn: boolean): DueCue => {
-  const next_slot = slotIn(cue.schedule, next)
-  const isSame = cue.schedule.window_slots === null && cue.schedule.next_slot === null && next_slot === null
-  const schedule = isSame ? cue.schedule : { ...cue.schedule, next_slot, window_slots: null }
-  return dueCue(cue, schedule, prepareSlot(schedule, next.due, cue.cue_id, cue.slot.excludes), isOwn)
+/** The cue after its next slot fired, without a window for its success. */
+export const followingCue = ({ schedule, cue_id, account_id, version }: DueCue, next: Run): ReadCue => {
+  const next_slot = slotIn(schedule, next)
+  const isSame = schedule.window_slots === null && schedule.next_slot === null && next_slot === null
+  return { cue_id, account_id, version, schedule: isSame ? schedule : { ...schedule, next_slot, window_slots: null }, at: +next.due }
 }
 
 /** Whether a cue completes with this slot. */

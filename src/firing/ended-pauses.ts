@@ -3,35 +3,38 @@ import type { EndedPausesRow, Functions } from '../database/functions.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { planOf, type Run, runDueAfter } from '../schedule/plan.ts'
 import { scheduleOf } from '../schedule/schedule.ts'
-import { type Calendars, createCalendars } from './calendars.ts'
 import { nextColumns } from './due-cue.ts'
+import { createSweep, type SweepOptions, untilMoved } from './sweep.ts'
 
-type Options = { fn: Pick<Functions, 'endedPauses' | 'resumeCues' | 'calendarsByRevision'>; calendars?: Calendars }
+type Options = SweepOptions & { fn: Pick<Functions, 'endedPauses' | 'resumeCues'> }
 
-const batchSize = 200
-
-/** @returns a function that ends pauses, and resolves to their number, at most `batchSize` */
-export const createPauseSweep =
-  ({ fn, calendars = createCalendars(fn) }: Options) =>
-  async (): Promise<number> => {
-    const rows = await fn.endedPauses({ limit: batchSize, rules: true })
-    if (rows.length === 0) return 0
-    await calendars.load(rows)
-    const ended = rows.filter(row => calendars.of(row))
-    const { next: next_runs, next_slots } = nextColumns(
-      ended,
-      ended.map(row => resumedRun(row, calendars.of(row)))
-    )
-    return fn.resumeCues({
-      cue_ids: ended.map(({ cue_id }) => cue_id),
-      versions: ended.map(({ version }) => version),
-      next_runs,
-      ...(next_slots && { next_slots })
+/** @returns a function that ends pauses, and resolves to their number */
+export const createPauseSweep = (options: Options) => {
+  const { fn } = options
+  return untilMoved(
+    createSweep<EndedPausesRow, Run | null>(options, {
+      task: 'end pause',
+      read: page => fn.endedPauses({ ...page, rules: true }),
+      compute: resumedRun,
+      write: ended => {
+        const rows = ended.map(({ row }) => row)
+        const { next, next_slots } = nextColumns(
+          rows,
+          ended.map(({ move }) => move)
+        )
+        return fn.resumeCues({
+          cue_ids: rows.map(({ cue_id }) => cue_id),
+          versions: rows.map(({ version }) => version),
+          next_runs: next,
+          ...(next_slots && { next_slots })
+        })
+      }
     })
-  }
+  )
+}
 
 /** The first run that fires at or after the end of a pause, after the slots that have run; null if there is none. */
 export const resumedRun = (
-  { paused_until, last_slot, ...row }: Omit<EndedPausesRow, 'version' | 'calendars'>,
+  { paused_until, last_slot, ...row }: Omit<EndedPausesRow, 'account_id' | 'version' | 'calendars'>,
   calendars?: readonly Calendar[]
 ): Run | null => runDueAfter(planOf(scheduleOf(row), row.cue_id, calendars), new Date(+paused_until - 1), last_slot) ?? null

@@ -50,8 +50,12 @@ export const createLane = () => {
       return taken
     },
     insert: (cue: DueCue) => {
-      let at = cues.length
-      while (at > head && cues[at - 1]!.due > cue.due) at--
+      let [at, end] = [head, cues.length]
+      while (at < end) {
+        const middle = (at + end) >> 1
+        if (cues[middle]!.due > cue.due) end = middle
+        else at = middle + 1
+      }
       cues.splice(at, 0, cue)
     }
   }

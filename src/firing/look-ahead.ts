@@ -3,22 +3,26 @@
  * arithmetic delays a delivery. Its state may be outdated, since a cue is fired only if the database still agrees.
  */
 import type { Functions } from '../database/functions.ts'
-import { createGiveWay } from '../database/give-way.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
+import { type Computing, createComputing } from './computing.ts'
 import { belongsTo, cuesOf, type DueCue, followingCue, leaveMs, prepare, type ReadCue, type Share } from './due-cue.ts'
 import { createLane } from './lane.ts'
-import { createTurnQueue } from './turn-queue.ts'
+import { createPreparing, takesLong } from './preparing.ts'
 
 export type Ahead = ReturnType<typeof createAhead>
 
 type Options = {
   fn: Pick<Functions, 'lookAheadBySchedule' | 'calendarsByRevision'>
   calendars?: Calendars
+  computing?: Computing
   /** The database's clock, in epoch milliseconds. */
   now: () => number
   /** Maximum time between two looks. */
   pollIntervalMs: number
   share?: () => Share
+  /** A cue was prepared after the look that read it. */
+  onPrepared?: () => void
+  onError?: (error: unknown, task: string) => void
 }
 
 const horizonMs = 2000
@@ -38,8 +42,6 @@ const restMs = 20
 const restTimes = 4
 /** With more due cues than this, looking waits: it is expensive, and these come first. */
 const crowd = 1000
-/** Maximum time per look for preparing cues with schedule_rules, which may take long. The next look prepares the others. */
-const preparingMs = 200
 const retryMs = 500
 const againMs = 5
 const passedOverMs = 60_000
@@ -47,20 +49,23 @@ const passedOverMs = 60_000
 /** What a look reads: after which instant, until when; and the cues taken or put back meanwhile, which it may see as they were before. */
 type Reading = { after: number; until: number; taken: Set<DueCue>; putBack: DueCue[] }
 
-const slotsOf = (cues: Iterable<DueCue>) => new Map(Array.from(cues, cue => [cue.cue_id, cue.slot.next_run.getTime()]))
+const atOf = ({ slot }: DueCue) => slot.next_run.getTime()
 
 export const createAhead = ({
   fn,
   calendars = createCalendars(fn),
+  computing = createComputing(),
   now,
   pollIntervalMs,
-  share = () => ({ engines: 1, place: 0 })
+  share = () => ({ engines: 1, place: 0 }),
+  onPrepared = () => {},
+  onError = () => {}
 }: Options) => {
   /**
-   * `send`: cues that need a free delivery slot. `other`: those of workers, those due during an outage, and those over their limit. `tracked`: those
-   * whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
+   * `send`: cues that need a free delivery slot. `workers`: those of workers. `missed`: those due during an outage, and those over their limit.
+   * `tracked`: those whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
    */
-  const lanes = { send: createLane(), other: createLane(), tracked: createLane(), left: createLane() }
+  const lanes = { send: createLane(), workers: createLane(), missed: createLane(), tracked: createLane(), left: createLane() }
   // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
   // From when on a look reads everything again, and when the latest did.
@@ -89,31 +94,36 @@ export const createAhead = ({
 
   const laneOfKind = (cue: DueCue) => {
     const { outage_until, over_limit, tracked, transport } = cue.schedule
-    if (outage_until || over_limit || cue.slot.isExcluded) return lanes.other
+    if (outage_until || over_limit || cue.slot.isExcluded) return lanes.missed
     if (tracked) return lanes.tracked
-    return transport === 'webhook' ? lanes.send : lanes.other
+    return transport === 'webhook' ? lanes.send : lanes.workers
   }
 
-  /** Prepares cues: those with rules in turns by account, as far as there is time; in the meantime, others are sent. */
-  const prepareAll = async (cues: ReadCue[]): Promise<{ near: DueCue[]; isReady: boolean }> => {
-    const near = prepare(
-      cues.filter(({ schedule }) => !schedule.schedule_rules),
-      isOwn
-    )
-    const ruled = cues.filter(({ schedule }) => schedule.schedule_rules)
-    if (ruled.length === 0) return { near, isReady: true }
-    await calendars.load(ruled.map(cue => cue.schedule))
-    const queue = createTurnQueue<ReadCue>()
-    for (const cue of ruled) queue.add(cue.account_id, cue)
-    const giveWay = createGiveWay()
-    for (const end = performance.now() + preparingMs; queue.size > 0 && performance.now() < end; await giveWay()) {
-      const cue = queue.take(1)
-      const used = calendars.of(cue[0]!.schedule)
-      if (used) near.push(...prepare(cue, isOwn, used))
-      else expect(0) // a calendar has changed since
+  /** Prepares cues for which that takes microseconds. */
+  const prepareAll = (cues: ReadCue[]): DueCue[] => {
+    try {
+      return prepare(cues, isOwn)
+    } catch (error) {
+      if (cues.length > 1) return cues.flatMap(cue => prepareAll([cue]))
+      leaveOut(cues[0]!, error)
+      return []
     }
-    return { near, isReady: queue.size === 0 }
   }
+
+  const leaveOut = ({ cue_id }: ReadCue, error: unknown) => {
+    passedOver.set(cue_id, now() + passedOverMs)
+    onError(error, `prepare cue ${cue_id}`)
+  }
+
+  const preparing = createPreparing({
+    computing,
+    isOwn,
+    onPrepared: cue => {
+      laneOf(cue).insert(cue)
+      onPrepared()
+    },
+    onError: leaveOut
+  })
 
   const isCrowded = () => lanes.send.hasDue(crowd, now())
 
@@ -142,19 +152,32 @@ export const createAhead = ({
 
     const cues = cuesOf(rows)
     const isPage = cues.length >= pageSize
-    const isKept = ({ slot }: DueCue) => after > 0 && !isPage && slot.next_run.getTime() > lookedAt
+    const isKept = (at: number) => after > 0 && !isPage && at > lookedAt
+    const isKeptCue = (cue: DueCue) => isKept(atOf(cue))
     const due = cues.filter(cue => cue.at <= until && !passedOver.has(cue.cue_id))
-    nearCount = due.length + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKept), 0)
-    const { near, isReady } = await prepareAll(due)
-    const taken = slotsOf(reading.taken)
-    const left = near.filter(cue => taken.get(cue.cue_id) !== cue.slot.next_run.getTime())
-    const found = Map.groupBy(left, laneOf)
-    for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKept)
+    const slow = due.filter(({ schedule }) => takesLong(schedule))
+    await calendars.load(slow.map(({ schedule }) => schedule))
+    const taken = new Map(Array.from(reading.taken, cue => [cue.cue_id, atOf(cue)]))
+    const near = due.filter(cue => taken.get(cue.cue_id) !== cue.at)
+    const read = new Map(preparing.cues.size + reading.putBack.length > 0 ? near.map(cue => [cue.cue_id, cue]) : [])
+    for (const [cue_id, { version, at }] of preparing.cues) {
+      const again = read.get(cue_id)
+      if (again ? again.version !== version || again.at !== at : !isKept(at)) preparing.cues.delete(cue_id)
+    }
+    nearCount = due.length + preparing.cues.size + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKeptCue), 0)
+    const quick = slow.length > 0 ? near.filter(({ schedule }) => !takesLong(schedule)) : near
+    const found = Map.groupBy(prepareAll(quick), laneOf)
+    for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKeptCue)
+    for (const cue of slow) {
+      if (taken.get(cue.cue_id) === cue.at || preparing.cues.has(cue.cue_id)) continue
+      const excludes = calendars.of(cue.schedule)
+      if (excludes) preparing.start(cue, excludes)
+      else expect(0) // a calendar has changed since
+    }
     // Those being taken may be due again soon, and this look may not have seen it.
-    plan(cues, Math.max(after, lookedAt), { isFull: isPage || !isReady, isQuiet: nearCount === 0 && reading.taken.size === 0 })
+    plan(cues, Math.max(after, lookedAt), { isFull: isPage, isQuiet: nearCount === 0 && reading.taken.size === 0 })
     current = undefined
-    const read = slotsOf(reading.putBack.length > 0 ? near : [])
-    for (const cue of reading.putBack) if (read.get(cue.cue_id) !== cue.slot.next!.due.getTime()) putBack(cue)
+    for (const cue of reading.putBack) if (read.get(cue.cue_id)?.at !== cue.slot.next!.due.getTime()) putBack(cue)
   }
 
   /** Plans the look after one that has read these cues, of which those until `known` aren't new; `isFull` if there are more, `isQuiet` if none is near. */
@@ -182,8 +205,9 @@ export const createAhead = ({
     if (current && at <= current.until && (at > current.after || at <= lookedAt)) return void current.putBack.push(cue)
     if (at > lookedUntil) return
     if (cue.schedule.runs_left !== null) return expect(at)
-    const following = followingCue(cue, next, isOwn(cue.cue_id))
-    laneOf(following).insert(following)
+    const following = followingCue(cue, next)
+    if (takesLong(following.schedule)) preparing.start(following, cue.slot.excludes)
+    else for (const due of prepareAll([following])) laneOf(due).insert(due)
   }
 
   /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
@@ -228,7 +252,8 @@ export const createAhead = ({
     get wakeAt() {
       return Math.min(
         lanes.send.first,
-        lanes.other.first,
+        lanes.workers.first,
+        lanes.missed.first,
         lanes.tracked.first,
         looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(nextLookAt, pollAt)
       )
@@ -291,6 +316,9 @@ export const createAhead = ({
       else if (cue.slot.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
     },
 
+    /** Ids of the cues that are ignored. */
+    passedOver: (): string[] => [...passedOver.keys()],
+
     /** Ignores a cue that cannot be fired for a minute. */
     passOver: (cue: DueCue) => {
       passedOver.set(cue.cue_id, now() + passedOverMs)
@@ -307,6 +335,7 @@ export const createAhead = ({
     /** Forgets all cues and looks again: after an outage, other slots may fire. */
     reset: () => {
       for (const lane of Object.values(lanes)) lane.fill([], now())
+      preparing.cues.clear()
       skipped = new Set()
       lookedUntil = 0
       readAllAt = 0

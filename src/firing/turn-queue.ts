@@ -6,6 +6,8 @@ type Queue<T> = { items: T[]; head: number }
 
 /** Maximum accounts that one call passes over. The next call continues after them, so that no call takes long. */
 const passedOverAtMost = 500
+/** Items that a queue has handed out and still holds. */
+const takenAtMost = 1000
 
 export type TurnQueue<T> = ReturnType<typeof createTurnQueue<T>>
 
@@ -39,6 +41,10 @@ export const createTurnQueue = <T>(turnLength = 1) => {
           taken.push(queue.items[queue.head++]!)
         passedOver = taken.length === before ? passedOver + 1 : 0
         queues.delete(account)
+        if (queue.head >= takenAtMost) {
+          queue.items.splice(0, queue.head)
+          queue.head = 0
+        }
         if (queue.head < queue.items.length) queues.set(account, queue)
       }
       size -= taken.length

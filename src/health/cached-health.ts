@@ -22,10 +22,16 @@ export const createLook = <T>(
     const late = new Promise<null>(resolve => {
       timer = setTimeout(resolve, patienceMs, null)
     })
-    const found = read().catch(error => {
-      if (!outageLog.lost(error, 'health check')) log.warn({ err: error }, 'health check failed')
-      return null
-    })
+    const found = read().then(
+      answer => {
+        outageLog.back('health check')
+        return answer
+      },
+      error => {
+        if (!outageLog.lost(error, 'health check')) log.warn({ err: error }, 'health check failed')
+        return null
+      }
+    )
     answer = Promise.race([found, late]).finally(() => clearTimeout(timer))
     return answer
   }

@@ -6,16 +6,23 @@ type State = 'healthy' | 'degraded' | 'down'
 /** Engines send a heartbeat about every 5 seconds; without one for this long, nothing fires. */
 const downAfterSeconds = 30
 const degradedAfterSeconds = 15
-/** Due work normally goes out within milliseconds; beyond this, the engines are overloaded. */
-const behindSeconds = 60
+/** Due work normally goes out within milliseconds; from here on, the engines are overloaded. */
+const behindSeconds = 5
+/** Live engines that take nothing of what is due for this long can't: a disk is full, or a table is locked. */
+const stalledSeconds = 60
 
 const seconds = (from: Date | null | undefined, now: Date) =>
   from ? Math.max(0, Math.round((now.getTime() - from.getTime()) / 1000)) : null
 
+/** `last_taken_at`: when engines last took something; `held`: why the operator holds the service. */
+export type Found = ServiceHealthRow & { last_taken_at?: Date | null; held?: string | null }
+
 /** @param found null if the database is unreachable or read-only */
-export const judge = (found: ServiceHealthRow | null, now: Date) => {
+export const judge = (found: Found | null, now: Date) => {
   const seenAgo = seconds(found?.last_seen_at, now)
   const oldest = seconds(found?.oldest_pending_at, now)
+  const stalled =
+    found?.last_taken_at === undefined ? 0 : Math.min(oldest ?? 0, seconds(found.last_taken_at, now) ?? Number.POSITIVE_INFINITY)
   const behind = Math.max(oldest ?? 0, (found?.lateness_ms ?? 0) / 1000)
   const reasons: { service: 'postgres' | 'poller' | 'delivery'; state: State; reason: string }[] = []
   if (!found) reasons.push({ service: 'postgres', state: 'down', reason: 'the database is unreachable or read-only' })
@@ -23,7 +30,11 @@ export const judge = (found: ServiceHealthRow | null, now: Date) => {
     const state = seenAgo !== null && seenAgo <= downAfterSeconds ? 'degraded' : 'down'
     const reason = seenAgo === null ? 'no engine has run yet' : `no engine has been seen for ${seenAgo} s`
     reasons.push({ service: 'poller', state, reason }, { service: 'delivery', state, reason })
-  } else if (behind > behindSeconds) {
+  } else if (found.held) {
+    reasons.push({ service: 'delivery', state: 'degraded', reason: `held: ${found.held}` })
+  } else if (stalled >= stalledSeconds) {
+    reasons.push({ service: 'delivery', state: 'down', reason: `due work has not been taken for ${stalled} s` })
+  } else if (behind >= behindSeconds) {
     reasons.push({ service: 'delivery', state: 'degraded', reason: `deliveries are ${Math.round(behind)} s behind` })
   }
   const stateOf = (service: string): State => reasons.find(reason => reason.service === service)?.state ?? (found ? 'healthy' : 'down')
@@ -48,7 +59,7 @@ export const judge = (found: ServiceHealthRow | null, now: Date) => {
 type Judged = ReturnType<typeof judge>
 
 /** Several cells as one service: degraded while some of it is up. Counts are those of the cells that answer. */
-export const judgeCells = (looks: readonly { id: number; found: ServiceHealthRow | null }[], now: Date) => {
+export const judgeCells = (looks: readonly { id: number; found: Found | null }[], now: Date) => {
   const cells = looks.map(({ id, found }) => ({ id, ...judge(found, now) }))
   const answers = looks.flatMap(({ found }) => found ?? [])
   const whole = judge(answers.length > 0 ? merge(answers) : null, now)

@@ -16,7 +16,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
     { config: { exempt: true }, schema: { tags: ['service'], summary: 'Get service health in detail', response: { 200: Health } } },
     async () => {
       const now = app.now()
-      return { ...(await judgeService(now)), version, timestamp: now }
+      return { ...(await judgeService(now)), version, replica: app.config.replicaName, timestamp: now }
     }
   )
 

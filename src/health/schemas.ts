@@ -26,6 +26,7 @@ export const Health = Type.Object({
   status: State,
   reason: Type.Optional(Type.String()),
   version: Type.String(),
+  replica: Type.String({ description: 'The replica that answered: its `REPLICA_NAME`, or host and process.' }),
   timestamp: Timestamp,
   ...parts,
   cells: Type.Optional(

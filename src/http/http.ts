@@ -11,7 +11,7 @@ import {
   LogController
 } from 'fastify'
 import fp from 'fastify-plugin'
-import { ApiError, type ErrorCode, toApiError, tooLarge, unavailable } from '../errors.ts'
+import { ApiError, type ErrorCode, isConflict, toApiError, tooLarge, unavailable } from '../errors.ts'
 import { MAX_BODY } from './body.ts'
 import { watchConnections } from './connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
@@ -119,9 +119,15 @@ export default fp(
 
     // These lines have nothing to remove, and searching them would take a third of their time.
     const lines = app.log.child({}, { redact: [] })
+    let isLost = false
     app.addHook('onResponse', (request, reply, done) => {
       const ms = Math.round(reply.elapsedTime)
       lines.info({ request_id: request.id, ...about(request), status: reply.statusCode, ms }, 'request ended')
+      // Only a change that succeeds shows that a full disk has room again, or a standby has become the primary.
+      if (isLost && request.method !== 'GET' && reply.statusCode < 300) {
+        isLost = false
+        app.outageLog.back('request')
+      }
       done()
     })
     app.addHook('onRequestAbort', async request => request.log.info(about(request), 'request aborted by the client'))
@@ -142,8 +148,11 @@ export default fp(
       // Fastify would close the connection at once, and a client that is still sending would lose the response. So the rest is read and dropped.
       reply.removeHeader('connection')
       // Billing that is not configured is not an error of ours, and anyone can request it.
-      if (error.statusCode >= 500 && error.code !== 'billing_not_configured')
-        request.log.error({ err: error.cause ?? error, code: error.code }, 'request failed')
+      if (error.statusCode >= 500 && error.code !== 'billing_not_configured') {
+        const isOutage = error.code === 'unavailable'
+        request.log[isOutage ? 'warn' : 'error']({ err: error.cause ?? error, code: error.code }, 'request failed')
+        if (isOutage && !isConflict(error.cause)) isLost = app.outageLog.lost(error.cause, 'request') || isLost
+      }
       return refuse(error, reply)
     })
 

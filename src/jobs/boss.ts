@@ -85,7 +85,7 @@ export const startJobs = async (
   onFailed: (queue: string, isFinal: boolean) => void = () => {}
 ) => {
   const warn = (error: unknown, what: string, fields: object = {}) => {
-    if (!outageLog.lost(error, what)) log.warn({ err: error, ...fields }, what)
+    if (!outageLog.lost(error, what, false)) log.warn({ err: error, ...fields }, what)
   }
   const boss = new PgBoss({
     db: { executeSql: (text, values) => pool.query(text, values) },
@@ -122,7 +122,7 @@ export const startJobs = async (
           log.warn({ queue, job_id: id, tries }, 'job failed')
         } catch (error) {
           onFailed(queue, retryCount >= retryLimit)
-          warn(error, 'job failed', { queue, job_id: id, tries: retryCount + 1 })
+          log.warn({ err: error, queue, job_id: id, tries: retryCount + 1 }, 'job failed')
           throw error
         }
       }

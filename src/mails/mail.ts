@@ -3,7 +3,7 @@
  * are logged.
  */
 import { randomUUID } from 'node:crypto'
-import { rename, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { SendMailOptions, Transporter } from 'nodemailer'
@@ -32,7 +32,9 @@ const closed = { disableFileAccess: true, disableUrlAccess: true }
 /** Starts sending mails. */
 export const startMails = async ({ jobs, fn, config, decryptKey, now, log }: Options): Promise<void> => {
   const compose = createComposer({ fn, links: createLinks(config), baseUrl: config.baseUrl, decryptKey })
-  const deliver = config.smtpUrl ? bySmtp(config.smtpUrl, log) : toOutbox(join(config.dataDir, 'outbox'), log)
+  const outbox = join(config.dataDir, 'outbox')
+  const deliver = config.smtpUrl ? bySmtp(config.smtpUrl, log) : toOutbox(outbox, log)
+  if (!config.smtpUrl) await tryOutbox(outbox, log)
   const host = new URL(config.baseUrl).hostname
   const send = async (job: MailJob, id: string, tries: number): Promise<Failure | undefined> => {
     const mail = await compose(job, tries === 0)
@@ -87,6 +89,18 @@ const bySmtp = (url: string, log: Options['log']): Deliver => {
       if (!isRefused) throw new Error(`the mail server rejected the mail: ${code ?? 'unknown'} ${responseCode ?? ''}`.trim())
       return false
     }
+  }
+}
+
+/** Mails are written long after the start, when nobody looks at the log. */
+const tryOutbox = async (dir: string, log: Options['log']): Promise<void> => {
+  const draft = join(dir, `.${randomUUID()}`)
+  try {
+    makeDirectory(dir, 0o700)
+    await writeFile(draft, 'A file without content fits on a full disk.')
+    await rm(draft)
+  } catch (error) {
+    log.warn({ err: error, dir }, 'outbox cannot be written and SMTP_URL is not set: mails will be lost')
   }
 }
 

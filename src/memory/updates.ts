@@ -3,7 +3,7 @@ import type { Functions } from '../database/functions.ts'
 import { afterDelays, type SignedWebhookOptions, workSignedWebhooks } from '../deliveries/signed-webhooks.ts'
 import { release } from './block.ts'
 
-type Options = SignedWebhookOptions & { fn: Pick<Functions, 'memoryNotice' | 'endMemoryNotice' | 'addJob'> }
+type Options = SignedWebhookOptions & { fn: Pick<Functions, 'memoryNotice' | 'endMemoryNotice' | 'addJob' | 'heldReason'> }
 type Job = { subscription_id: string; account_id: string }
 
 const name = 'memory_block.updated'

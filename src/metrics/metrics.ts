@@ -31,10 +31,12 @@ type Options = {
   askEngines?: () => Promise<MetricValues[]>
   /** With several cells, a label of all values; the first also measures process and thread. */
   cell?: number
+  /** The name of the replica. */
+  replica?: string
 }
 
 /** Makes the metrics of a thread. */
-export const createMetrics = ({ thread = 'engine', askEngines, cell }: Options = {}) => {
+export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: Options = {}) => {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
   const common = cell === undefined ? registry : new Registry()
@@ -91,11 +93,11 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell }: Options =
   for (const transport of enums.transport) for (const result of ['success', 'failure']) outcomes.inc({ transport, result }, 0)
   new Gauge({
     name: 'pgcue_build_info',
-    help: 'The release of pgcue and of Node that this replica runs; always 1.',
-    labelNames: ['version', 'node_version'] as const,
+    help: 'The release of pgcue and of Node that this replica runs, and its name; always 1.',
+    labelNames: ['version', 'node_version', 'replica'] as const,
     aggregator: 'max',
     registers
-  }).set({ version, node_version: process.version }, 1)
+  }).set({ version, node_version: process.version, ...(replica !== undefined && { replica }) }, 1)
 
   const depth = new Gauge({
     name: 'pgcue_queue_depth',
@@ -117,7 +119,7 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell }: Options =
   })
   const oldest = new Gauge({
     name: 'pgcue_queue_oldest_seconds',
-    help: 'Age of the oldest due cue or attempt.',
+    help: 'Age of the oldest due cue or attempt, except of accounts that have as many open deliveries as they may.',
     registers
   })
   const engines = new Gauge({

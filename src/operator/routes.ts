@@ -1,15 +1,17 @@
 /** Figures on the whole service, for its operator. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { type Static, Type } from 'typebox'
 import { refuseOtherOrigins } from '../accounts/cookies.ts'
 import { clearOperatorCookie, isLocalOperator, setOperatorCookie } from '../accounts/operator.ts'
 import { version } from '../config.ts'
 import type { ReadOperatorRow } from '../database/functions.ts'
-import { ApiError } from '../errors.ts'
+import { ApiError, invalid, toApiError } from '../errors.ts'
 import { createLook } from '../health/cached-health.ts'
 import { judge } from '../health/check.ts'
 import { ErrorBody } from '../schemas.ts'
+import { questions } from './on-call.ts'
 import * as schemas from './schemas.ts'
 
 declare module 'fastify' {
@@ -24,6 +26,12 @@ const tags = ['service']
 const patienceMs = 10_000
 const refusal =
   'Only for the operator: send OPERATOR_TOKEN as bearer token. With an embedded database, sign in with the link that `npm start` prints.'
+
+type Cell = FastifyInstance['cells'][number]
+const unknownAccount = () => new ApiError('not_found', schemas.unknownAccount)
+
+/** Who did something, for the audit log and whoever asks. */
+const actorOf = ({ caller }: FastifyRequest): string => caller?.actor ?? 'operator'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const look = createLook(
@@ -47,20 +55,123 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.Operator, '4xx': ErrorBody }
       }
     },
-    async ({ caller }) => {
-      if (caller) {
-        const account = await app.db.selectFrom('account_view').select('email').where('id', '=', caller.account_id).executeTakeFirst()
-        if (!isLocalOperator(account?.email ?? '', app.config)) throw new ApiError('insufficient_scope', refusal)
-      }
+    async request => {
+      await requireOperator(request)
       const now = app.now()
-      const cells = app.cells.map(async ({ config, lookAtHealth, lookAtFigures }) => {
+      const looks = app.cells.map(async ({ config, lookAtHealth, lookAtFigures }) => {
         const [health, figures] = await Promise.all([lookAtHealth(), lookAtFigures()])
         const { status, reason = null } = judge(health, now)
         return { cell: config.cell, status, reason, figures }
       })
-      return { version, timestamp: now, cells: await Promise.all(cells) } as Static<typeof schemas.Operator>
+      const [cells, holds] = await Promise.all([Promise.all(looks), readHolds()])
+      const hold = holds.find(({ account_id }) => account_id === null) ?? null
+      const held_accounts = holds.filter(({ account_id }) => account_id !== null)
+      const list = Object.entries(questions).map(([name, { text, needsCue = false }]) => ({ name, text, needs_cue: needsCue }))
+      return { version, timestamp: now, hold, held_accounts, questions: list, cells } as unknown as Static<typeof schemas.Operator>
     }
   )
+
+  app.post(
+    '/v1/operator/hold',
+    {
+      config: { scope: 'account', operator: true, errors: ['not_found'] },
+      schema: {
+        tags,
+        summary: 'Hold the service, or one account',
+        description:
+          'Nothing is taken, sent or claimed until it is released (claims: 409 `service_held`); what is in flight ends. `GET /status` stays 200. Repeated, ' +
+          'it replaces the reason. Slots that come due meanwhile follow `catch_up`, or run late if the hold was short.',
+        body: schemas.Hold,
+        response: { 200: schemas.Held, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await requireOperator(request)
+      const { reason, account_id } = request.body
+      const by = actorOf(request)
+      const [held] = await inCells(account_id, ({ fn }, account_id) => fn.hold({ reason, account_id, actor: by }))
+      app.log.warn({ by, reason, held_account_id: account_id }, 'held')
+      return held as Static<typeof schemas.Held>
+    }
+  )
+
+  app.post(
+    '/v1/operator/release',
+    {
+      config: { scope: 'account', operator: true, errors: ['not_found'] },
+      schema: {
+        tags,
+        summary: 'Release the service, or one account',
+        body: schemas.Release,
+        response: { 200: schemas.Released, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await requireOperator(request)
+      const account_id = request.body?.account_id
+      const by = actorOf(request)
+      const released = await inCells(account_id, ({ fn }, account_id) => fn.release({ account_id, actor: by }))
+      app.log.warn({ by, released_account_id: account_id }, 'released')
+      return { released: released.includes(true) }
+    }
+  )
+
+  app.get(
+    '/v1/operator/on-call/:question',
+    {
+      config: { scope: 'account', operator: true, errors: ['cue_not_found'] },
+      schema: {
+        tags,
+        summary: 'Answer a question of the operator',
+        description: Object.entries(questions)
+          .map(([name, { text }]) => `\`${name}\`: ${text}`)
+          .join('\n\n'),
+        params: schemas.OnCallParams,
+        querystring: schemas.OnCallQuery,
+        response: { 200: schemas.Answer, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await requireOperator(request)
+      const { text, needsCue, answer } = questions[request.params.question]!
+      const { cue_id = '' } = request.query
+      if (needsCue && !cue_id) throw invalid([{ type: 'missing', loc: ['query', 'cue_id'], msg: 'Field required', input: null }])
+      const reads = await Promise.allSettled(app.cells.map(cell => answer(cell, cue_id)))
+      const failures = reads.flatMap(read => (read.status === 'rejected' ? [read.reason] : []))
+      if (failures.length === reads.length) throw failures[0]
+      const isElsewhere = (error: unknown) => toApiError(error).code === 'cue_not_found'
+      const rowsOf = (read: (typeof reads)[number]) => {
+        if (read.status === 'fulfilled') return read.value
+        return isElsewhere(read.reason) ? [] : [{ error: toApiError(read.reason).message }]
+      }
+      const rows = reads.flatMap((read, n) =>
+        rowsOf(read).map(row => ({ ...(reads.length > 1 && { cell: app.cells[n]!.config.cell }), ...row }))
+      )
+      return { question: text, rows: rows as Record<string, unknown>[] }
+    }
+  )
+
+  /** @throws ApiError unless the request has the operator's token, or comes from the account of an embedded database */
+  const requireOperator = async ({ caller }: FastifyRequest): Promise<void> => {
+    if (!caller) return
+    const account = await app.db.selectFrom('account_view').select('email').where('id', '=', caller.account_id).executeTakeFirst()
+    if (!isLocalOperator(account?.email ?? '', app.config)) throw new ApiError('insufficient_scope', refusal)
+  }
+
+  /** They are not cached: whoever has pressed the button wants to see it. */
+  const readHolds = async () => {
+    const reads = app.cells.map(({ db }) => db.selectFrom('current_holds').selectAll().orderBy('since').limit(1000).execute())
+    return (await Promise.allSettled(reads)).flatMap(read => (read.status === 'fulfilled' ? read.value : []))
+  }
+
+  /** Does something in the cell of an account, or without one in all cells. */
+  const inCells = async <T>(account_id: string | null | undefined, act: (cell: Cell, account_id?: string) => Promise<T>): Promise<T[]> => {
+    if (account_id == null) return Promise.all(app.cells.map(cell => act(cell)))
+    for (const cell of app.cells)
+      if (await cell.db.selectFrom('account_view').select('id').where('id', '=', account_id).executeTakeFirst())
+        return [await act(cell, account_id)]
+    throw unknownAccount()
+  }
 
   app.post(
     '/v1/operator/session',

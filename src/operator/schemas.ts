@@ -1,11 +1,18 @@
 /** The operator's figures on the wire. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { Nullable, Strict, Timestamp } from '../schemas.ts'
+import { Nullable, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { questions } from './on-call.ts'
 
 /** An instant made by SQL, as text. */
 const At = Type.String({ format: 'date-time' })
 const Count = Type.Integer()
+
+const hold = {
+  reason: Type.String(),
+  by: Type.String({ description: 'The operator’s token, a session or key, or a database user.' }),
+  since: Timestamp
+}
 
 const Figures = Type.Object({
   postgres: Type.String({ description: 'The version of PostgreSQL.' }),
@@ -14,6 +21,7 @@ const Figures = Type.Object({
   engines: Type.Array(
     Type.Object({
       id: Type.String(),
+      name: Nullable(Type.String({ description: '`REPLICA_NAME` of its replica.' })),
       version: Type.String(),
       state: Type.Enum(['live', 'silent', 'stopped'], { description: '`silent`: no heartbeat for seconds, and not stopped in order.' }),
       share: Type.Number({ description: 'Of the cues, from 0 to 1.' }),
@@ -67,6 +75,11 @@ const Figures = Type.Object({
 export const Operator = Type.Object({
   version: Type.String({ description: 'Of this replica.' }),
   timestamp: Timestamp,
+  hold: Nullable(Type.Object(hold, { description: 'The hold of the service.' })),
+  held_accounts: Type.Array(Type.Object({ account_id: Type.String(), email: Type.String(), ...hold }), { description: 'Up to 1,000.' }),
+  questions: Type.Array(Type.Object({ name: Type.String(), text: Type.String(), needs_cue: Type.Boolean() }), {
+    description: 'Answered by `GET /v1/operator/on-call/{question}`.'
+  }),
   cells: Type.Array(
     Type.Object({
       cell: Count,
@@ -76,5 +89,26 @@ export const Operator = Type.Object({
     })
   )
 })
+
+export const OnCallParams = Type.Object({ question: Type.Enum(Object.keys(questions)) })
+export const OnCallQuery = Type.Object({
+  cue_id: Type.Optional(Type.String({ description: 'The cue in question, for `late` and `changes`.' }))
+})
+export const Answer = Type.Object({
+  question: Type.String(),
+  rows: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+    description: 'With several cells, each row has its `cell`, and a cell that does not respond has a row with its `error`.'
+  })
+})
+
+export const unknownAccount = 'Account not found.'
+const HeldAccount = Uuid('not_found', unknownAccount)
+export const Hold = Strict({
+  reason: Type.String({ minLength: 1, maxLength: 500, pattern: '\\S', description: 'Shown to everybody, as by `GET /status`.' }),
+  account_id: Type.Optional(HeldAccount)
+})
+export const Held = Type.Object({ account_id: Nullable(Type.String()), ...hold })
+export const Release = Type.Optional(Strict({ account_id: Type.Optional(HeldAccount) }))
+export const Released = Type.Object({ released: Type.Boolean({ description: 'Whether it was held.' }) })
 
 export const OpenOperatorSession = Strict({ operator_token: Type.String({ minLength: 1, maxLength: 1000 }) })

@@ -3,7 +3,7 @@
 // occurrence. All functions are pure and read no clock. Instants are whole seconds internally and milliseconds in the interface.
 //
 // cron-parser reads the fields (cron.ts), but its iteration is not used: near clock changes it breaks this rule in 5 of the 19 vectors in
-// test/cron-vectors.json, where slots in a gap run late, twice or not at all. It also takes 200 µs per run, against 1.5 µs here. A test
+// test/support/cron-vectors.json, where slots in a gap run late, twice or not at all. It also takes 200 µs per run, against 1.5 µs here. A test
 // fails as soon as it gets them right.
 import type { Cron } from './cron.ts'
 import { nextSlot, previousSlot } from './slots.ts'

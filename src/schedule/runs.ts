@@ -1,5 +1,6 @@
 /** Runs of a timetable, as Dates. Pure. */
 import { constants } from '../catalog.ts'
+import type { Plan } from './plan.ts'
 import { effort } from './slots.ts'
 import { stepsPerSearch, type Timetable } from './timetable.ts'
 
@@ -47,20 +48,54 @@ export const nthRun = (slots: Timetable, after: Date, n: number): Date | undefin
  */
 export type Slots = { count: number; first: Date | undefined; last: Date | undefined; newest: Date[] }
 
-/** Returns the runs in (from, to], including the newest `keepNewest`. Computes at most 10,000 slots plus those, however many there are. */
-export const slotsBetween = (slots: Timetable, from: Date, to: Date, keepNewest: number): Slots => {
+/**
+ * The runs in (from, to], including the newest `keepNewest`, slot by slot. Computes at most 10,000 slots plus those, however many there are.
+ * @param slots those of a plan may include an excluded one, where a search has paused
+ */
+export function* slotsBetween(
+  slots: Timetable & Partial<Pick<Plan, 'excludedAt'>>,
+  from: Date,
+  to: Date,
+  keepNewest: number
+): Generator<void, Slots> {
   const until = millisecondsOf(to)
+  const search = limited(slots)
   let count = 0
   let first: number | undefined
-  let end = effort.steps + stepsOfAll
-  for (let slot = slots.next(millisecondsOf(from)); slot <= until && count < slotsCounted; slot = slots.next(slot)) {
+  for (let slot = search.next(millisecondsOf(from)); slot <= until && count < slotsCounted; slot = search.next(slot)) {
+    yield
+    if (slots.excludedAt?.(slot)) continue
     first ??= slot
-    count = effort.steps < end ? count + 1 : slotsCounted
+    count = search.isOver() ? slotsCounted : count + 1
   }
   if (first === undefined) return { count: 0, first: undefined, last: undefined, newest: [] }
-  const last = slots.previous(until + 1)
+  const { previous, isOver } = limited(slots)
   const newest: number[] = []
-  end = effort.steps + stepsOfAll
-  for (let slot = last; slot >= first && newest.length < keepNewest && effort.steps < end; slot = slots.previous(slot)) newest.push(slot)
-  return { count, first: dateOf(first), last: dateOf(last), newest: newest.reverse().map(slot => new Date(slot)) }
+  const kept = Math.max(keepNewest, 1)
+  for (let slot = previous(until + 1); slot >= first && newest.length < kept && !(isOver() && newest.length > 0); slot = previous(slot)) {
+    yield
+    if (!slots.excludedAt?.(slot)) newest.push(slot)
+  }
+  const last = dateOf(newest[0]!)
+  return {
+    count,
+    first: dateOf(first),
+    last,
+    newest: newest
+      .slice(0, keepNewest)
+      .reverse()
+      .map(slot => new Date(slot))
+  }
+}
+
+/** Counts the steps of a search; others may search in between. */
+const limited = ({ next, previous }: Timetable) => {
+  let left = stepsOfAll
+  const counted = (search: (instant: number) => number) => (instant: number) => {
+    const began = effort.steps
+    const slot = search(instant)
+    left -= effort.steps - began
+    return slot
+  }
+  return { next: counted(next), previous: counted(previous), isOver: () => left < 0 }
 }

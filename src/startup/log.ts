@@ -17,7 +17,7 @@ const serializeError = (error: Loggable): Logged => ({
   message: error.message,
   code: error.code,
   where: error.where,
-  stack: isAway(error) ? '' : (error.stack ?? ''), // the stack of a lost connection is useless
+  stack: isAway(error) || error.code === 'unavailable' ? '' : (error.stack ?? ''), // the stack of a lost connection is useless
   cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
 })
 

@@ -8,15 +8,27 @@ export const claimLease = `${constants.claimLeaseMs} milliseconds`
 
 export type Wanted = { account_id: string; worker_id: string; tasks?: string[]; limit: number }
 
+type Claims = ClaimExecutionsRow[]
+const held = Symbol('held')
+
 /** Returns a function that claims for one worker and resolves to an empty list if nothing is claimable. */
-export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>, pacer?: Pacer) =>
-  createBatches<Wanted, ClaimExecutionsRow[]>({
-    one: wanted => fn.claimExecutions({ ...wanted, lease: claimLease }),
+export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>, pacer?: Pacer) => {
+  const alone = (wanted: Wanted): Promise<Claims> => fn.claimExecutions({ ...wanted, lease: claimLease })
+  const claim = createBatches<Wanted, Claims | typeof held>({
+    one: alone,
     many: async wanted => {
       const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted), lease: claimLease }), ({ claim }) => claim)
-      return wanted.map((_, n) => (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest))
+      return wanted.map((_, n) => {
+        const own = (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest)
+        return own[0]?.execution_id === null ? held : (own as Claims)
+      })
     },
     ownerOf: ({ account_id }) => account_id,
     pacer,
     isDurable: true
   })
+  return async (wanted: Wanted): Promise<Claims> => {
+    const claims = await claim(wanted)
+    return claims === held ? alone(wanted) : claims // which throws the refusal
+  }
+}

@@ -66,7 +66,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/claim',
     {
-      config: { scope: 'worker', errors: ['already_claimed'] },
+      config: { scope: 'worker', errors: ['already_claimed', 'service_held'] },
       schema: {
         tags,
         summary: 'Claim one execution for a worker',
@@ -87,7 +87,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/claim',
     {
-      config: { scope: 'worker', errors: ['nothing_claimable'] },
+      config: { scope: 'worker', errors: ['nothing_claimable', 'service_held'] },
       schema: {
         tags,
         summary: 'Claim the next execution, or several at once',

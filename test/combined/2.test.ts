@@ -1,3 +1,3 @@
-import { runCombined } from '../combined.ts'
+import { runCombined } from '../support/combined.ts'
 
 runCombined(2)

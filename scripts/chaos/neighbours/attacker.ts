@@ -4,7 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Agent } from 'undici'
 import { answers } from '../../stage/probe.ts'
 
-export type AttackRequest = { method: 'GET' | 'POST' | 'DELETE' | 'PATCH'; path: string; headers?: Record<string, string>; body?: string }
+export type AttackRequest = {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
+  path: string
+  headers?: Record<string, string>
+  body?: string
+}
 export type Flood = {
   url: string
   requests: AttackRequest[]

@@ -38,14 +38,39 @@ const flood = (world: World, options: Omit<Flood, 'url' | 'seconds'>) => world.s
 const ofPlan = ({ attackers }: World, nth: 0 | 1 | 2) => attackers.filter((_, n) => n % 3 === nth)
 const bodyOf = (world: World, members: object) => JSON.stringify({ name: 'attack', callback_url: `${world.hook}/hang`, ...members })
 
-const create = async (world: World, account: Account, body: string, times = 1) => {
-  for (let n = 0; n < times; n++) {
-    const { method, path, headers } = asking(account, 'POST', '/v1/cues', body)
-    const response = await fetch(world.url + path, { method, headers, body })
-    if (response.status !== 201) throw new Error(`an attacker's cue is refused: ${(await response.text()).slice(0, 500)}`)
-    await response.body?.cancel()
-  }
+const send = async (world: World, { path, ...request }: AttackRequest) => {
+  const response = await fetch(world.url + path, request)
+  if (!response.ok) throw new Error(`an attacker's request is refused: ${(await response.text()).slice(0, 500)}`)
+  await response.body?.cancel()
 }
+
+const create = async (world: World, account: Account, body: string, times = 1) => {
+  for (let n = 0; n < times; n++) await send(world, asking(account, 'POST', '/v1/cues', body))
+}
+
+/** Creates ten worker cues of each account, half of them with the second schedule. */
+const createTen = (world: World, accounts: Account[], schedules: [object, object], members: object = {}) =>
+  Promise.all(
+    accounts.map(async account => {
+      for (const schedule of schedules)
+        await create(world, account, JSON.stringify({ name: 'costly', worker: true, schedule, ...members }), 5)
+    })
+  )
+
+/** Ten exclusions each: of a schedule with a slot every second, all are rare; the other has a slot per hour left, after exclusions of a minute. */
+const exclusions = (cron: (n: number) => string) => Array.from({ length: 10 }, (_, n) => ({ cron: cron(n), minutes: 1 }))
+const rare = { cron: '* * * * * *', exclude: exclusions(n => `*/2 ${n} 29 2 */7`) }
+const hourly = { cron: '* * * * *', exclude: exclusions(n => (n % 2 === 0 ? `${n >> 1}-58 * * * *` : `${n} 3 29 2 */7`)) }
+
+/** 200 dates and 100 ranges, a tenth of what the calendars of a cue may have in total. */
+const calendar = (year: number) =>
+  JSON.stringify({
+    dates: Array.from({ length: 200 }, (_, n) => new Date(Date.UTC(year, 0, 2 * n)).toISOString().slice(0, 10)),
+    ranges: Array.from({ length: 100 }, (_, n) => ({
+      from: `${year + (n % 20)}-02-01T00:${10 + (n % 50)}`,
+      to: `${year + (n % 20)}-02-01T09:00`
+    }))
+  })
 
 /** Serialises a cue with its payload given as text, because JSON.stringify would change large numbers. */
 const withPayload = (members: object, payload: string) => `${JSON.stringify(members).slice(0, -1)},"payload":${payload}}`
@@ -90,6 +115,16 @@ const locking = (table: string, column = 'account_id'): Attack => ({
 const idle = async ({ seconds }: World) => {
   await delay(seconds * 1000)
   return {}
+}
+
+/** What the attack has caused in its accounts. */
+const recorded = async ({ pool }: World, accounts: Account[]): Promise<object> => {
+  const { rows } = await pool.query(
+    `select (select count(*)::int from cue.executions where account_id = any ($1)) as executions,
+            (select coalesce(sum(count), 0)::int from cue.missed_slots where account_id = any ($1)) as missed_slots`,
+    [accounts.map(({ id }) => id)]
+  )
+  return rows[0]
 }
 
 export const attacks: Record<string, Attack> = {
@@ -230,6 +265,72 @@ export const attacks: Record<string, Attack> = {
         parallel: 8,
         requests: ofPlan(world, 0).flatMap(account => schedules.map(body => asking(account, 'POST', '/v1/schedules/preview', body)))
       })
+    }
+  },
+  exclusions: {
+    title: 'ten cues of each of 17 free accounts, and previews, with ten costly exclusions each',
+    strike: async world => {
+      const preview = JSON.stringify({ schedule: hourly, count: 50 })
+      const requests = ofPlan(world, 0).map(account => asking(account, 'POST', '/v1/schedules/preview', preview))
+      const previews = flood(world, { parallel: 8, requests })
+      await createTen(world, ofPlan(world, 1), [rare, hourly])
+      return previews
+    }
+  },
+  calendars: {
+    title: 'calendars that change: ten full ones of each of ten accounts, used by 50 cues in 50 time zones',
+    prepare: async world => {
+      const zones = Intl.supportedValuesOf('timeZone').slice(0, 50)
+      const names = Array.from({ length: 10 }, (_, n) => `c${n}`)
+      for (const account of ofPlan(world, 0).slice(0, 10)) {
+        for (const name of names) await send(world, asking(account, 'PUT', `/v1/calendars/${name}`, calendar(2020)))
+        for (const timezone of zones) {
+          const schedule = { cron: '0 9 * * *', timezone, exclude_calendars: names }
+          await create(world, account, JSON.stringify({ name: 'everywhere', worker: true, schedule }))
+        }
+      }
+    },
+    strike: world =>
+      flood(world, {
+        parallel: 10,
+        perSecond: 1,
+        requests: [2021, 2022].flatMap(year =>
+          ofPlan(world, 0)
+            .slice(0, 10)
+            .map(account => asking(account, 'PUT', '/v1/calendars/c0', calendar(year)))
+        )
+      })
+  },
+  rare: {
+    title: 'rare crons at the limit: the same cues, of accounts that have used twice their monthly executions',
+    prepare: async world => {
+      const ids = ofPlan(world, 1).map(({ id }) => id)
+      await world.pool.query('update cue.accounts set limit_reached_at = now() where id = any ($1)', [ids])
+      await world.pool.query(
+        'insert into cue.usage_counters (account_id, month, slot, executions) select id, cue.usage_month(now()), 0, 1000000 from unnest($1::uuid[]) as id',
+        [ids]
+      )
+    },
+    strike: async world => {
+      await createTen(world, ofPlan(world, 1), [rare, hourly])
+      await idle(world)
+      return recorded(world, ofPlan(world, 1))
+    }
+  },
+  catchup: {
+    title: 'a catch-up of 10,000 slots each by ten cues of each of 17 accounts',
+    strike: async world => {
+      const ids = ofPlan(world, 2).map(({ id }) => id)
+      await createTen(world, ofPlan(world, 2), [rare, rare], { catch_up: 'replay_all' })
+      await world.pool.query("insert into cue.outages values (now() - interval '3 hours', now() - interval '2 seconds')")
+      await world.pool.query(
+        `update cue.cue_runs set next_run = date_trunc('second', now()) - interval '10002 seconds', last_slot = null, version = version + 1
+          where account_id = any ($1)`,
+        [ids]
+      )
+      await world.pool.query("select pg_notify('cue_due', '0')")
+      await idle(world)
+      return recorded(world, ofPlan(world, 2))
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Who changed the account, its keys and secrets. */
+/** Who changed the account, its keys, secrets and cues. */
 
 import type { AuditEvents } from '../../../client/types.ts'
 import { h } from '../h.ts'

@@ -16,6 +16,7 @@ type Gap = History['gaps'][number]
 
 const reasons: Record<Gap['reason'], string> = {
   service_away: 'the service was away',
+  held: 'held by the operator',
   execution_limit: 'over the limit of the plan',
   excluded: 'excluded by the schedule',
   overlap: 'the previous run had not ended',

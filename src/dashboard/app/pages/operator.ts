@@ -1,17 +1,18 @@
-/** The whole service, for its operator: engines, waiting work, connections, partitions, accounts, migrations. */
+/** The whole service, for its operator: holds, questions, engines, waiting work, connections, partitions, accounts, migrations. */
 import { useState } from 'preact/hooks'
 import type { Operator } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
 import { duration, useNow } from '../time.ts'
-import { Badge, Button, type Children, Code, count, counted, Empty, Loading, Panel, Problem, type Tone } from '../ui/basics.ts'
+import { Badge, Button, bytes, Code, count, counted, Empty, Loading, Panel, Problem, type Tone } from '../ui/basics.ts'
 import { useAction } from '../ui/dialog.ts'
 import { TextField } from '../ui/form.ts'
 import { Page } from '../ui/frame.ts'
-import { Table } from '../ui/table.ts'
+import { List } from '../ui/table.ts'
 import { When } from '../ui/when.ts'
 import { Figure } from './attention.ts'
+import { Holds, OnCall } from './on-call.ts'
 
 type Cell = Operator['cells'][number]
 type Figures = NonNullable<Cell['figures']>
@@ -26,8 +27,19 @@ export const OperatorPage = () => {
     h(Problem, { failure }),
     !data
       ? !failure && h(Loading, { lines: 8 })
-      : data.cells.map(cell =>
-          h('div', { key: cell.cell, class: 'stack' }, data.cells.length > 1 && h('h2', {}, `Cell ${cell.cell}`), h(CellFigures, { cell }))
+      : h(
+          'div',
+          { class: 'stack' },
+          h(Holds, { operator: data, onDone: read.reload }),
+          h(OnCall, { questions: data.questions }),
+          data.cells.map(cell =>
+            h(
+              'div',
+              { key: cell.cell, class: 'stack' },
+              data.cells.length > 1 && h('h2', {}, `Cell ${cell.cell}`),
+              h(CellFigures, { cell })
+            )
+          )
         )
   )
 }
@@ -110,35 +122,6 @@ const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
   ]
 }
 
-type ListProps = { title: string; columns: string[]; numbers?: string[]; rows: Children[][]; none: string }
-
-/** A table. On phones, where it has no head, the column's name is shown before each value. */
-const List = ({ title, columns, numbers = [], rows, none }: ListProps) =>
-  h(
-    Panel,
-    { title, flush: true },
-    rows.length === 0
-      ? h('p', { class: 'soft item' }, none)
-      : h(
-          Table,
-          { caption: title, columns, numbers },
-          rows.map((values, n) =>
-            h(
-              'tr',
-              { key: n },
-              values.map((value, at) =>
-                h(
-                  'td',
-                  { key: at, class: at === 0 ? 'cell-main' : numbers.includes(columns[at]!) ? 'number' : undefined },
-                  at > 0 && h('span', { class: 'phone-only soft' }, `${columns[at]} `),
-                  value
-                )
-              )
-            )
-          )
-        )
-  )
-
 const engineTones = { live: 'good', silent: 'bad', stopped: 'quiet' } as const
 const Engines = ({ engines }: Pick<Figures, 'engines'>) =>
   h(List, {
@@ -146,8 +129,8 @@ const Engines = ({ engines }: Pick<Figures, 'engines'>) =>
     columns: ['Engine', 'State', 'Share', 'Lateness', 'Open deliveries', 'Last seen'],
     numbers: ['Share', 'Lateness', 'Open deliveries'],
     none: 'No engine has run yet. A replica has one unless ROLES says otherwise.',
-    rows: engines.map(({ id, version, state, share, lateness_ms, open_deliveries, last_seen_at }) => [
-      [h('span', { class: 'mono' }, id.slice(-12)), h('div', { class: 'under' }, `release ${version}`)],
+    rows: engines.map(({ id, name, version, state, share, lateness_ms, open_deliveries, last_seen_at }) => [
+      [h('span', { class: 'mono' }, name ?? id.slice(-12)), h('div', { class: 'under' }, `release ${version}`)],
       h(Badge, { tone: engineTones[state] as Tone }, state),
       `${Math.round(share * 100)}%`,
       lateness_ms === null ? '–' : duration(lateness_ms),
@@ -232,11 +215,3 @@ const Migrations = ({ figures: { migrations, migration_count } }: { figures: Fig
     none: '',
     rows: migrations.map(({ name, applied_at }) => [h('span', { class: 'mono' }, name), h(When, { at: applied_at })])
   })
-
-/** 8 KB, 1.5 GB */
-const bytes = (size: number): string => {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB']
-  const at = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), units.length - 1)
-  const value = size / 1024 ** at
-  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`
-}

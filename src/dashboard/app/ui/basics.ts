@@ -184,3 +184,11 @@ export const counted = (n: number, noun: string): string => `${count(n)} ${noun}
 /** 1,000+ where there are more than were counted. */
 export const totalText = ({ total, total_exact }: { total: number; total_exact: boolean }): string =>
   count(total) + (total_exact ? '' : '+')
+
+/** 8 KB, 1.5 GB */
+export const bytes = (size: number): string => {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB']
+  const at = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), units.length - 1)
+  const value = size / 1024 ** at
+  return `${value < 10 && at > 0 ? value.toFixed(1) : Math.round(value)} ${units[at]}`
+}

@@ -1,6 +1,6 @@
 /** Tables, which become lists on phones. */
 import { h } from '../h.ts'
-import type { Children } from './basics.ts'
+import { type Children, Panel } from './basics.ts'
 
 type Props = { caption: string; columns: string[]; children: Children; kind?: string; numbers?: string[] }
 
@@ -26,4 +26,33 @@ export const Table = ({ caption, columns, children, kind = '', numbers = [] }: P
       )
     ),
     h('tbody', {}, children)
+  )
+
+type ListProps = { title: string; columns: string[]; numbers?: string[]; rows: Children[][]; none: string }
+
+/** A table. On phones, where it has no head, the column's name is shown before each value. */
+export const List = ({ title, columns, numbers = [], rows, none }: ListProps) =>
+  h(
+    Panel,
+    { title, flush: true },
+    rows.length === 0
+      ? h('p', { class: 'soft item' }, none)
+      : h(
+          Table,
+          { caption: title, columns, numbers },
+          rows.map((values, n) =>
+            h(
+              'tr',
+              { key: n },
+              values.map((value, at) =>
+                h(
+                  'td',
+                  { key: at, class: at === 0 ? 'cell-main' : numbers.includes(columns[at]!) ? 'number' : undefined },
+                  at > 0 && h('span', { class: 'phone-only soft' }, `${columns[at]} `),
+                  value
+                )
+              )
+            )
+          )
+        )
   )

@@ -1,0 +1,295 @@
+/** Alerts: raising, updating and acknowledging. */
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { isHeld } from '../../src/errors.ts'
+import { exactly } from '../support/exactly.ts'
+import { serviceAt } from '../support/service.ts'
+import { error } from '../support/setup.ts'
+import { refused, resultsOf } from '../support/stage.ts'
+
+const service = serviceAt('2030-01-15T09:00:00Z')
+const callback = { url: 'http://127.0.0.1/hook' }
+const awaiting = { callback, delivery: { outcome_deadline_seconds: 60 } }
+
+const serve = async () => {
+  const built = await service()
+  const { fn, fire, claim, clock, call, get, row } = built
+  /** What an execution can come to, a second after it was asked for. */
+  const ends = {
+    delivered: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      clock.advance('1 second')
+      await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), {}, clock.now()))
+      return id
+    },
+    exhausted: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      clock.advance('1 second')
+      await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), { ...refused, gone: true }, clock.now()))
+      return id
+    },
+    silent: async (cue_id: string) => {
+      const id = await ends.delivered(cue_id)
+      clock.advance('60 seconds')
+      await fn.expireOutcomes({})
+      return id
+    },
+    answered: async (cue_id: string, success: boolean) => {
+      const id = await ends.delivered(cue_id)
+      await call('POST', `/v1/executions/${id}/outcome`, { success })
+      return id
+    },
+    worked: async (cue_id: string, success: boolean) => {
+      const id = await fire(cue_id)
+      clock.advance('1 second')
+      await claim(id)
+      await call('POST', `/v1/executions/${id}/outcome`, { success })
+      return id
+    },
+    unclaimed: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      clock.advance('15 minutes')
+      await fn.missUnclaimed({})
+      return id
+    },
+    abandoned: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      for (let n = 0; n < 3; n++) {
+        await claim(id)
+        clock.advance('15 minutes')
+        await fn.recoverLeases({})
+      }
+      return id
+    },
+    cancelled: async (cue_id: string) => {
+      const id = await fire(cue_id)
+      await call('POST', `/v1/executions/${id}/cancel`)
+      return id
+    }
+  }
+  const alerts = async (query = '') => (await get(`/v1/alerts${query}`)).alerts
+  const counts = async (cue_id: string) => {
+    const { failed_deliveries, failed_outcomes } = await row('select * from cue.cue_runs where cue_id = $1', [cue_id])
+    return [failed_deliveries, failed_outcomes]
+  }
+  return { ...built, ends, alerts, counts, acknowledge: (id: string, by = call) => by('POST', `/v1/alerts/${id}/acknowledge`) }
+}
+
+t.test('raises an alert at the third consecutive failure and updates it with each further one', async t => {
+  const { ends, alerts, cue } = await serve()
+  const cue_id = await cue({ callback, name: 'backup' })
+  await ends.exhausted(cue_id)
+  await ends.exhausted(cue_id)
+  t.strictSame(await alerts(), [])
+  const third = await ends.exhausted(cue_id)
+  const [alert] = await alerts()
+  t.strictSame(alert, {
+    id: alert.id,
+    cue_id,
+    execution_id: third,
+    alert_type: 'consecutive_failure',
+    severity: 'high',
+    message: 'backup failed 3 times in a row',
+    metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z' },
+    acknowledged: false,
+    acknowledged_at: null,
+    created_at: '2030-01-15T09:00:03.000Z'
+  })
+  await ends.exhausted(cue_id)
+  t.strictSame(await alerts(), [{ ...alert, message: 'backup failed 4 times in a row', metadata: { ...alert.metadata, failure_count: 4 } }])
+})
+
+t.test('a success resets the count of failures, and the cue sets the threshold', async t => {
+  const { ends, alerts, cue } = await serve()
+  const usual = await cue({ callback })
+  for (const end of [ends.exhausted, ends.exhausted, ends.delivered, ends.exhausted, ends.exhausted]) await end(usual)
+  t.strictSame(await alerts(), [])
+  const strict = await cue({ callback, alerts: { consecutive_failures: 1 } })
+  await ends.exhausted(strict)
+  exactly(t, await alerts(), [{ cue_id: strict, metadata: { failure_count: 1 } }])
+  await ends.delivered(strict)
+  await ends.exhausted(strict)
+  exactly(
+    t,
+    await alerts(),
+    [{ cue_id: strict, metadata: { failure_count: 1, first_failure_at: '2030-01-15T09:00:08.000Z' } }],
+    'the open alert continues'
+  )
+})
+
+t.test('counts exhausted deliveries, misses, timeouts and reported failures, but not cancellations or releases', async t => {
+  const { ends, counts, cue, post, claim, fire } = await serve()
+  const hook = () => cue(awaiting)
+  const worker = () => cue()
+  const cases: [string, () => Promise<string>, (id: string) => Promise<unknown>, number[]][] = [
+    ['an exhausted delivery', hook, ends.exhausted, [1, 0]],
+    ['a timeout', hook, ends.silent, [0, 1]],
+    ['a reported failure', hook, id => ends.answered(id, false), [0, 1]],
+    ["a worker's failure", worker, id => ends.worked(id, false), [0, 1]],
+    ['an unclaimed execution', worker, ends.unclaimed, [1, 0]],
+    ['an abandoned one', worker, ends.abandoned, [1, 0]],
+    ['a cancelled one', worker, ends.cancelled, [0, 0]],
+    ['a success', hook, id => ends.answered(id, true), [0, 0]]
+  ]
+  for (const [what, make, end, expected] of cases) {
+    const cue_id = await make()
+    await end(cue_id)
+    t.strictSame(await counts(cue_id), expected, what)
+  }
+  const cue_id = await worker()
+  const id = await fire(cue_id)
+  const { claim_token } = await claim(id)
+  await post(`/v1/executions/${id}/release`, undefined, { 'x-claim-token': claim_token })
+  t.strictSame(await counts(cue_id), [0, 0])
+})
+
+t.test('counts deliveries and outcomes separately; the larger count raises the alert', async t => {
+  const { ends, counts, alerts, cue } = await serve()
+  const cue_id = await cue(awaiting)
+  await ends.answered(cue_id, false)
+  await ends.exhausted(cue_id)
+  await ends.exhausted(cue_id)
+  t.strictSame(await counts(cue_id), [2, 1])
+  await ends.answered(cue_id, false)
+  t.strictSame(await counts(cue_id), [0, 2], 'a 2xx ends the row of deliveries')
+  t.strictSame(await alerts(), [])
+  await ends.exhausted(cue_id)
+  await ends.silent(cue_id)
+  t.strictSame(await counts(cue_id), [0, 3])
+  exactly(t, await alerts('?alert_type=consecutive_failure'), [
+    { metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z' } }
+  ])
+  await ends.exhausted(cue_id)
+  await ends.answered(cue_id, true)
+  t.strictSame(await counts(cue_id), [0, 0], 'and a reported success that of outcomes')
+})
+
+t.test("a worker's success resets both counts", async t => {
+  const { ends, counts, alerts, cue } = await serve()
+  const cue_id = await cue()
+  await ends.unclaimed(cue_id)
+  await ends.unclaimed(cue_id)
+  await ends.worked(cue_id, false)
+  t.strictSame(await counts(cue_id), [2, 1])
+  await ends.worked(cue_id, true)
+  t.strictSame(await counts(cue_id), [0, 0])
+  await ends.unclaimed(cue_id)
+  t.strictSame(await alerts(), [])
+})
+
+t.test('acknowledges an alert once; a further failure raises a new one that mentions the acknowledgement', async t => {
+  const { ends, alerts, acknowledge, cue, clock } = await serve()
+  const cue_id = await cue({ callback, alerts: { consecutive_failures: 2 } })
+  await ends.exhausted(cue_id)
+  await ends.exhausted(cue_id)
+  const [first] = await alerts()
+  clock.set('2030-01-15T10:00:00.123Z')
+  const acknowledged = { ...first, acknowledged: true, acknowledged_at: '2030-01-15T10:00:00.123Z' }
+  t.strictSame((await acknowledge(first.id)).body, acknowledged)
+  clock.advance('1 minute')
+  t.strictSame(
+    await acknowledge(first.id.toUpperCase()).then(answer => [answer.status, answer.body]),
+    [200, acknowledged],
+    'the same again'
+  )
+  t.strictSame(await alerts('?acknowledged=false'), [])
+  t.strictSame(await alerts('?acknowledged=true'), [acknowledged])
+  await ends.exhausted(cue_id)
+  const [second] = await alerts('?acknowledged=false')
+  exactly(t, second, {
+    metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z', previous_acknowledged_at: '2030-01-15T10:00:00.123Z' }
+  })
+  t.not(second.id, first.id)
+  await ends.exhausted(cue_id)
+  exactly(t, await alerts('?acknowledged=false'), [
+    { id: second.id, metadata: { failure_count: 4, previous_acknowledged_at: '2030-01-15T10:00:00.123Z' } }
+  ])
+  t.strictSame(await alerts('?acknowledged=true'), [acknowledged], 'the former one is left as it was')
+})
+
+t.test('keeps at most one alert of each type open per cue', async t => {
+  const { ends, alerts, cue, acknowledge, pool } = await serve()
+  const cue_id = await cue(awaiting)
+  const id = await ends.silent(cue_id)
+  await ends.silent(cue_id)
+  const [alert] = await alerts()
+  exactly(t, alert, { alert_type: 'outcome_timeout', severity: 'warning', execution_id: id, metadata: { deadline_seconds: 60 } })
+  const again = 'insert into cue.alerts select (jsonb_populate_record(a, $1)).* from cue.alerts a where a.id = $2'
+  await t.rejects(pool.query(again, [{ id: randomUUID() }, alert.id]), { code: '23505' })
+  await acknowledge(alert.id)
+  await ends.silent(cue_id)
+  const [second, ...rest] = await alerts('?alert_type=outcome_timeout')
+  exactly(t, second, { acknowledged: false, metadata: { previous_acknowledged_at: String } })
+  exactly(t, rest, [{ id: alert.id, acknowledged: true }])
+  exactly(t, await alerts('?alert_type=consecutive_failure'), [{ acknowledged: false }], 'one of another type is another')
+})
+
+t.test('counts all of several simultaneous failures and raises one alert', async t => {
+  const { cue, fire, fn, clock, counts, alerts } = await serve()
+  const cue_id = await cue({ callback })
+  for (let n = 0; n < 8; n++) await fire(cue_id)
+  const attempts = await fn.beginWaiting({ limit: 8 })
+  clock.advance('1 second')
+  const settle = async (attempt: (typeof attempts)[number]): Promise<unknown> =>
+    fn.settleAttempts(resultsOf([attempt], { ...refused, gone: true }, clock.now())).catch(error => {
+      // As an engine does: the statement waits only briefly for the cue's lock.
+      if (!isHeld(error)) throw error
+      return settle(attempt)
+    })
+  await Promise.all(attempts.map(settle))
+  t.strictSame(await counts(cue_id), [8, 0])
+  exactly(t, await alerts(), [{ metadata: { failure_count: 8 } }])
+  t.equal((await alerts()).length, 1)
+})
+
+t.test("lists an account's alerts newest first, filtered by type, cue and acknowledgement, in pages", async t => {
+  const { ends, alerts, acknowledge, call, get, del, cue, other, clock } = await serve()
+  const strict = { alerts: { consecutive_failures: 1 } }
+  const cues = [await cue({ ...awaiting, ...strict }), await cue({ callback, ...strict })] as const
+  t.strictSame(await get('/v1/alerts'), {
+    alerts: [],
+    total: 0,
+    total_exact: true,
+    next_cursor: null,
+    limit: 50,
+    offset: 0,
+    has_more: false
+  })
+  await ends.silent(cues[0])
+  clock.advance('1 second')
+  await ends.exhausted(cues[1])
+  const all = await alerts()
+  t.strictSame(
+    all.map(({ cue_id, alert_type }: { cue_id: string; alert_type: string }) => [cue_id, alert_type]),
+    [[cues[1], 'consecutive_failure'], ...all.slice(1).map(({ alert_type }: { alert_type: string }) => [cues[0], alert_type])]
+  )
+  const ids = async (query: string) => (await alerts(query)).map((alert: { id: string }) => alert.id)
+  const timeout = all.find((alert: { alert_type: string }) => alert.alert_type === 'outcome_timeout')
+  await acknowledge(timeout.id)
+  t.strictSame(await ids('?alert_type=outcome_timeout'), [timeout.id])
+  t.strictSame(await ids('?alert_type=missed_window'), [])
+  t.strictSame(await ids(`?cue_id=${cues[1]}`), [all[0].id])
+  t.strictSame(await ids('?cue_id=cue_000000000000'), [])
+  t.strictSame(await ids('?acknowledged=true'), [timeout.id])
+  t.equal((await ids('?acknowledged=false')).length, 2)
+  t.strictSame(await ids(`?acknowledged=false&cue_id=${cues[0]}&alert_type=outcome_timeout`), [])
+  exactly(t, await get('/v1/alerts?limit=1&offset=1'), { alerts: [{ id: all[1].id }], total: 3, limit: 1, offset: 1 })
+  exactly(t, await get('/v1/alerts?limit=2&count_to=2'), { total: 2, total_exact: false, next_cursor: all[1].id, has_more: true })
+  exactly(t, await get(`/v1/alerts?cursor=${all[1].id}`), { alerts: [{ id: all[2].id }], total: 3, total_exact: true, next_cursor: null })
+  for (const query of ['limit=0', 'cursor=x', 'count_to=-1', 'search_to=1', 'limit=101', 'offset=-1', 'alert_type=x', 'acknowledged=x']) {
+    exactly(t, await call('GET', `/v1/alerts?${query}`), { status: 422 }, query)
+  }
+
+  const { calls } = await other()
+  exactly(t, await calls.get('/v1/alerts'), { alerts: [], total: 0 })
+  for (const [id, by] of [
+    [all[0].id, calls.call],
+    [randomUUID(), call],
+    ['x', call]
+  ] as const) {
+    exactly(t, await acknowledge(id, by), error('alert_not_found', 404))
+  }
+  await del(`/v1/cues/${cues[1]}`)
+  t.equal((await alerts()).length, 2, "a deleted cue's are gone")
+  exactly(t, await acknowledge(all[0].id), error('alert_not_found', 404))
+})

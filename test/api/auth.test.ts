@@ -1,0 +1,115 @@
+/** Authentication, scopes and rate limits. */
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { createKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
+import { deriveKey, executionToken } from '../../src/deliveries/signature.ts'
+import { exactly } from '../support/exactly.ts'
+import { build, error } from '../support/setup.ts'
+
+t.test('every route sets exactly one of scope, public and exempt', async t => {
+  const { app } = await build(t)
+  const handler = async () => ({})
+  t.throws(() => app.get('/a', handler), { message: 'GET /a must set exactly one of scope, public, exempt' })
+  t.throws(() => app.get('/b', { config: { scope: 'read', public: true } }, handler))
+  t.throws(() => app.get('/c/:id', { config: { scope: 'worker', executionToken: true } }, handler), {
+    message: /has executionToken but no :execution_id$/
+  })
+})
+
+t.test('identifies a caller by key and checks its scope', async t => {
+  const { app, config, as, account, register, fn } = await build(t)
+  app.get('/own', { config: { scope: 'any' } }, async ({ caller }) => caller)
+  app.get('/account', { config: { scope: 'account' } }, async ({ caller }) => caller)
+  exactly(t, await as(account).get('/own'), { account_id: account.id, actor: /^key:/, ip: '127.0.0.1' })
+  exactly(t, await as(null).call('GET', '/own'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })
+  const bearer = (authorization: string) => as(null).call('GET', '/own', undefined, { authorization })
+  for (const wrong of ['', 'Bearer', 'Bearer x', 'Basic YTpi', account.api_key, 'Bearer eyJhbGciOiJIUzI1NiJ9.e30.x']) {
+    exactly(t, await bearer(wrong), error('not_authenticated', 401), wrong)
+  }
+  for (const wrong of ['svc_sk_', `${account.api_key}x`, `${account.api_key.slice(0, -1)}-`, 'svc_sk_x_abc']) {
+    exactly(t, await bearer(`Bearer ${wrong}`), error('invalid_api_key', 401), wrong)
+  }
+  const other = await register()
+  const actor = { account_id: other.id, actor: 'test', ip: '127.0.0.1' }
+  const api_key = createKey(config.cell)
+  await fn.createKey({ ...actor, label: 'read only', key_hash: hashKey(api_key), prefix: keyPrefix(api_key), scopes: ['read'] })
+  exactly(t, await as({ ...other, api_key }).get('/own'), { account_id: other.id })
+  exactly(t, await as({ ...other, api_key }).call('GET', '/account'), error('insufficient_scope', 403))
+})
+
+t.test('an execution token works for routes that accept it, and for its execution only', async t => {
+  const { app, as, post, account, config } = await build(t)
+  const options = { config: { scope: 'worker', executionToken: true } } as const
+  app.get('/token/:execution_id', options, async ({ caller }) => caller)
+  app.get('/key/:execution_id', { config: { scope: 'worker' } }, async ({ caller }) => caller)
+  const cue = await post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
+  const { id } = await post(`/v1/cues/${cue.id}/fire`)
+  const api_key = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)
+  const { call } = as({ ...account, api_key })
+  exactly(t, await call('GET', `/token/${id}`), { status: 200, body: { account_id: account.id, actor: `execution:${id}` } })
+  exactly(t, await call('GET', `/token/${id.toUpperCase()}`), { status: 200 })
+  exactly(t, await call('GET', `/token/${randomUUID()}`), error('insufficient_scope', 403))
+  exactly(t, await call('GET', `/key/${id}`), error('insufficient_scope', 403))
+})
+
+t.test('rate limits appear in every response and count by key, or by address without one', async t => {
+  const { call, as, app } = await build(t, '2030-01-15T09:00:30Z', {
+    env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":3}}' }
+  })
+  app.get('/any', { config: { scope: 'any' } }, async () => ({}))
+  const told = ({ status, headers }: Awaited<ReturnType<typeof call>>) => [
+    status,
+    headers['x-ratelimit-limit'],
+    headers['x-ratelimit-remaining'],
+    headers['x-ratelimit-reset'],
+    headers['retry-after']
+  ]
+  const now = String(Date.parse('2030-01-15T09:00:30Z') / 1000)
+  const reset = String(Date.parse('2030-01-15T09:01:31Z') / 1000) // rounded up
+  t.strictSame(told(await call('GET', '/any')), [200, '3', '2', reset, undefined])
+  t.strictSame(told(await call('POST', '/v1/cues', '{')), [400, '3', '1', reset, undefined])
+  t.strictSame(told(await call('GET', '/any')), [200, '3', '0', reset, undefined])
+  t.strictSame(told(await call('GET', '/any')), [429, '3', '0', reset, '60'])
+  exactly(t, await call('GET', '/any'), error('rate_limit_exceeded', 429))
+  t.strictSame(told(await as(null).call('GET', '/nothing')), [404, '60', '59', reset, undefined], 'an address of its own')
+  t.strictSame(told(await as(null).call('GET', '/any')), [401, '60', '58', reset, undefined])
+  t.strictSame(told(await as(null).call('GET', '/docs')), [200, '60', '60', now, undefined], 'not counted')
+})
+
+t.test("unknown paths count towards the caller's limit and do not reveal whether a key is valid", async t => {
+  const { call, as, account } = await build(t, '2030-01-15T09:00:30Z', {
+    env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":3}}' }
+  })
+  const told = async (calls: { call: typeof call }, method: string, path: string) => {
+    const { status, headers } = await calls.call(method, path)
+    return [status, headers['x-ratelimit-limit'], headers['x-ratelimit-remaining']]
+  }
+  t.same(await told({ call }, 'GET', '/v1/nothing'), [404, '3', '2'])
+  t.same(await told({ call }, 'PUT', '/v1/cues'), [405, '3', '1'])
+  const mistyped = as({ ...account, api_key: createKey() })
+  t.same(await told(mistyped, 'GET', '/v1/nothing'), [404, '60', '59'])
+  t.same(await told(mistyped, 'GET', '/openapi.json'), [200, '60', '58'])
+  await told({ call }, 'GET', '/v1/nothing')
+  exactly(t, await call('GET', '/v1/nothing'), error('rate_limit_exceeded', 429))
+})
+
+t.test('warns in every response near the monthly limit', async t => {
+  const { call, pool, account } = await build(t, '2030-01-15T09:00:00Z')
+  t.notOk((await call('GET', '/v1/auth/me')).headers['x-service-usage-warning'])
+  await pool.query(`insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 0, 240)`, [account.id])
+  exactly(t, (await call('GET', '/v1/auth/me')).headers, { 'x-service-usage-warning': 'approaching_limit' })
+})
+
+t.test('behind proxies, uses the address reported by the nearest trusted one', async t => {
+  for (const [trust, seen] of [
+    ['off', '127.0.0.1'],
+    ['1', '192.0.2.2'],
+    ['2', '192.0.2.1'],
+    ['on', '192.0.2.1'],
+    ['loopback', '192.0.2.2']
+  ] as const) {
+    const { app, as } = await build(t, undefined, { env: { TRUST_PROXY: trust } })
+    app.get('/ip', { config: { public: true } }, async request => ({ ip: request.ip }))
+    t.strictSame(await as(null).get('/ip', { 'x-forwarded-for': '192.0.2.1, 192.0.2.2' }), { ip: seen }, trust)
+  }
+})

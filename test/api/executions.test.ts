@@ -1,0 +1,343 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { deriveKey, executionToken } from '../../src/deliveries/signature.ts'
+import { exactly } from '../support/exactly.ts'
+import { service, start, webhook } from '../support/executions-stage.ts'
+import { refused, resultsOf } from '../support/stage.ts'
+
+t.test('lists executions with all members, newest first', async t => {
+  const { get, cue, ran, fire, clock } = await service()
+  const id = await cue()
+  const first = await ran(id)
+  clock.advance('1 minute')
+  const second = await fire(id)
+  const list = await get('/v1/executions')
+  exactly(t, list, { total: 2, total_exact: true, limit: 20, offset: 0, has_more: false })
+  t.same(list.executions[1], {
+    id: first,
+    cue_id: id,
+    cue_name: 'backup',
+    scheduled_for: start,
+    due_at: start,
+    status: 'success',
+    outcome_state: null,
+    outcome_success: null,
+    triggered_by: 'manual_fire',
+    replayed_from: null,
+    attempts: 1,
+    http_status: 200,
+    error_message: null,
+    started_at: start,
+    last_attempt_at: start,
+    delivered_at: start,
+    next_retry: null,
+    claimed_by_worker: null,
+    claimed_at: null,
+    last_heartbeat_at: null,
+    lease_expires_at: null,
+    outcome: null,
+    created_at: start,
+    updated_at: start
+  })
+  exactly(t, list.executions[0], { id: second, status: 'pending', attempts: 0, started_at: null })
+})
+
+t.test('an execution shows its payload, the response and its attempts', async t => {
+  const { get, cue, ran, begin, fn, clock } = await service()
+  const id = await ran(await cue({ ...webhook, payload: { n: 1 }, retry: { max_attempts: 2, backoff_minutes: [1] } }), refused)
+  const { next_retry } = await get(`/v1/executions/${id}`)
+  t.ok(Date.parse(next_retry) >= Date.parse(start) + 60_000)
+  clock.advance('2 minutes')
+  await fn.settleAttempts(resultsOf(await begin(), { body: '{"fine": true}' }, clock.now()))
+  const second = clock.now().toISOString()
+  const execution = await get(`/v1/executions/${id}`)
+  exactly(t, execution, { id, status: 'success', attempts: 2, payload: { n: 1 }, response_body: '{"fine": true}', next_retry: null })
+  const attempt = { http_status: 500, duration_ms: 5, worker_id: null }
+  t.same(execution.attempt_log, [
+    { ...attempt, attempt: 1, result: 'failed', error: refused.error, started_at: start, finished_at: '2030-01-15T09:00:00.005Z' },
+    {
+      ...attempt,
+      attempt: 2,
+      result: 'success',
+      error: null,
+      http_status: 200,
+      started_at: second,
+      finished_at: second.replace('.000', '.005')
+    }
+  ])
+})
+
+t.test('payloads, metadata and artifacts keep all digits and nulls', async t => {
+  const { app, account, cue, fire, set, call } = await service()
+  const payload = '{"big": 123456789012345678901234567890, "float": 1.0, "none": null}'
+  const id = await fire(await cue(), { payload_override: { replaced: true }, merge_strategy: 'replace' })
+  await set(
+    id,
+    `payload = '${payload}', outcome_success = true, outcome_recorded_at = created_at, outcome_state = 'reported_success', result = 'done',
+     metadata = '${payload}', artifacts = '[{"id": 98765432109876543210, "url": null}]'`
+  )
+  for (const path of [`/v1/executions/${id}`, '/v1/executions']) {
+    const answer = await app.inject({ url: path, headers: { authorization: `Bearer ${account.api_key}` } })
+    t.ok(answer.body.includes('123456789012345678901234567890'), answer.body)
+    t.ok(answer.body.includes('[{"id": 98765432109876543210, "url": null}]'), answer.body)
+    t.ok(answer.body.includes('"none": null'), answer.body)
+  }
+  exactly(t, (await call('GET', `/v1/executions/${id}`)).body.outcome, { success: true, result: 'done', recorded_at: start })
+})
+
+t.test('an outcome contains exactly what was reported', async t => {
+  const { get, cue, fire, set } = await service()
+  const id = await fire(await cue())
+  t.equal((await get(`/v1/executions/${id}`)).outcome, null)
+  await set(id, `outcome_success = false, outcome_recorded_at = created_at, outcome_state = 'reported_failure', error = 'disk full'`)
+  const execution = await get(`/v1/executions/${id}`)
+  t.same(execution.outcome, { success: false, error: 'disk full', recorded_at: start })
+  exactly(t, execution, { outcome_state: 'reported_failure', outcome_success: false })
+})
+
+// Each filter, with a column by which one of two executions matches.
+const filters: [query: string, columns: string | null][] = [
+  ['status=missed', `status = 'missed', ended_at = now(), attempt_due_at = null`],
+  ['status=retry_ready', `status = 'retry_ready', started_at = now()`],
+  ['status=delivering', `status = 'delivering', started_at = now(), attempt_due_at = null, flight_id = 1`],
+  [
+    'outcome_state=unknown',
+    `status = 'outcome_timeout', outcome_state = 'unknown', started_at = now(), ended_at = now(), attempt_due_at = null`
+  ],
+  ['outcome_state=verified_success', `outcome_state = 'verified_success', outcome_success = true, outcome_recorded_at = now()`],
+  ['result_type=pull_request', `result_type = 'pull_request'`],
+  ['has_evidence=true', `external_id = 'x'`],
+  ['has_evidence=true', `result_url = 'https://example.com'`],
+  ['has_evidence=true', `result_ref = 'x'`],
+  ['has_evidence=true', `artifacts = '[1]'`],
+  ['triggered_by=replay', `triggered_by = 'replay'`],
+  ['triggered_by=schedule', `triggered_by = 'schedule'`],
+  ['worker_id=host-1', `claimed_by_worker = 'host-1'`],
+  ['since=2030-01-15T09:30:00Z', null],
+  ['since=2030-01-15T10:30:00%2B01:00', null]
+]
+t.test('each filter returns and counts the matching executions', async t => {
+  const { get, cue, fire, set, clock, pool, account } = await service()
+  const id = await cue()
+  for (const [query, columns] of filters) {
+    await pool.query('delete from cue.executions where account_id = $1', [account.id])
+    await pool.query('delete from cue.fires where account_id = $1', [account.id])
+    await fire(id)
+    if (columns === null) clock.advance('30 minutes')
+    const match = await fire(id)
+    if (columns !== null) await set(match, columns)
+    else t.equal(clock.now().toISOString(), '2030-01-15T09:30:00.000Z')
+    const list = await get(`/v1/executions?${query}`)
+    t.same(
+      list.executions.map((execution: { id: string }) => execution.id),
+      [match],
+      query
+    )
+    exactly(t, list, { total: 1, has_more: false }, query)
+    clock.set(start)
+  }
+  t.equal((await get('/v1/executions?has_evidence=false')).total, 2)
+})
+
+t.test('since is inclusive and until exclusive; both compare created_at', async t => {
+  const { get, cue, fire, clock } = await service()
+  const id = await cue()
+  const made: string[] = []
+  for (let i = 0; i < 3; i++) {
+    made.push(await fire(id))
+    clock.advance('1 second')
+  }
+  const ids = async (query: string) => (await get(`/v1/executions?${query}`)).executions.map((execution: { id: string }) => execution.id)
+  t.same(await ids('since=2030-01-15T09:00:01Z'), [made[2], made[1]])
+  t.same(await ids('since=2030-01-15T09:00:01.001Z'), [made[2]])
+  t.same(await ids('until=2030-01-15T09:00:01Z'), [made[0]])
+  t.same(await ids('until=2030-01-15T09:00:01.001Z'), [made[1], made[0]])
+  t.same(await ids('since=2030-01-15T09:00:01Z&until=2030-01-15T09:00:02Z'), [made[1]])
+  t.same(await ids('since=2031-01-01T00:00:00Z'), [])
+  t.same(await ids('until=1969-01-01T00:00:00Z'), [])
+  t.same(await ids('since=0001-01-01T00:00:00Z&until=9999-12-31T23:59:59Z'), made.toReversed())
+})
+
+t.test('filters can be combined', async t => {
+  const { get, cue, ran } = await service()
+  const [a, b] = [await cue(), await cue()]
+  const id = await ran(a, { ...refused, gone: true })
+  await ran(a)
+  await ran(b, { ...refused, gone: true })
+  exactly(t, await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=manual_fire`), { total: 1, executions: [{ id }] })
+  exactly(t, await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=schedule`), { total: 0, executions: [] })
+})
+
+t.test('rejects invalid filter values', async t => {
+  const { call } = await service()
+  for (const query of [
+    'status=done',
+    'status=',
+    'outcome_state=success',
+    'triggered_by=hand',
+    'has_evidence=maybe',
+    'since=yesterday',
+    'since=2030-01-15T09:00:00',
+    'until=2030-13-01T00:00:00Z',
+    'limit=0',
+    'limit=101',
+    'limit=x',
+    'offset=-1',
+    'offset=1.5',
+    'status=failed&status=missed'
+  ]) {
+    const { status, body } = await call('GET', `/v1/executions?${query}`)
+    t.equal(status, 422, query)
+    exactly(t, body, { error: { code: 'validation_error' }, detail: [{ loc: ['query', query.split('=')[0]] }] }, query)
+  }
+})
+
+t.test("returns no executions for a cue_id that is unknown, malformed or another account's", async t => {
+  const { get, as, register, cue, fire } = await service()
+  const id = await cue()
+  await fire(id)
+  t.equal((await get(`/v1/executions?cue_id=${id}`)).total, 1)
+  const other = as(await register())
+  for (const cue_id of [id, 'cue_000000000000', 'x', '', '%2F', '\u{1f600}']) {
+    t.same(await other.get(`/v1/executions?cue_id=${encodeURIComponent(cue_id)}`), {
+      executions: [],
+      total: 0,
+      total_exact: true,
+      next_cursor: null,
+      limit: 20,
+      offset: 0,
+      has_more: false
+    })
+  }
+  t.equal((await other.get('/v1/executions')).total, 0)
+})
+
+t.test('pages neither overlap nor skip, and has_more is exact', async t => {
+  const { get, cue, fire } = await service()
+  const id = await cue()
+  const made: string[] = []
+  for (let i = 0; i < 5; i++) made.push(await fire(id))
+  const all = (await get('/v1/executions')).executions.map((execution: { id: string }) => execution.id)
+  t.same(new Set(all), new Set(made))
+  for (const [limit, offset, count, has_more] of [
+    [2, 0, 2, true],
+    [2, 2, 2, true],
+    [2, 3, 2, false],
+    [2, 4, 1, false],
+    [5, 0, 5, false],
+    [4, 0, 4, true],
+    [2, 5, 0, false],
+    [2, 9, 0, false]
+  ] as const) {
+    for (const filter of ['', `&cue_id=${id}`, '&status=pending']) {
+      const page = await get(`/v1/executions?limit=${limit}&offset=${offset}${filter}`)
+      t.same(
+        page.executions.map((execution: { id: string }) => execution.id),
+        all.slice(offset, offset + count)
+      )
+      exactly(t, page, { total: 5, total_exact: true, limit, offset, has_more })
+    }
+  }
+})
+
+t.test('totals are exact up to 10,000, and has_more beyond', async t => {
+  const { get, cue, pool, account } = await service()
+  const id = await cue()
+  const add = (count: number) =>
+    pool.query(
+      `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, created_at, updated_at)
+       select cue.uuid_v7($4), $1, $2, 'webhook', 'success', 'schedule', $4, '{}', $4, $4, $4, $4 from generate_series(1, $3)`,
+      [account.id, id, count, start]
+    )
+  await add(10_000)
+  for (const filter of ['', `cue_id=${id}`, 'status=success']) {
+    exactly(t, await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: true, has_more: true }, filter)
+    exactly(t, await get(`/v1/executions?${filter}&offset=9980`), { total: 10_000, total_exact: true, has_more: false }, filter)
+  }
+  await add(30)
+  for (const filter of ['', `cue_id=${id}`, 'status=success']) {
+    exactly(t, await get(`/v1/executions?${filter}`), { total: 10_000, total_exact: false, has_more: true }, filter)
+    exactly(t, await get(`/v1/executions?${filter}&offset=10000`), { total: 10_000, total_exact: false, has_more: true }, filter)
+    exactly(t, await get(`/v1/executions?${filter}&offset=10010`), { total: 10_000, total_exact: false, has_more: false }, filter)
+    exactly(
+      t,
+      await get(`/v1/executions?${filter}&offset=20000`),
+      { executions: [], total: 10_000, total_exact: false, has_more: false },
+      filter
+    )
+  }
+})
+
+t.test('executions of a deleted cue disappear at once from every response', async t => {
+  const { get, call, del, cue, ran, fire } = await service()
+  const [gone, kept] = [await cue(), await cue()]
+  const id = await ran(gone, { ...refused, gone: true })
+  const other = await fire(kept)
+  await del(`/v1/cues/${gone}`)
+  exactly(t, await get('/v1/executions'), { total: 1, has_more: false, executions: [{ id: other }] })
+  exactly(t, await get(`/v1/executions?cue_id=${gone}`), { total: 0, executions: [] })
+  exactly(t, await get('/v1/executions?status=failed'), { total: 0, executions: [] })
+  for (const [method, path] of [
+    ['GET', ''],
+    ['POST', '/replay'],
+    ['POST', '/cancel']
+  ] as const) {
+    exactly(t, await call(method, `/v1/executions/${id}${path}`), { status: 404, body: { error: { code: 'execution_not_found' } } })
+  }
+})
+
+t.test("returns 404 for ids that are unknown, malformed or another account's", async t => {
+  const { call, as, register, cue, ran } = await service()
+  const id = await ran(await cue())
+  t.equal((await call('GET', `/v1/executions/${id.toUpperCase()}`)).status, 200)
+  const other = as(await register())
+  for (const one of [
+    id,
+    randomUUID(),
+    '00000000-0000-0000-0000-000000000000',
+    'x',
+    `${id}0`,
+    id.slice(1),
+    `{${id}}`,
+    "'; --",
+    'x'.repeat(3000)
+  ]) {
+    for (const [method, path] of [
+      ['GET', ''],
+      ['POST', '/replay'],
+      ['POST', '/cancel']
+    ] as const) {
+      const { status, body } = await other.call(method, `/v1/executions/${encodeURIComponent(one)}${path}`)
+      exactly(
+        t,
+        { status, body },
+        { status: 404, body: { error: { code: 'execution_not_found', status: 404, message: /\S$/ } } },
+        `${method} ${one.slice(0, 50)}`
+      )
+    }
+  }
+})
+
+t.test('a key requires the scope of the call; an execution token can read its execution', async t => {
+  const { post, as, cue, ran, account, config } = await service()
+  const id = await ran(await cue())
+  const other = await ran(await cue())
+  const statuses = async (api_key: string, one: string) => {
+    const { call } = as({ ...account, api_key })
+    const calls = [
+      ['GET', '/v1/executions'],
+      ['GET', `/v1/executions/${one}`],
+      ['POST', `/v1/executions/${one}/replay`],
+      ['POST', `/v1/executions/${one}/cancel`]
+    ]
+    return Promise.all(calls.map(async ([method, path]) => (await call(method!, path!)).status))
+  }
+  const key = async (scope: string): Promise<string> => (await post('/v1/auth/keys', { label: scope, scopes: [scope] })).api_key
+  t.same(await statuses(await key('read'), id), [200, 200, 403, 403])
+  t.same(await statuses(await key('worker'), id), [403, 200, 403, 403])
+  t.same(await statuses(await key('write'), id), [403, 403, 200, 409])
+  const token = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)
+  t.equal((await statuses(token, id))[1], 200)
+  t.not((await statuses(token, other))[1], 200)
+  t.not((await statuses(token, id))[2], 200)
+})

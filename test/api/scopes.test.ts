@@ -1,0 +1,145 @@
+import t from 'tap'
+import { build, eventually } from '../support/setup.ts'
+import { cueDefaults } from '../support/stage.ts'
+
+type Service = Awaited<ReturnType<typeof build>>
+
+/** A key of the account's with these scopes only. */
+const keyed = async ({ post, as, account }: Service, scopes: string[]) => {
+  const { api_key } = await post('/v1/auth/keys', { label: scopes.join(), scopes })
+  return as({ ...account, api_key })
+}
+
+t.test('read allows every GET that shows no key or secret, and worker those that workers need', async t => {
+  const service = await build(t)
+  const { post } = service
+  const cue = await post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
+  const { id } = await post(`/v1/cues/${cue.id}/fire`)
+  const keys = Object.fromEntries(
+    await Promise.all(['read', 'write', 'worker', 'account'].map(async scope => [scope, await keyed(service, [scope])] as const))
+  )
+  for (const [path, scopes] of [
+    ['/v1/cues', ['read']],
+    [`/v1/cues/${cue.id}`, ['read']],
+    ['/v1/executions', ['read']],
+    [`/v1/executions/${id}`, ['read', 'worker']],
+    ['/v1/executions/claimable', ['read', 'worker']],
+    ['/v1/workers', ['read', 'worker']],
+    ['/v1/alerts', ['read']],
+    ['/v1/usage', ['read']],
+    ['/v1/echo/a-token-of-16-or-more', ['read', 'write', 'worker', 'account']],
+    ['/v1/auth/me', ['read', 'write', 'worker', 'account']],
+    ['/v1/auth/keys', ['account']],
+    ['/v1/auth/audit', ['account']],
+    ['/v1/auth/webhook-secret', ['account']],
+    ['/v1/support', ['account']]
+  ] as const) {
+    const answers = await Promise.all(Object.entries(keys).map(async ([scope, key]) => [scope, (await key.call('GET', path)).status]))
+    const expected = Object.keys(keys).map(scope => [scope, (scopes as readonly string[]).includes(scope) ? 200 : 403])
+    t.same(answers, expected, path)
+  }
+})
+
+const url = 'http://127.0.0.1:5555/hook'
+const hourly = { name: 'a cue', cron: '0 * * * *' }
+const refusal = {
+  error: {
+    code: 'insufficient_scope',
+    message:
+      "Only a key with scope account may set or change callback or on_failure.webhook while the account's API key is sent to callbacks (webhook_authorization: api_key).",
+    status: 403
+  }
+}
+
+t.test('while the key is sent to callbacks, only a key with scope account can set a callback', async t => {
+  const service = await build(t)
+  const { post, get } = service
+  const lesser = await keyed(service, ['read', 'write', 'worker'])
+  const { id } = await post('/v1/cues', { ...hourly, callback: { url, headers: { 'X-Own': 'a' } } })
+  await service.patch('/v1/auth/me', { webhook_authorization: 'api_key' })
+
+  for (const body of [
+    { callback_url: url },
+    { callback: { url } },
+    { worker: true, callback: { url } },
+    { worker: true, on_failure: { webhook: url } }
+  ]) {
+    const { status, body: answer } = await lesser.call('POST', '/v1/cues', { ...hourly, ...body })
+    t.same([status, answer], [403, refusal], JSON.stringify(body))
+  }
+  const created = await lesser.call('POST', '/v1/cues', { ...hourly, worker: true })
+  t.equal(created.status, 201, 'a cue for workers has no callback')
+  for (const body of [
+    { callback: { url: `${url}/other` } },
+    { callback: { method: 'PUT' } },
+    { callback: { headers: { 'X-Own': 'b' } } },
+    { callback: { headers: null } },
+    { on_failure: { webhook: url } }
+  ]) {
+    const { status, body: answer } = await lesser.call('PATCH', `/v1/cues/${id}`, body)
+    t.same([status, answer], [403, refusal], JSON.stringify(body))
+  }
+  const stored = await get(`/v1/cues/${id}`)
+  t.same([stored.callback, stored.on_failure.webhook], [{ url, method: 'POST', headers: { 'X-Own': '********' } }, null])
+})
+
+t.test('a key without scope account can still change everything else', async t => {
+  const service = await build(t)
+  const { post, patch } = service
+  const lesser = await keyed(service, ['read', 'write'])
+  await patch('/v1/auth/me', { webhook_authorization: 'api_key' })
+  const { id } = await post('/v1/cues', { ...hourly, callback: { url, headers: { 'X-Own': 'a' } } })
+  for (const [method, path, body] of [
+    ['PATCH', `/v1/cues/${id}`, { name: 'another', callback: { url, method: 'POST', headers: { 'X-Own': '********' } } }],
+    ['PATCH', `/v1/cues/${id}`, { status: 'paused', on_failure: { webhook: null } }],
+    ['POST', `/v1/cues/${id}/fire`, { payload_override: { a: 1 } }]
+  ] as const) {
+    t.equal((await lesser.call(method, path, body)).status, 200, JSON.stringify(body))
+  }
+  t.equal((await patch(`/v1/cues/${id}`, { callback: { method: 'PUT' } })).callback.method, 'PUT', 'a key with scope account may')
+})
+
+t.test('with execution tokens, every key with scope write can set callbacks', async t => {
+  const service = await build(t)
+  const lesser = await keyed(service, ['write'])
+  const { status, body } = await lesser.call('POST', '/v1/cues', { ...hourly, callback_url: url, on_failure: { webhook: url } })
+  t.equal(status, 201)
+  t.equal((await lesser.call('PATCH', `/v1/cues/${body.id}`, { callback: { method: 'PUT' } })).status, 200)
+})
+
+t.test('refuses one of several cues created together and creates the others', async t => {
+  const { fn, pool, account, register } = await build(t)
+  const other = await register()
+  await pool.query("update cue.accounts set webhook_authorization = 'api_key' where id = $1", [account.id])
+  const cue = { ...cueDefaults, callback_allowed: false }
+  const made = await fn.createEachCue({
+    account_ids: [account.id, other.id, account.id],
+    cues: JSON.stringify([cue, cue, { ...cue, callback_allowed: true }]),
+    next_runs: [null, null, null]
+  })
+  t.same(
+    made.map(one => one.id !== null),
+    [false, true, true]
+  )
+})
+
+t.test('a change of a callback that waits for the setting is judged by its new value', async t => {
+  const { fn, pool, account, post, get } = await build(t)
+  const { id } = await post('/v1/cues', { ...hourly, callback_url: url })
+  const client = await pool.connect()
+  await client.query('begin')
+  await client.query("update cue.accounts set webhook_authorization = 'api_key' where id = $1", [account.id])
+  const change = fn.updateCue({
+    account_id: account.id,
+    cue_id: id,
+    version: 1,
+    changes: { callback_url: `${url}/other`, callback_allowed: false },
+    next_run: null
+  })
+  const refused = t.rejects(change, { code: 'QU052' })
+  await eventually(async () => (await pool.query("select from pg_stat_activity where wait_event_type = 'Lock'")).rows.length > 0)
+  await client.query('commit')
+  client.release()
+  await refused
+  t.equal((await get(`/v1/cues/${id}`)).callback.url, url)
+})

@@ -1,0 +1,120 @@
+/** `pgcue apply` and `pgcue export`. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { cliStage } from '../support/cli-stage.ts'
+import { exactly } from '../support/exactly.ts'
+
+const yaml = `set: s
+cues:
+  - key: a
+    name: Report
+    schedule: {cron: 0 9 * * *, timezone: Europe/London}
+    callback:
+      url: https://example.com/\${HOOK}
+      headers: {X-Token: "\${TOKEN}"}
+    payload: {n: 12345678901234567890, one: 1.0, big: 1e16, whole: 10000000000000000, small: 0.00001, zero: -0.0, text: "$\${HOME}", list: [1, null, "\\u00fc"]}
+    delivery: {timeout_seconds: 5}
+    tags: [x]
+  - {key: b, name: b, schedule: {every: 36h, anchor: 2030-01-01T00:00:00+01:00, ends_at: 2099-01-01T00:00:00Z, max_runs: 9}, worker: true, retry: {max_attempts: 5}}
+---
+{"key": "c", "name": "c", "at": "2099-01-01T00:00:00Z", "worker": true, "on_failure": {"email": false}, "alerts": {}}
+`
+const env = { HOOK: 'hook', TOKEN: 'secret' }
+
+t.test('applies files, shows the differences, and exports what applies as unchanged', async t => {
+  const { cli, config, get, call, pool } = await cliStage(t)
+  const file = join(config, 'cues.yaml')
+  writeFileSync(file, yaml)
+  const files = ['apply', '-f', file, '--set', 's']
+  exactly(t, await cli([...files, '--dry-run', '--exit-code'], { env }), {
+    code: 6,
+    out: '+ a\n+ b\n+ c\ns: 3 created, 0 updated, 0 unchanged, 0 pruned (dry run: nothing was changed)\n'
+  })
+  exactly(t, await get('/v1/cues'), { total: 0 })
+  exactly(t, await cli([...files], { env }), { code: 0, out: /3 created/ })
+  exactly(t, await cli([...files, '--exit-code', '--prune'], { env }), { code: 0, out: /0 created, 0 updated, 3 unchanged, 0 pruned/ })
+  const { rows } = await pool.query("select payload, callback_url, callback_headers from cue.cues where key = 'a'")
+  t.same(rows, [
+    {
+      payload:
+        '{"big": 1e+16, "list": [1, null, "\\u00fc"], "n": 12345678901234567890, "one": 1.0, "small": 1e-05, "text": "\x24{HOME}", "whole": 10000000000000000, "zero": -0.0}',
+      callback_url: 'https://example.com/hook',
+      callback_headers: { 'X-Token': 'secret' }
+    }
+  ])
+
+  const exported = await cli(['export', '--set', 's'])
+  exactly(t, exported, { code: 0, err: '' })
+  const copy = join(config, 'copy.yaml')
+  writeFileSync(copy, exported.out)
+  exactly(t, await cli(['apply', '-f', copy, '--prune', '--exit-code']), {
+    code: 0,
+    out: /^s: 0 created, 0 updated, 3 unchanged, 0 pruned\n$/
+  })
+  exactly(t, await cli(['apply', '-f', '-', '--exit-code'], { stdin: exported.out }), { code: 0 })
+  const json = (await cli(['export', '--set', 's', '--json'])).out
+  t.match(json, /"text": "\$\$\{HOME\}"/)
+  exactly(
+    t,
+    await cli(['apply', '-f', '-', '--prune', '--exit-code'], { stdin: json.trim().slice(1, -1) }),
+    { code: 0 },
+    'the one set of the list'
+  )
+  t.match(exported.out, /X-Token: "?\*{8}/)
+  t.notMatch(exported.out, /secret|max_attempts: 3|method/)
+  exactly(t, await cli(['export', '--tag', 'x']), { out: /key: a/ })
+  t.notMatch((await cli(['export', '--tag', 'x'])).out, /key: b/)
+
+  const { id } = await get('/v1/cues/by-key/b')
+  await call('PATCH', `/v1/cues/${id}`, { name: 'drifted \u001b[2J' })
+  const drift = await cli([...files, '--dry-run', '--exit-code'], { env, tty: true })
+  t.equal(drift.code, 6)
+  t.equal(
+    drift.out,
+    '\x1b[33m~ b\x1b[0m\n    name\n\x1b[31m    - "drifted \\u001b[2J"\x1b[0m\n\x1b[32m    + "b"\x1b[0m\ns: 0 created, 1 updated, 2 unchanged, 0 pruned (dry run: nothing was changed)\n'
+  )
+  writeFileSync(file, readFileSync(file, 'utf8').split('---')[0]!)
+  exactly(t, JSON.parse((await cli([...files, '--prune', '--json'], { env })).out), {
+    updated: [{ key: 'b', changes: { name: { to: 'b' } } }],
+    pruned: ['c']
+  })
+  await call('POST', '/v1/cues', { name: 'without a key', cron: '@daily', worker: true })
+  exactly(t, await cli(['export']), { code: 0, err: 'pgcue: left out 1 cues without a key\n', out: /^set: s\n/ })
+})
+
+t.test('several sets are applied only if none is refused', async t => {
+  const { cli, get } = await cliStage(t)
+  const cue = (key: string, cron = '@daily') => `{key: ${key}, name: n, cron: "${cron}", worker: true}`
+  const stdin = `set: s\ncues: [${cue('a')}]\n---\nset: t\ncues: [${cue('b', '61 * * * *')}]\n`
+  exactly(t, await cli(['apply', '-f', '-'], { stdin }), { code: 1, err: /^pgcue: cues\.b\.schedule\.cron: / })
+  exactly(t, await get('/v1/cues'), { total: 0 })
+  exactly(t, await cli(['apply', '-f', '-'], { stdin: stdin.replace('61', '1') }), { code: 0, out: /^\+ a\ns: .*\n\+ b\nt: / })
+  exactly(t, await cli(['apply', '-f', '-', '--set', 'u'], { stdin: cue('a') }), { code: 1, err: /belongs to the set s/ })
+  exactly(t, await cli(['apply', '-f', '-', '--set', 'u', '--take-over'], { stdin: cue('a') }), {
+    code: 0,
+    out: /managed_by\n.*"s"\n.*"u"/
+  })
+})
+
+t.test('refuses unusable files', async t => {
+  const { cli } = await cliStage(t)
+  const refused = async (stdin: string, err: RegExp, args: string[] = ['--set', 's']) =>
+    exactly(t, await cli(['apply', '-f', '-', ...args], { stdin }), { code: 2, err })
+  await refused('a: [', /^pgcue: -: /)
+  await refused('', /no document/)
+  await refused('7', /document 1: must be/)
+  await refused('cues: 7', /cues must be a list/)
+  await refused('{cues: [], prune: true}', /unknown field prune/)
+  await refused('cues: []', /names no set; use --set/, [])
+  await refused('{key: a, name: a, worker: true, payload: {n: 0x1F}}', /^pgcue: -: line 1: 0x1F would not be kept as written/)
+  await refused('cron: */5 * * * *', /^pgcue: -: quote values that begin with \*: [^\n]* at line 1, column 11/)
+  await refused('{key: a, name: "\x24{MISSING_ONE}"}', /environment variable MISSING_ONE is not set/)
+  exactly(t, await cli(['apply', '-f', '/nowhere.yaml']), { code: 2, err: /ENOENT/ })
+  exactly(t, await cli(['apply']), { code: 2, err: /missing option --file/ })
+  exactly(t, await cli(['apply', '-f', '-', '-f', '-']), { code: 2, err: /standard input/ })
+  exactly(t, await cli(['apply', '-f', '-', '--set', 's'], { stdin: '{key: a, name: a, croon: x, worker: true}' }), {
+    code: 1,
+    err: /cues\.a\.croon: Extra inputs are not permitted/
+  })
+})

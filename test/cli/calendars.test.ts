@@ -1,0 +1,103 @@
+import t from 'tap'
+import { cliStage } from '../support/cli-stage.ts'
+import { exactly } from '../support/exactly.ts'
+
+t.test('creates, lists, shows and deletes a calendar, and cues that use it', async t => {
+  const { cli, json } = await cliStage(t)
+  const put = [
+    'calendars',
+    'put',
+    'holidays',
+    '--date',
+    '12-25',
+    '--range',
+    '2099-12-24T12:00/2099-12-27T00:00',
+    '--description',
+    'no work'
+  ]
+  exactly(t, await json(put), {
+    name: 'holidays',
+    description: 'no work',
+    dates: ['12-25'],
+    ranges: [{ from: '2099-12-24T12:00', to: '2099-12-27T00:00' }]
+  })
+  exactly(t, await cli(['calendars', 'get', 'holidays']), { code: 0, out: /ranges +2099-12-24T12:00\/2099-12-27T00:00/ })
+  exactly(t, await cli(['calendars', 'list']), { code: 0, out: /holidays +1 +1/ })
+  const options = [
+    '--window',
+    '30m',
+    '--exclude',
+    '12-24',
+    '--exclude',
+    '2099-01-01T00:00/2099-01-02T00:00',
+    '--exclude-calendar',
+    'holidays'
+  ]
+  const create = [
+    'cues',
+    'create',
+    'report',
+    '--cron',
+    '0 9 * * *',
+    '--worker',
+    ...options,
+    '--exclude',
+    '{"cron": "0 0 * * 0", "minutes": 60}'
+  ]
+  const cue = await json(create)
+  exactly(t, cue.schedule, {
+    window: '30m',
+    exclude: [{ dates: ['12-24'] }, { from: '2099-01-01T00:00', to: '2099-01-02T00:00' }, { cron: '0 0 * * 0', minutes: 60 }],
+    exclude_calendars: ['holidays']
+  })
+  exactly(t, await cli(['cues', 'get', cue.id]), { code: 0, out: /window +30m\n *exclude +.*12-24[\s\S]*next slot +\d{4}/ })
+  exactly(t, await json(['cues', 'list', '--calendar', 'holidays']), { cues: [{ id: cue.id }], total: 1 })
+  exactly(t, await json(['cues', 'list', '--calendar', 'others']), { cues: [] })
+  exactly(t, await cli(['calendars', 'delete', 'holidays']), { code: 1, err: new RegExp(`used by ${cue.id}`) })
+  await cli(['cues', 'delete', cue.id, '--yes'])
+  await cli(['cues', 'delete', cue.id])
+  exactly(t, await cli(['calendars', 'delete', 'holidays']), { code: 0, out: 'Calendar holidays deleted\n' })
+  exactly(t, await cli(['calendars', 'get', 'holidays']), { code: 3 })
+  exactly(t, await cli(['calendars', 'list']), { code: 0, out: 'No calendars.\n' })
+  exactly(t, await cli(['preview', '0 9 * * *', '--from', '2099-12-23T10:00:00Z', '--exclude', '12-24', '--count', '1']), {
+    out: /2099-12-25/
+  })
+})
+
+t.test('rejects what is not an exclusion, and names the option that the service refuses', async t => {
+  const { cli } = await cliStage(t)
+  const preview = (...options: string[]) => cli(['preview', '@daily', ...options])
+  exactly(t, await preview('--exclude', 'tomorrow'), { code: 2, err: /--exclude must be a date, JSON or FROM\/TO, not tomorrow/ })
+  exactly(t, await preview('--exclude', '{'), { code: 2, err: /--exclude is not valid JSON/ })
+  exactly(t, await preview('--window', '25h'), { code: 1, err: /--window[\s\S]*at most 24h/ })
+  exactly(t, await preview('--exclude-calendar', 'none'), { code: 1, err: /calendar none not found/ })
+  exactly(t, await cli(['calendars', 'put', 'x', '--range', 'a']), { code: 2, err: /--range must be FROM\/TO, not a/ })
+  exactly(t, await cli(['calendars', 'put', 'x', '--date', '13-01']), { code: 1, err: /--date/ })
+})
+
+t.test("shows a cue's history by day", async t => {
+  const { cli, json } = await cliStage(t)
+  const cue = await json(['cues', 'create', 'report', '--cron', '0 9 * * *', '--worker'])
+  exactly(t, await cli(['cues', 'history', cue.id]), { code: 0, out: /^\d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d, UTC\n\nNo executions\.\n$/ })
+  await cli(['cues', 'fire', cue.id])
+  exactly(t, await cli(['cues', 'history', cue.id]), { code: 0, out: /\n\d{4}-\d\d-\d\d +0 +0 +0 +1\n$/ })
+  exactly(t, await json(['cues', 'history', cue.id, '--days', '2', '--until', '2026-01-02']), {
+    from: '2026-01-01',
+    until: '2026-01-02',
+    days: []
+  })
+  exactly(t, await cli(['cues', 'history', cue.id, '--days', '367']), { code: 2 })
+  exactly(t, await cli(['cues', 'history', cue.id, '--until', 'tomorrow']), { code: 1, err: /--until/ })
+  exactly(t, await cli(['cues', 'history', 'cue_000000000000']), { code: 3 })
+})
+
+t.test('lists sessions and ends them', async t => {
+  const { cli, json, post, account } = await cliStage(t)
+  exactly(t, await cli(['sessions', 'list']), { code: 0, out: 'No sessions.\n' })
+  for (let n = 0; n < 3; n++) await post('/v1/auth/browser-session', { api_key: account.api_key })
+  const { sessions } = await json(['sessions', 'list', '--limit', '1'])
+  exactly(t, await cli(['sessions', 'revoke', sessions[0].id]), { code: 0, out: `Session ${sessions[0].id} ended\n` })
+  exactly(t, await cli(['sessions', 'revoke', sessions[0].id]), { code: 3 })
+  exactly(t, await cli(['sessions', 'revoke', '--all']), { code: 0, out: '2 sessions ended\n' })
+  exactly(t, await cli(['sessions', 'revoke']), { code: 2 })
+})

@@ -1,0 +1,441 @@
+/** Looking ahead: which cues an engine takes, and when. */
+import t from 'tap'
+import type { LookAheadRow } from '../../src/database/functions.ts'
+import { createComputing } from '../../src/firing/computing.ts'
+import type { Share } from '../../src/firing/due-cue.ts'
+import { createAhead } from '../../src/firing/look-ahead.ts'
+import { bySchedule } from '../support/by-schedule.ts'
+import { eventually } from '../support/eventually.ts'
+import { exactly } from '../support/exactly.ts'
+import { prepared } from '../support/firing-stage.ts'
+
+const start = Date.parse('2030-01-15T09:00:00Z')
+
+/** Engines that see the same cues, at a time set by the test. */
+const setup = (
+  cues: Partial<LookAheadRow>[],
+  shares: Share[] = [{ engines: 1, place: 0 }],
+  options: Partial<Parameters<typeof createAhead>[0]> = {}
+) => {
+  let time = start
+  let looks = 0
+  const rowsOf = (some: Partial<LookAheadRow>[]) =>
+    some.map(cue => ({
+      account_id: 'a',
+      version: 1,
+      next_run: new Date(start + 100),
+      transport: 'webhook',
+      schedule_type: 'recurring',
+      cron: '@daily',
+      timezone: 'UTC',
+      catch_up: 'skip_missed',
+      outage_until: null,
+      over_limit: false,
+      window_slots: null,
+      ...cue
+    })) as LookAheadRow[]
+  // Made in advance: the time that a look takes puts off the next.
+  let rows = bySchedule(rowsOf(cues))
+  /** What engines see from now on. */
+  const sees = (some: Partial<LookAheadRow>[]) => {
+    rows = bySchedule(rowsOf(some))
+  }
+  const lookAheadBySchedule = async () => {
+    looks++
+    return rows
+  }
+  const engines = shares.map(share =>
+    createAhead({
+      fn: { lookAheadBySchedule, calendarsByRevision: async () => [] },
+      now: () => time,
+      pollIntervalMs: 5000,
+      share: () => share,
+      ...options
+    })
+  )
+  const at = (ms: number) => {
+    time = start + ms
+  }
+  return { engines, at, look: () => Promise.all(engines.map(engine => engine.look())), looks: () => looks, sees }
+}
+
+const cuesOf = (count: number) => Array.from({ length: count }, (_, n) => ({ cue_id: `cue_${String(n).padStart(12, 'x')}` }))
+const many = cuesOf(3000)
+const few = cuesOf(300)
+const ids = (cues: { cue_id: string }[]) => cues.map(({ cue_id }) => cue_id).sort()
+const shareOf = (engines: number) => Array.from({ length: engines }, (_, place) => ({ engines, place }))
+
+t.test("each of several engines takes its own cues when they are due, and asks for the others' shortly after", async t => {
+  for (const count of [1, 2, 3, 7]) {
+    const { engines, at, look } = setup(many, shareOf(count))
+    await look()
+    at(99)
+    for (const engine of engines) t.same(engine.takeDue('send', 5000), [])
+    at(100)
+    const own = engines.map(engine => engine.takeDue('send', 5000))
+    t.same(ids(own.flat()), ids(many), "each is one engine's own")
+    for (const cues of own) t.ok(cues.length > 1500 / count, `${cues.length} of 3000 among ${count}`)
+    if (count === 1) continue
+    at(199)
+    for (const engine of engines) t.equal(engine.firstDue('left'), start + 200)
+    at(200)
+    for (const [n, engine] of engines.entries()) {
+      const others = engine.takeDue('left', 5000)
+      t.equal(others.length, 3000 - own[n]!.length)
+      t.same(engine.takeDue('send', 5000), [], 'not before they are known to be left')
+      engine.takeOver(others.slice(0, 7))
+      t.same(ids(engine.takeDue('send', 5000)), ids(others.slice(0, 7)))
+    }
+  }
+})
+
+t.test('few cues belong to the first engine', async t => {
+  const { engines, at, look } = setup(few, shareOf(3))
+  const [first, ...others] = engines as [(typeof engines)[0], ...typeof engines]
+  await look()
+  at(100)
+  t.equal(first.takeDue('send', 1000).length, 300)
+  for (const engine of others) t.same(engine.takeDue('send', 1000), [])
+  at(200)
+  t.same(first.takeDue('left', 1000), [])
+  for (const engine of others) t.equal(engine.takeDue('left', 1000).length, 300)
+})
+
+t.test('when about as many are near as decide it, a cue may belong to two engines, but never to none', async t => {
+  for (const counts of [
+    [1500, 2500],
+    [1700, 1500],
+    [2300, 2500],
+    [2000, 2000]
+  ]) {
+    const { engines, at, sees } = setup(many, shareOf(2))
+    for (const [n, engine] of engines.entries()) {
+      sees(cuesOf(counts[n]!))
+      await engine.look()
+    }
+    at(100)
+    const own = new Set(engines.flatMap(engine => ids(engine.takeDue('send', 5000))))
+    t.equal(cuesOf(Math.min(...counts)).filter(({ cue_id }) => !own.has(cue_id)).length, 0)
+  }
+})
+
+t.test('an engine asks for cues that others have left only when its own are taken', async t => {
+  const { engines, at, look } = setup(many, shareOf(2))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(200)
+  engine.takeDue('send', 10)
+  t.equal(engine.firstDue('left'), Number.POSITIVE_INFINITY)
+  engine.takeDue('send', 5000)
+  t.equal(engine.firstDue('left'), start + 200)
+})
+
+t.test('the more cues are near, the more often an engine looks, unless a thousand are due', async t => {
+  const { engines, at, look } = setup(many)
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(99)
+  t.notOk(engine.isLookDue())
+  t.equal(engine.wakeAt, start + 100)
+  engine.takeDue('send', 1)
+  at(334)
+  t.notOk(engine.isLookDue(), '3,000 are due')
+  engine.takeDue('send', 2000)
+  t.notOk(engine.isLookDue(), '1,000 are')
+  engine.takeDue('send', 1)
+  t.ok(engine.isLookDue(), 'the look that was due at 100 ms')
+
+  for (const [count, ms] of [
+    [2500, 100],
+    [1500, 134],
+    [1000, 200],
+    [150, 1000]
+  ] as const) {
+    const later = setup(many.slice(0, count).map(cue => ({ ...cue, next_run: new Date(start + 1500) })))
+    await later.look()
+    later.at(ms - 1)
+    t.notOk(later.engines[0]!.isLookDue())
+    later.at(ms)
+    t.ok(later.engines[0]!.isLookDue(), `${count} cues that are not due yet`)
+  }
+})
+
+t.test('after a look that found no new cues, the next one is a second later, however many are near', async t => {
+  const { engines, at, look } = setup(many.map(cue => ({ ...cue, next_run: new Date(start + 1900) })))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(100)
+  t.ok(engine.isLookDue(), 'the first one found 3,000')
+  await look()
+  at(1099)
+  t.notOk(engine.isLookDue())
+  at(1100)
+  t.ok(engine.isLookDue())
+})
+
+t.test('cues that come due during a look stay, although it has not read them', async t => {
+  const { engines, at, sees } = setup(few)
+  const [engine] = engines as [(typeof engines)[0]]
+  await engine.look()
+  sees([])
+  at(99)
+  const looked = engine.look()
+  at(100)
+  t.equal(engine.takeDue('send', 50).length, 50)
+  await looked
+  t.equal(engine.takeDue('send', 1000).length, 250)
+})
+
+t.test('a look leaves out cues that are being taken', async t => {
+  const { engines, at, look } = setup(few)
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(150)
+  const cues = engine.takeDue('send', 100)
+  await look()
+  t.equal(engine.takeDue('send', 1000).length, 200)
+  engine.doneWith(cues)
+  await look()
+  t.same(ids(engine.takeDue('send', 1000)), ids(cues))
+})
+
+t.test('after a look during which the only near cue was taken, the next one is a second later', async t => {
+  const { engines, at, look, sees } = setup(few.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(99)
+  sees([])
+  const looked = look()
+  at(100)
+  const taken = engine.takeDue('send', 1)
+  t.equal(taken.length, 1)
+  await looked
+  engine.doneWith(taken)
+  at(1098)
+  t.notOk(engine.isLookDue())
+  at(1099)
+  t.ok(engine.isLookDue(), 'it may be due again in a moment')
+})
+
+t.test('no cue is left over when engines disagree about their number', async t => {
+  const { engines, at, look } = setup(many, [
+    { engines: 3, place: 0 },
+    { engines: 2, place: 0 }
+  ])
+  await look()
+  at(200)
+  for (const engine of engines) t.same(ids([...engine.takeDue('send', 5000), ...engine.takeDue('left', 5000)]), ids(many))
+})
+
+t.test('a cue that could not be taken when due is tried once more without another look', async t => {
+  const { engines, at, look, looks } = setup(few.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(100)
+  const [cue] = engine.takeDue('send', 1)
+  engine.tryAgain(cue!)
+  t.same(engine.takeDue('send', 1), [])
+  t.equal(engine.wakeAt, start + 105)
+  at(105)
+  const [again] = engine.takeDue('send', 1)
+  exactly(t, again, { cue_id: cue!.cue_id, slot: cue!.slot })
+  engine.tryAgain(again!)
+  at(900)
+  t.same(engine.takeDue('send', 1), [])
+  t.notOk(engine.isLookDue())
+  at(1000)
+  t.ok(engine.isLookDue(), 'the next look finds the remaining cue')
+  t.equal(looks(), 1)
+})
+
+t.test('a cue that could not be taken is not lost to a look that began meanwhile', async t => {
+  const { engines, at, look } = setup(few.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  at(100)
+  const taken = engine.takeDue('send', 1)
+  const looked = look()
+  engine.doneWith(taken)
+  engine.tryAgain(taken[0]!)
+  await looked
+  at(105)
+  t.same(ids(engine.takeDue('send', 1)), ids(taken))
+})
+
+t.test("an engine tries another engine's cue only once", async t => {
+  const { engines, at, look } = setup(few.slice(0, 2), shareOf(2))
+  const [, engine] = engines as [unknown, (typeof engines)[0]]
+  await look()
+  at(200)
+  engine.takeOver(engine.takeDue('left', 2))
+  const cues = engine.takeDue('send', 2)
+  t.equal(cues.length, 2)
+  for (const cue of cues) engine.tryAgain(cue)
+  t.same(engine.takeDue('send', 2), [])
+  t.ok(engine.wakeAt >= start + 1000)
+})
+
+t.test('cues that are read in one row share a schedule, but neither accounts, versions nor instants; others have their own', async t => {
+  let time = start
+  const [alone] = bySchedule([
+    {
+      next_run: new Date(start + 1000),
+      transport: 'webhook',
+      schedule_type: 'recurring',
+      cron: '* * * * * *',
+      timezone: 'UTC',
+      outage_until: null
+    } as LookAheadRow
+  ])
+  const row = {
+    ...alone!,
+    cue_ids: ['cue_a', 'cue_b', 'cue_c'],
+    account_ids: ['a', 'b', 'a'],
+    versions: [1, 2, 3],
+    next_runs: [start + 1000, start + 1000, start + 2000]
+  }
+  const other = { ...row, cron: '*/5 * * * * *', cue_ids: ['cue_d'], account_ids: ['a'], versions: [4], next_runs: [start + 2000] }
+  const ahead = createAhead({
+    fn: { lookAheadBySchedule: async () => [row, other], calendarsByRevision: async () => [] },
+    now: () => time,
+    pollIntervalMs: 5000
+  })
+  await ahead.look()
+  const taken = (ms: number) => {
+    time = start + ms
+    const cues = ahead
+      .takeDue('send', 10)
+      .map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.slot.next_run - start, +cue.slot.next!.due - start])
+    return cues.sort()
+  }
+  t.strictSame(taken(999), [])
+  t.strictSame(taken(1000), [
+    ['cue_a', 'a', 1, 1000, 2000],
+    ['cue_b', 'b', 2, 1000, 2000]
+  ])
+  t.strictSame(taken(2000), [
+    ['cue_c', 'a', 3, 2000, 3000],
+    ['cue_d', 'a', 4, 2000, 5000]
+  ])
+})
+
+t.test('an engine takes worker cues only when they are certainly due', async t => {
+  const { engines, at, look } = setup([{ ...few[0], transport: 'worker' }])
+  await look()
+  at(101)
+  t.same(engines[0]!.takeDue('workers', 1), [])
+  at(102)
+  t.equal(engines[0]!.takeDue('workers', 1).length, 1)
+})
+
+t.test('a notification causes an extra look only if no regular look is in time', async t => {
+  const { engines, at, look } = setup(few.slice(0, 1))
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  const lookAt = () => {
+    for (let ms = 0; ; ms++) {
+      at(ms)
+      if (engine.isLookDue()) return ms
+    }
+  }
+  t.equal(lookAt(), 1000, 'something is near: every second')
+  for (const ms of [2001, 2500, 60_000]) engine.expect(start + ms)
+  t.equal(lookAt(), 1000)
+  engine.expect(start + 2000)
+  t.equal(lookAt(), 20, 'it would have been seen')
+
+  const idle = setup([])
+  await idle.look()
+  idle.engines[0]!.expect(start + 4000)
+  idle.at(2999)
+  t.notOk(idle.engines[0]!.isLookDue())
+  idle.at(3000)
+  t.ok(idle.engines[0]!.isLookDue())
+})
+
+t.test('a reading of the first due cue takes the place of a look while none is near', async t => {
+  const { engines, at, look, sees } = setup([])
+  const [engine] = engines as [(typeof engines)[0]]
+  const never = Number.POSITIVE_INFINITY
+  /** When the engine looks next, in milliseconds after the start. */
+  const lookAt = (from: number) => {
+    for (let ms = from; ; ms++) {
+      at(ms)
+      if (engine.isLookDue()) return ms
+    }
+  }
+  await look()
+  t.equal(engine.wakeAt, start + 5000)
+  t.equal(lookAt(0), 5000, 'without a reading')
+  at(4000)
+  engine.firstIs(never)
+  t.equal(engine.wakeAt, start + 9000)
+  engine.firstIs(start + 3999)
+  t.equal(lookAt(4000), 9000, 'only a look finds out why one is still due')
+  await look()
+  at(13_000)
+  engine.firstIs(start + 19_000)
+  t.equal(lookAt(13_000), 17_000, 'two seconds before it is due')
+  await look()
+  at(18_000)
+  engine.firstIs(start + 18_500)
+  t.equal(lookAt(18_000), 18_000, 'the latest look should have seen it')
+  sees([{ next_run: new Date(start + 18_500) }])
+  await look()
+  at(18_500)
+  t.equal(engine.takeDue('send', 1).length, 1)
+  engine.firstIs(never)
+  t.equal(lookAt(18_500), 19_000, 'a regular look, since one was near')
+})
+
+const ruled = { schedule_rules: { max_runs: 5 }, runs_left: 5 }
+
+t.test('cues whose schedule cannot be computed hold up no others, and are tried again after a minute', async t => {
+  const errors: string[] = []
+  const broken = { cron: 'no cron' }
+  const cues = [{ cue_id: 'a' }, { cue_id: 'b', ...broken }, { cue_id: 'c', ...ruled }, { cue_id: 'd', ...ruled, ...broken }]
+  const { engines, at, look } = setup(cues, undefined, { onError: (_, task) => errors.push(task) })
+  const [engine] = engines as [(typeof engines)[0]]
+  for (const [ms, times] of [
+    [100, 1],
+    [60_000, 1],
+    [60_101, 2]
+  ] as const) {
+    at(ms)
+    await look()
+    await prepared()
+    at(ms + 1)
+    const taken = engine.takeDue('send', 10)
+    t.same(ids(taken), ['a', 'c'])
+    engine.doneWith(taken)
+    engine.reset()
+    t.same(
+      errors.sort(),
+      ['b', 'd'].flatMap(id => Array(times).fill(`prepare cue ${id}`))
+    )
+  }
+})
+
+t.test('an account that is passed over delays only its own cues', async t => {
+  let time = 0
+  let woken = 0
+  const computing = createComputing(() => time)
+  await computing.run('slow', () => {
+    time += 10_000
+  })
+  const cues = [
+    { cue_id: 'a', ...ruled },
+    { cue_id: 'b', ...ruled, account_id: 'slow' },
+    { cue_id: 'c', account_id: 'slow' }
+  ]
+  const { engines, at, look } = setup(cues, undefined, { computing, onPrepared: () => woken++ })
+  const [engine] = engines as [(typeof engines)[0]]
+  await look()
+  await prepared()
+  at(100)
+  t.same(ids(engine.takeDue('send', 10)), ['a', 'c'], 'plain schedules are computed for all that share them')
+  t.equal(woken, 1)
+  time += 60_000
+  await eventually(() => woken === 2)
+  t.same(ids(engine.takeDue('send', 10)), ['b'])
+})

@@ -1,0 +1,223 @@
+import { stat } from 'node:fs'
+import { setImmediate as tick } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import type { BegunAttempt } from '../../src/database/functions.ts'
+import { createFastSlots } from '../../src/deliveries/fast-slots.ts'
+import { createPump } from '../../src/deliveries/pump.ts'
+
+/** An hour: no receiver is slow in a test that doesn't set the time. */
+const slowAfterMs = 3_600_000
+
+/** A pump over due cues. Taken attempts and responses arrive when the test says so. */
+const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense = false } = {}) => {
+  const taken: number[] = []
+  const arriving: (() => void)[] = []
+  const sent: (() => void)[] = []
+  const passedOver: string[] = []
+  const asked: number[] = []
+  const flights = new Map<number, number>()
+  let left = due
+  const none = () => {}
+  const answer = { ok: true, http_status: 200, answer: '', error: null, retry_after_ms: null, gone: false, duration_ms: 1 }
+  const pump = createPump({
+    fn: {
+      takeDueCues: ({ cue_ids }: { cue_ids: string[] }) => {
+        taken.push(cue_ids.length)
+        if (cue_ids.includes(spoiled)) return Promise.reject(Object.assign(new Error('too long'), { code: '54000' }))
+        const flight_id = taken.length
+        const attempts = cue_ids.map(cue_id => ({ cue_id, account_id: cue_id, flight_id, plain: true }) as unknown as BegunAttempt)
+        return new Promise(resolve => void arriving.push(() => resolve(attempts)))
+      },
+      lookWaiting: async () => [],
+      goneAttempts: async ({ attempts }: { attempts: number[] }) => {
+        asked.push(attempts.length)
+        return []
+      }
+    },
+    ahead: {
+      takeDue: (_lane: string, limit: number, admit: (account: string) => boolean) => {
+        const count = Math.min(limit, left)
+        left -= count
+        const shared = { schedule: { schedule_rules: null }, slot: { next_run: new Date(0), next: null } }
+        const cues = Array.from({ length: count }, (_, n) => ({ cue_id: `${left + n}`, account_id: `${left + n}`, ...shared }))
+        return cues.filter(cue => admit(cue.account_id))
+      },
+      putBack: none,
+      tryAgain: none,
+      doneWith: none,
+      isDense,
+      passOver: ({ cue_id }: { cue_id: string }) => passedOver.push(cue_id),
+      expect: none,
+      isLookDue: () => false,
+      expectFrom: none
+    },
+    flights: { add: (id: number, count: number) => flights.set(id, count), stands: () => true, has: () => true },
+    results: { add: none },
+    client: { post: () => new Promise(resolve => void sent.push(() => resolve(answer))) },
+    request: () => ({}),
+    now: Date.now,
+    concurrency,
+    leastOpen: 50,
+    slowAfterMs,
+    missedAfter: '60 seconds',
+    onChange: () => pump.turn(),
+    onError: (error: unknown) => spoiled || t.error(error as Error),
+    metrics: { taken: none, attemptEnded: none, attemptTook: none },
+    log: { debug: none, info: none }
+  } as unknown as Parameters<typeof createPump>[0])
+  /** Makes more cues due. */
+  const come = (count: number) => {
+    left += count
+    pump.turn()
+  }
+  /** Delivers the oldest batch taken. */
+  const arrive = async () => {
+    arriving.shift()!()
+    await tick()
+  }
+  /** Responds to the given number of requests. */
+  const end = async (count: number) => {
+    for (const one of sent.splice(0, count)) one()
+    await tick()
+  }
+  t.teardown(async () => {
+    while (sent.length > 0) await end(sent.length)
+  })
+  return { pump, taken, sent, passedOver, asked, flights, come, arrive, end }
+}
+
+t.test('takes few attempts at first, and twice as many each time while there are more', async t => {
+  const { pump, taken, sent, arrive, end } = setup(t, { due: 3000 })
+  pump.turn()
+  t.strictSame(taken, [50])
+  await arrive()
+  t.equal(sent.length, 50)
+  t.strictSame(taken, [50, 100])
+  for (let n = 0; n < 3; n++) await arrive()
+  t.strictSame(taken, [50, 100, 200, 400, 800])
+  t.equal(sent.length, 100, 'no more than there are slots')
+  await end(100)
+  t.equal(sent.length, 100)
+})
+
+t.test('takes nothing while enough is on hand', async t => {
+  const { pump, taken, arrive, end } = setup(t)
+  pump.turn()
+  for (let n = 0; n < 5; n++) await arrive()
+  t.strictSame(taken, [50, 100, 200, 400, 800])
+  for (let n = 0; n < 4; n++) await end(100)
+  t.equal(taken.length, 5, '1,050 are on hand')
+  await end(100)
+  t.strictSame(taken, [50, 100, 200, 400, 800, 1000], '950 are')
+})
+
+t.test('asks whether requests are still wanted only if their receivers are slow', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { pump, asked, arrive, end } = setup(t, { due: 52 })
+  pump.turn()
+  await arrive()
+  time += slowAfterMs - 1
+  await pump.abortGone()
+  t.strictSame(asked, [])
+  await arrive() // two more
+  time += 1
+  await pump.abortGone()
+  t.strictSame(asked, [50])
+  await end(50)
+  await pump.abortGone()
+  t.strictSame(asked, [50], 'the others are fast so far')
+})
+
+t.test('takes the rest at the end, and few again after it', async t => {
+  const { pump, taken, come, arrive } = setup(t, { due: 180 })
+  pump.turn()
+  for (let n = 0; n < 3; n++) await arrive()
+  t.strictSame(taken, [50, 100, 30])
+  come(200)
+  t.strictSame(taken, [50, 100, 30, 50])
+})
+
+t.test('a second statement takes more only if the first, which takes many, lasts 250 ms', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { pump, taken, come, arrive } = setup(t, { due: 200 })
+  pump.turn()
+  time += 249
+  come(0)
+  t.strictSame(taken, [50])
+  time += 1
+  come(0)
+  t.strictSame(taken, [50, 100])
+  time += 250
+  come(0)
+  t.strictSame(taken, [50, 100], 'no third one')
+  await arrive()
+  t.strictSame(taken, [50, 100, 50])
+})
+
+t.test('cues gather while a statement takes few of them, for 10 ms at most', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { taken, come, arrive } = setup(t, { due: 0 })
+  come(49)
+  time += 9
+  come(30)
+  t.strictSame(taken, [49])
+  time += 1
+  come(10)
+  t.strictSame(taken, [49, 40], 'it may wait for a lock')
+  come(5)
+  await arrive()
+  t.strictSame(taken, [49, 40])
+  await arrive()
+  t.strictSame(taken, [49, 40, 5])
+})
+
+t.test('if many come, they gather for 10 ms after a statement that took few has ended, too', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { taken, come, arrive } = setup(t, { due: 0, isDense: true })
+  come(5)
+  await arrive()
+  time += 9
+  come(5)
+  t.strictSame(taken, [5])
+  time += 1
+  come(5)
+  t.strictSame(taken, [5, 10])
+})
+
+t.test('skips a cue that the database rejects, and sends the others of its batch', async t => {
+  const { pump, sent, passedOver, flights, arrive } = setup(t, { due: 8, spoiled: '5' })
+  pump.turn()
+  for (let n = 0; n < 6 && sent.length < 7; n++) {
+    await tick()
+    await tick()
+    if (flights.size < 3) await arrive().catch(() => {})
+  }
+  t.same(passedOver, ['5'])
+  t.equal(sent.length, 7)
+  t.equal(
+    [...flights.values()].reduce((a, b) => a + b),
+    7
+  )
+  t.ok(flights.size > 1)
+})
+
+t.test('a response that arrived while the process was busy is not slow', async t => {
+  const slow: string[] = []
+  const fast = createFastSlots({ slots: 1, slowAfterMs: 1, onSlow: account => slow.push(account) })
+  await new Promise<void>(resolve =>
+    setImmediate(() => {
+      const giveBack = fast.lend('a')
+      // Like the response, it is there before the loop goes on, and read after the timers have run.
+      stat('.', () => {
+        giveBack()
+        setImmediate(resolve)
+      })
+      for (const end = performance.now() + 50; performance.now() < end; );
+    })
+  )
+  t.same(slow, [])
+})

@@ -1,0 +1,103 @@
+/** Reading waiting attempts: what is read, kept and passed on. */
+import { setImmediate as tick } from 'node:timers/promises'
+import t from 'tap'
+import { createWaiting } from '../../src/deliveries/waiting-attempts.ts'
+
+type Row = { account_id: string; at: number }
+const start = Date.parse('2030-01-15T09:00:00Z')
+const idOf = (n: number) => `00000000-0000-7000-8000-${String(n).padStart(12, '0')}`
+
+/** Waiting attempts at instants in epoch microseconds, and a reader at a time set by the test. */
+const setup = (given: Row[]) => {
+  let time = start
+  let pages = 0
+  const rows = given.map((row, n) => ({ execution_id: idOf(n), account_id: row.account_id, due_at: row.at }))
+  const waiting = createWaiting({
+    fn: {
+      lookWaiting: async ({ after, after_id, limit }) => {
+        pages++
+        const all = rows
+          .filter(row => row.due_at > after || (row.due_at === after && row.execution_id > after_id))
+          .sort((a, b) => a.due_at - b.due_at || (a.execution_id < b.execution_id ? -1 : 1))
+        const due = all.filter(row => row.due_at <= time * 1000).slice(0, limit ?? 1000)
+        const next = all.filter(row => row.due_at > time * 1000).slice(0, 1)
+        return [...due.map(row => ({ ...row, is_due: true })), ...next.map(row => ({ ...row, is_due: false }))]
+      }
+    },
+    now: () => time,
+    share: () => ({ engines: 1, place: 0 }),
+    onChange: () => {},
+    onError: error => t.fail(String(error))
+  })
+  /** Reads until nothing is left at this time. */
+  const read = async () => {
+    for (let n = 0; n < 500; n++) {
+      waiting.take(0, () => false)
+      waiting.lookIfDue()
+      await tick()
+    }
+  }
+  const take = (limit: number, admit: (account: string) => boolean = () => true) => waiting.take(limit, admit).map(one => one.account_id)
+  const remove = (ids: Set<string>) => {
+    for (let n = rows.length - 1; n >= 0; n--) if (ids.has(rows[n]!.execution_id)) rows.splice(n, 1)
+  }
+  const add = (row: Row) => rows.push({ execution_id: idOf(rows.length), account_id: row.account_id, due_at: row.at })
+  const advance = (ms: number) => {
+    time += ms
+  }
+  return { waiting, read, take, add, remove, pages: () => pages, advance }
+}
+
+t.test('10,000 attempts of an account without capacity neither hide others nor are read again for them', async t => {
+  const hog = Array.from({ length: 10_000 }, () => ({ account_id: 'hog', at: (start - 60_000) * 1000 }))
+  const { waiting, read, take, add, pages, advance } = setup([...hog, { account_id: 'victim', at: (start - 1000) * 1000 }])
+  const notHog = (account: string) => account !== 'hog'
+  await read()
+  t.equal(pages(), 11)
+  t.same(take(300, notHog), ['victim'])
+  for (let n = 0; n < 20; n++) {
+    advance(100)
+    add({ account_id: 'victim', at: (start + n * 100 + 50) * 1000 })
+    waiting.expect(start + n * 100 + 50)
+    await read()
+    t.same(take(300, notHog), ['victim'])
+  }
+  t.ok(pages() <= 31, `${pages()} pages were read`)
+  t.equal(waiting.held, 500, 'of the other only some are held')
+})
+
+t.test('reads further attempts of an account once those read before are used up', async t => {
+  const { waiting, read, advance, remove } = setup(Array.from({ length: 1200 }, () => ({ account_id: 'hog', at: (start - 1000) * 1000 })))
+  let taken = 0
+  for (let n = 0; n < 8; n++) {
+    await read()
+    const some = waiting.take(300, () => true)
+    const ids = new Set(some.map(one => one.execution_id))
+    remove(ids)
+    waiting.ended(some, ids)
+    taken += some.length
+    advance(1000)
+  }
+  t.equal(taken, 1200)
+  t.equal(waiting.held, 0)
+})
+
+t.test('finds an attempt that was committed late, before the current position', async t => {
+  const { waiting, read, take, add } = setup([{ account_id: 'a', at: start * 1000 }])
+  await read()
+  t.same(take(10), ['a'])
+  add({ account_id: 'b', at: (start - 500) * 1000 + 7 })
+  waiting.expect(start - 500)
+  await read()
+  t.same(take(10), ['b'])
+})
+
+t.test('takes nothing before it is due, and knows when the next attempt is', async t => {
+  const { waiting, read, take, advance } = setup([{ account_id: 'a', at: (start + 5000) * 1000 }])
+  await read()
+  t.same(take(10), [])
+  t.equal(waiting.wakeAt, start + 5000)
+  advance(5000)
+  await read()
+  t.same(take(10), ['a'])
+})

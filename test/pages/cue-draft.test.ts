@@ -1,0 +1,118 @@
+/** What the dashboard's form sends. */
+import t from 'tap'
+import type { CueDetail } from '../../src/client/types.ts'
+import { bodyOf, changesOf, draftOf, emptyDraft } from '../../src/dashboard/app/pages/cue-draft.ts'
+import { emptyExclusion, placeOf } from '../../src/dashboard/app/pages/exclusion-draft.ts'
+import { scheduleOf } from '../../src/dashboard/app/pages/schedule-draft.ts'
+
+const simple = { type: 'recurring', cron: '0 9 * * *', timezone: 'Europe/London' }
+const full = {
+  type: 'recurring',
+  crons: ['0 9 * * MON-FRI', '0 12 * * SAT'],
+  starts_at: '2030-01-01T00:00:30.000Z',
+  ends_at: '2031-01-01T00:00:00.000Z',
+  max_runs: 20,
+  exclude: [
+    { dates: ['12-25', '2030-12-26'] },
+    { from: '2030-05-01T08:00:00.000Z', to: '2030-05-02T00:00' },
+    { cron: '0 22 * * *', minutes: 480 }
+  ],
+  exclude_calendars: ['holidays/uk', 'closing'],
+  window: '25%',
+  timezone: 'Europe/London'
+}
+const draftFor = (schedule: object) =>
+  draftOf({
+    name: 'report',
+    description: null,
+    key: null,
+    tags: [],
+    schedule,
+    transport: 'worker',
+    callback: { url: null, method: 'POST', headers: {} },
+    payload: {},
+    retry: { max_attempts: 3, backoff_minutes: [1, 2, 4] },
+    verification: null,
+    catch_up: 'skip_missed',
+    on_failure: { email: true, pause_after: null, webhook: null },
+    overlap: 'allow'
+  } as unknown as CueDetail)
+
+t.test('a schedule without advanced fields has no advanced members', async t => {
+  t.same(scheduleOf(emptyDraft('Europe/London')), { cron: '0 9 * * 1-5', timezone: 'Europe/London' })
+  t.same(scheduleOf({ ...emptyDraft(''), kind: 'every', every: ' 45m ' }), { every: '45m', timezone: 'UTC' })
+  t.equal(scheduleOf({ ...emptyDraft('UTC'), kind: 'every' }), undefined, 'incomplete')
+})
+
+t.test('the form holds every member of a schedule', async t => {
+  const { type: _, ...members } = full
+  t.same(scheduleOf(draftFor(full)), members)
+  const every = { every: '36h', anchor: '2030-01-01T00:00:00.000Z', max_runs: 2, timezone: 'UTC' }
+  t.same(scheduleOf(draftFor({ type: 'recurring', ...every })), every)
+  const once = { at: '2030-01-01T00:00:00.500Z', timezone: 'UTC' }
+  t.same(scheduleOf(draftFor({ type: 'once', ...once })), once)
+})
+
+t.test('an edited cue gets only the members that have changed', async t => {
+  const first = draftFor(full)
+  const sent = (changes: Partial<typeof first>) => bodyOf({ ...first, ...changes }, first)
+  t.same(sent({}), {})
+  t.same(sent({ name: 'other' }), { name: 'other' })
+  t.same(sent({ timezone: 'UTC' }), { schedule: { timezone: 'UTC' } })
+  t.same(sent({ max_runs: '21' }), { schedule: { max_runs: 21 } })
+  t.same(sent({ more_crons: '0 12 * * SAT\n\n @daily ' }), { schedule: { crons: ['0 9 * * MON-FRI', '0 12 * * SAT', '@daily'] } })
+  t.same(sent({ exclude: first.exclude.slice(0, 1) }), { schedule: { exclude: [{ dates: ['12-25', '2030-12-26'] }] } })
+  t.same(sent({ kind: 'every', every: '2d' }), { schedule: { every: '2d' } })
+  t.same(
+    sent({ kind: 'at', at: first.starts_at, max_runs: '5' }),
+    { schedule: { at: full.starts_at } },
+    'nothing that is for recurring ones'
+  )
+})
+
+t.test('emptied fields remove their members from an edited cue', async t => {
+  const first = draftFor(full)
+  const emptied = { more_crons: '', starts_at: '', ends_at: '', max_runs: '', window: ' ', exclude: [], exclude_calendars: ' , ' }
+  t.same(bodyOf({ ...first, ...emptied }, first), {
+    schedule: {
+      cron: '0 9 * * MON-FRI',
+      starts_at: null,
+      ends_at: null,
+      max_runs: null,
+      window: null,
+      exclude: null,
+      exclude_calendars: null
+    }
+  })
+})
+
+t.test('text that is not a number or a time is sent as it is, so that the service refuses it', async t => {
+  const { schedule } = bodyOf({ ...emptyDraft('UTC'), max_runs: '0', starts_at: '99999-01-01T00:00', window: 'wide' })
+  t.same(schedule, { cron: '0 9 * * 1-5', timezone: 'UTC', starts_at: '99999-01-01T00:00', max_runs: 0, window: 'wide' })
+  t.equal(scheduleOf({ ...emptyDraft('UTC'), max_runs: 'two' })!.max_runs, 'two')
+})
+
+t.test('empty exclusions are left out, and errors find the row that they are about', async t => {
+  const exclude = [
+    emptyExclusion,
+    { ...emptyExclusion, dates: ' 12-25,, 01-01 ' },
+    { ...emptyExclusion, kind: 'range' as const, dates: 'of another kind' },
+    { ...emptyExclusion, kind: 'cron' as const, minutes: '5' }
+  ]
+  t.same(scheduleOf({ ...draftFor(simple), exclude })!.exclude, [{ dates: ['12-25', '01-01'] }, { minutes: 5 }])
+  t.same(
+    exclude.map((_, n) => placeOf(exclude, n)),
+    [undefined, 0, undefined, 1]
+  )
+})
+
+t.test('changes are listed in words', async t => {
+  const first = draftFor(simple)
+  const exclude = [emptyExclusion, { ...emptyExclusion, kind: 'cron' as const, cron: '0 22 * * *', minutes: '480' }]
+  t.same(changesOf(first, { ...first, exclude: [emptyExclusion] }), [])
+  t.same(changesOf(first, { ...first, exclude, more_crons: '@daily', email: false }), [
+    ['more crons', '–', '@daily'],
+    ['exclude', '–', '0 22 * * * for 480 minutes'],
+    ['email', 'true', 'false']
+  ])
+})

@@ -1,0 +1,11 @@
+import type { LookAheadByScheduleRow, LookAheadRow } from '../../src/database/functions.ts'
+
+/** Returns the rows in which a look reads these cues: one row for each cue. */
+export const bySchedule = (rows: readonly LookAheadRow[]): LookAheadByScheduleRow[] =>
+  rows.map(({ cue_id, account_id, version, next_run, ...schedule }) => ({
+    ...schedule,
+    cue_ids: [cue_id],
+    account_ids: [account_id],
+    versions: [version],
+    next_runs: [next_run.getTime()]
+  }))
