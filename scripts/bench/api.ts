@@ -66,21 +66,12 @@ export const api: Measure = {
     const rates: Record<string, number>[] = []
     while (rates.length < runs) {
       const [bare, get, post] = await series(n)
-      rates.push({
-        bare_select_per_s: bare.per_s,
-        get_cue_per_s: get.per_s,
-        post_cue_per_s: post.per_s,
-        get_to_bare_ratio: get.per_s / bare.per_s,
-        post_to_bare_ratio: post.per_s / bare.per_s,
-        bare_cpu_us: bare.cpu_us,
-        get_cpu_us: get.cpu_us,
-        post_cpu_us: post.cpu_us,
-        bare_database_us: bare.database_us,
-        get_database_us: get.database_us,
-        post_database_us: post.database_us,
-        get_p99_ms: get.p99_ms,
-        post_p99_ms: post.p99_ms
-      })
+      const each = { bare, get, post }
+      const rate: Record<string, number> = { bare_select_per_s: bare.per_s, get_cue_per_s: get.per_s, post_cue_per_s: post.per_s }
+      for (const [name, { per_s }] of Object.entries({ get, post })) rate[`${name}_to_bare_ratio`] = per_s / bare.per_s
+      for (const key of ['cpu_us', 'database_us', 'p99_ms'] as const)
+        for (const [name, result] of Object.entries(each)) rate[`${name}_${key}`] = result[key]
+      rates.push(rate)
     }
     await end()
     return figuresOf(rates)

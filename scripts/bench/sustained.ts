@@ -2,7 +2,6 @@
  * Deliveries for a long time, at a rate that a replica can keep up: whether they stay as punctual, and what is left behind stays bounded.
  * The cues are due every ten seconds, evenly spread, so that nothing but the service writes while it is measured.
  */
-import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { figuresOf, median, quantile, sorted } from '../stage/figures.ts'
@@ -56,30 +55,18 @@ const startStream = async (stage: Stage, name: string, rate_per_s: number) => {
   return service
 }
 
-/** Megabytes and dead tuples: `log` is that of executions, which grows as it must. */
-const sizesOf = async (pool: pg.Pool): Promise<{ rest: number; dead: number; log: number }> => {
+/** Megabytes: `log` is that of executions, which grows as it must. */
+const sizesOf = async (pool: pg.Pool): Promise<{ rest: number; log: number }> => {
   const { rows } = await pool.query(
-    `select sum(size) filter (where not is_log) as rest, sum(size) filter (where is_log) as log, sum(dead) as dead
-       from (select pg_total_relation_size(oid)::float8 / 2 ^ 20 as size, pg_stat_get_dead_tuples(oid)::float8 as dead,
-                    relname ~ '^(executions|attempts)_' as is_log
+    `select sum(size) filter (where not is_log) as rest, sum(size) filter (where is_log) as log
+       from (select pg_total_relation_size(oid)::float8 / 2 ^ 20 as size, relname ~ '^(executions|attempts)_' as is_log
                from pg_class where relnamespace = 'cue'::regnamespace and relkind = 'r') t`
   )
   return rows[0]
 }
 
-/** CPU seconds that autovacuum has logged, for this database. */
-const vacuumCpu = (log: string, database: string) => {
-  const lines = new RegExp(
-    `automatic (?:vacuum|analyze)[^\\n]*"${database}\\.[\\s\\S]*?system usage: CPU: user: ([\\d.]+) s, system: ([\\d.]+) s`,
-    'g'
-  )
-  return [...log.matchAll(lines)].reduce((sum, [, user, system]) => sum + Number(user) + Number(system), 0)
-}
-
 const sustain = async (stage: Stage, rate_per_s: number, n: number) => {
-  const { name, pool, replica } = await startStream(stage, 'sustained', rate_per_s)
-  await pool.query('alter system set log_autovacuum_min_duration = 0')
-  await pool.query('select pg_reload_conf()')
+  const { pool, replica } = await startStream(stage, 'sustained', rate_per_s)
   const read = async () => ({ ...(await sizesOf(pool)), ...(await replica.usage()), database: stage.databaseCpu() })
   const start = await read()
   const samples: (typeof start & { tenth: number })[] = []
@@ -98,9 +85,8 @@ const sustain = async (stage: Stage, rate_per_s: number, n: number) => {
   const lateIn = (tenth: number) =>
     sorted(at.slice(startOf(tenth), startOf(tenth + 1)).map((instant, n) => instant - due[startOf(tenth) + n]!))
   const p99 = Array.from({ length: 10 }, (_, tenth) => quantile(lateIn(tenth), 0.99))
-  const most = (tenth: number, key: 'rest' | 'dead' | 'rss_mb') =>
+  const most = (tenth: number, key: 'rest' | 'rss_mb') =>
     Math.max(...samples.filter(sample => sample.tenth === tenth).map(sample => sample[key]))
-  const database_cpu_s = end.database - start.database
   return {
     delivered,
     delivered_per_s: delivered / ((at.at(-1)! - at[0]!) / 1000),
@@ -108,10 +94,7 @@ const sustain = async (stage: Stage, rate_per_s: number, n: number) => {
     ...Object.fromEntries(p99.map((late, tenth) => [`late_p99_ms_of_tenth_${tenth + 1}`, late])),
     last_tenth_to_first: p99.at(-1)! / p99[0]!,
     process_cpu_us_each: ((end.cpu_s - start.cpu_s) / delivered) * 1e6,
-    database_cpu_us_each: (database_cpu_s / delivered) * 1e6,
-    autovacuum_cpu_percent: (vacuumCpu(readFileSync(stage.serverLog, 'utf8'), name) / database_cpu_s) * 100,
-    dead_tuples_first_tenth: most(0, 'dead'),
-    dead_tuples_last_tenth: most(9, 'dead'),
+    database_cpu_us_each: ((end.database - start.database) / delivered) * 1e6,
     log_bytes_each: ((end.log - start.log) * 2 ** 20) / delivered,
     other_tables_mb_first_tenth: most(0, 'rest'),
     other_tables_mb_last_tenth: most(9, 'rest'),

@@ -16,13 +16,11 @@ export type Found = {
   deadlocks: number
 }
 
-type Herd = { count: number; hook: string; payload?: number | undefined }
-
 /**
  * Creates `count` cues with one slot each that is due soon: four fifths at one instant, the others spread over the time after it. Receivers
  * take 100 to 500 ms; a tenth first responds with 500, and a tenth with 429.
  */
-export const raiseHerd = async (pool: pg.Pool, { count, hook, payload }: Herd): Promise<Slot[]> => {
+export const raiseHerd = async (pool: pg.Pool, count: number, hook: string): Promise<Slot[]> => {
   const ids = await addCues(pool, { accounts: await addAccounts(pool, 20), count, hook })
   // The following slots are after the end of the scenario.
   const away = new Date(Date.now() + 12 * 3_600_000)
@@ -33,7 +31,6 @@ export const raiseHerd = async (pool: pg.Pool, { count, hook, payload }: Herd): 
        from unnest($1::text[]) with ordinality as u (id, n) where c.id = u.id`,
     [ids, hook, `${away.getUTCMinutes()} ${away.getUTCHours()} * * *`]
   )
-  if (payload) await pool.query(`update cue.cues set payload = '"' || repeat('x', $1) || '"'`, [payload])
   const first = Date.now() + 3000 + count / 4
   const slots = ids.map((cue_id, n) => ({ cue_id, scheduled_for: Math.round(first + (n % 5 === 4 ? n / 2 : 0)) }))
   await schedule(

@@ -2,12 +2,11 @@
  * The faults, each in the middle of a herd of cues on several replicas; then received and expected requests are compared slot by slot. Faulty is
  * whatever was lost, duplicated without need, or late.
  */
-import { execFile } from 'node:child_process'
+import { execSync } from 'node:child_process'
 import { type KeyObject, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
 import type pg from 'pg'
 import { deriveKey } from '../../src/deliveries/signature.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
@@ -65,9 +64,6 @@ type Scenario = {
   isUpgrade?: true
   /** Which replicas reach the database through a wire that can fail. */
   wired?: 'all' | 'victim'
-  /** Size of payloads in bytes; with large ones, fewer cues are enough. */
-  payload?: number
-  share?: number
   /** Time limit for delivering everything after the fault. */
   withinMs?: number
   fault?: (world: World) => Promise<Fault>
@@ -132,13 +128,6 @@ export const scenarios: Record<string, Scenario> = {
     fault: signal('SIGSTOP'),
     aftermath: wake
   },
-  bulk: {
-    title: 'a replica is stopped while PostgreSQL answers it at length',
-    payload: 200_000,
-    share: 0.2,
-    fault: signal('SIGSTOP'),
-    aftermath: wake
-  },
   sleep: {
     title: 'all replicas are stopped at once, as on a computer that sleeps, and go on',
     fault: meanwhile(async ({ replicas, awayMs }) => {
@@ -190,22 +179,18 @@ export const scenarios: Record<string, Scenario> = {
   }
 }
 
-const run = promisify(execFile)
-
 /**
  * Checks out another release to a directory of its own: that of a commit, or that before the last commit that changed sql/.
  * @throws {Error} if git or the history is missing
  */
-const checkOut = async (stage: Stage, commit?: string): Promise<string> => {
-  const git = async (...args: string[]) => (await run('git', args, { cwd: here })).stdout.trim()
-  const [first, second] = (await git('log', '-2', '--format=%H', '--', 'sql')).split('\n')
-  const ref = commit ?? ((await git('status', '--porcelain', 'sql')) ? first : second)
+const checkOut = (stage: Stage, commit?: string): string => {
+  const shell = (command: string) => execSync(command, { cwd: here, encoding: 'utf8' }).trim()
+  const [first, second] = shell('git log -2 --format=%H -- sql').split('\n')
+  const ref = commit ?? (shell('git status --porcelain sql') ? first : second)
   if (!ref) throw new Error('the history has no former release')
-  const root = join(stage.dir, `release-${ref}`)
-  mkdirSync(root, { recursive: true })
-  await run('git', ['archive', '--output', join(root, 'release.tar'), ref, 'src', 'sql', 'scripts', 'package.json'], { cwd: here })
-  await run('tar', ['-xf', 'release.tar'], { cwd: root })
-  if (!existsSync(join(root, 'node_modules'))) symlinkSync(join(here, 'node_modules'), join(root, 'node_modules'))
+  const root = mkdtempSync(join(stage.dir, 'release-'))
+  shell(`git archive "${ref}" src sql scripts package.json | tar -x -C "${root}"`)
+  symlinkSync(join(here, 'node_modules'), join(root, 'node_modules'))
   return root
 }
 
@@ -217,9 +202,8 @@ const faultAt = 0.3
 /** Runs a scenario in its own database. */
 export const play = async (stage: Stage, name: string, options: Options): Promise<Verdict> => {
   const scenario = scenarios[name]!
-  const { frozenMs, awayMs } = options
-  const n = Math.round(options.n * (scenario.share ?? 1))
-  const former = scenario.isUpgrade ? await checkOut(stage, options.from) : undefined
+  const { frozenMs, awayMs, n } = options
+  const former = scenario.isUpgrade ? checkOut(stage, options.from) : undefined
   const { name: database, url, pool } = await stage.createDatabase(name, { isEmpty: scenario.isUpgrade ?? false })
   const wire = await layWire(url)
   const replicas: Victim[] = []
@@ -239,7 +223,7 @@ export const play = async (stage: Stage, name: string, options: Options): Promis
   await Promise.all(Array.from({ length: options.replicas - 1 }, () => startReplica(former)))
   const world = { frozenMs, awayMs, stage, pool, url, wire, replicas, victim, startReplica, former }
   await stage.receiver.reset()
-  const slots = await raiseHerd(pool, { count: n, hook: stage.receiver.url, payload: scenario.payload })
+  const slots = await raiseHerd(pool, n, stage.receiver.url)
   await stage.receiver.wait(n * faultAt)
   const fault = await scenario.fault?.(world)
   await stage.receiver.wait(n)

@@ -42,16 +42,16 @@ export const playAttack = async (stage: Stage, name: string, seconds: number) =>
     hook: stage.receiver.url,
     attackers,
     seconds,
-    send: <T extends object>(weapon: string, options: T) =>
+    send: (weapon: string, options: object) =>
       attacker.ask<Damage>(weapon, { url: replica.address, seconds, ...options }, seconds * 1000 + 60_000)
   }
-  const prepared = await prepare?.(world)
+  await prepare?.(world)
   const victims = await startVictims(replica.address, accounts.slice(0, victimCount), stage.receiver.url)
   await delay(3000) // warm-up
   const before = Date.now()
   await delay(quietSeconds * 1000)
   const during = Date.now()
-  const damage = await strike(world, prepared as never)
+  const damage = await strike(world)
   const after = Date.now()
   await delay(quietSeconds * 1000)
   const until = Date.now()
