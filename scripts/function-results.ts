@@ -17,7 +17,6 @@ export const single = new Set(
 /** Columns that may be null. `row`: the function returns one row or none. `value`: its value may be null. */
 export const nullable: Record<string, string> = {
   admit: 'error account_id actor scopes plan retry_after',
-  admit_with_runs: 'error caller_id actor scopes plan retry_after tag next_run next_slot last_run last_slot',
   alert_notice: 'row execution_id',
   allow: 'retry_after',
   apply_subscription: 'version',
@@ -73,7 +72,6 @@ export const nullable: Record<string, string> = {
 /** Arguments without a default that may be null; for an array, its elements. */
 export const nullableArguments: Record<string, string> = {
   admit: 'key_hashes session_ids execution_ids scopes',
-  admit_with_runs: 'key_hashes session_ids execution_ids scopes cue_ids',
   apply_subscription: 'account_id',
   create_cue: 'next_run',
   create_each_cue: 'next_runs next_slots actors',

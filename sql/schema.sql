@@ -281,7 +281,7 @@ create table cue.calendars (
   constraint calendars_pkey PRIMARY KEY (account_id, name),
   constraint calendars_dates_check CHECK (cardinality(dates) <= 1000),
   constraint calendars_description_check CHECK (length(description) <= 2000),
-  constraint calendars_name_check CHECK (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'::text) NOT VALID,
+  constraint calendars_name_check CHECK (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'::text),
   constraint calendars_ranges_check CHECK (
 CASE jsonb_typeof(ranges)
     WHEN 'array'::text THEN jsonb_array_length(ranges) <= 500
@@ -442,11 +442,11 @@ create table cue.cues (
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
-  constraint cues_check1 CHECK ((at IS NOT NULL) = (schedule_type = 'once'::cue.schedule_type)),
-  constraint cues_check2 CHECK (transport = 'worker'::cue.transport OR callback_url IS NOT NULL),
-  constraint cues_check3 CHECK (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) = ANY (ARRAY[0, 3])),
-  constraint cues_check4 CHECK (await_outcome IS NULL OR timeout_seconds IS NOT NULL),
-  constraint cues_check5 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
+  constraint cues_check CHECK ((at IS NOT NULL) = (schedule_type = 'once'::cue.schedule_type)),
+  constraint cues_check1 CHECK (transport = 'worker'::cue.transport OR callback_url IS NOT NULL),
+  constraint cues_check2 CHECK (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) = ANY (ARRAY[0, 3])),
+  constraint cues_check3 CHECK (await_outcome IS NULL OR timeout_seconds IS NOT NULL),
+  constraint cues_check4 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
   constraint cues_claim_timeout_seconds_check CHECK (claim_timeout_seconds >= 60 AND claim_timeout_seconds <= 604800),
   constraint cues_id_check CHECK (id ~ '^cue_[0-9A-Za-z]{12}$'::text),
   constraint cues_key_check CHECK (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'::text),
@@ -719,14 +719,14 @@ create table cue.executions (
   constraint ended CHECK ((ended_at IS NOT NULL) = (status = ANY (ARRAY['success'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status, 'outcome_timeout'::cue.execution_status]))),
   constraint first_attempt CHECK (attempt_ms IS NULL OR attempts = 1 AND delivered_at IS NOT NULL),
   constraint flying CHECK ((flight_id IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'webhook'::cue.transport)),
-  constraint judged CHECK ((outcome_success IS FALSE) = (NOT outcome_state IS DISTINCT FROM 'reported_failure'::cue.outcome_state) AND (outcome_success IS NULL) = (COALESCE(outcome_state, 'unknown'::cue.outcome_state) = 'unknown'::cue.outcome_state)) NOT VALID,
+  constraint judged CHECK ((outcome_success IS FALSE) = (NOT outcome_state IS DISTINCT FROM 'reported_failure'::cue.outcome_state) AND (outcome_success IS NULL) = (COALESCE(outcome_state, 'unknown'::cue.outcome_state) = 'unknown'::cue.outcome_state)),
   constraint leased CHECK ((lease_expires_at IS NOT NULL) = (status = 'delivering'::cue.execution_status AND transport = 'worker'::cue.transport)),
   constraint lost_among_attempts CHECK (lost_attempts >= 0 AND lost_attempts <= attempts),
   constraint one_payload CHECK ((payload IS NULL) = (payload_id IS NOT NULL)),
-  constraint rejected CHECK (rejected_at IS NULL OR outcome_state = 'verification_failed'::cue.outcome_state) NOT VALID,
+  constraint rejected CHECK (rejected_at IS NULL OR outcome_state = 'verification_failed'::cue.outcome_state),
   constraint reported CHECK ((outcome_recorded_at IS NULL) = (outcome_success IS NULL)),
   constraint started CHECK ((status = ANY (ARRAY['pending'::cue.execution_status, 'failed'::cue.execution_status, 'missed'::cue.execution_status])) OR started_at IS NOT NULL),
-  constraint unclaimed CHECK (claim_deadline_at IS NULL OR claimable_at IS NOT NULL) NOT VALID
+  constraint unclaimed CHECK (claim_deadline_at IS NULL OR claimable_at IS NOT NULL)
 ) partition by RANGE (id);
 CREATE INDEX executions_account ON ONLY cue.executions USING btree (account_id, id) INCLUDE (cue_id);
 CREATE INDEX executions_attempt_due ON ONLY cue.executions USING btree (attempt_due_at) WHERE (attempt_due_at IS NOT NULL);
@@ -2109,51 +2109,6 @@ create view cue.stuck_executions as
 comment on view cue.stuck_executions is 'Executions that an engine should have processed by now. Empty while an engine is alive and keeps up.';
 grant select on cue.stuck_executions to cue_reader, cue_service;
 
-create view cue.tagged_cue_view as
- SELECT c.id,
-    c.account_id,
-    c.name,
-    c.description,
-    c.key,
-    c.tags,
-    c.managed_by,
-    c.status,
-    c.paused_at,
-    c.paused_by,
-    c.pause_reason,
-    c.paused_until,
-    c.completed_reason,
-    c.transport,
-    c.schedule,
-    c.callback,
-    c.payload,
-    c.retry,
-    c.on_failure,
-    c.delivery,
-    c.alerts,
-    c.catch_up,
-    c.overlap,
-    c.verification,
-    c.next_run,
-    c.next_slot,
-    c.last_run,
-    c.run_count,
-    c.fired_count,
-    c.created_at,
-    c.updated_at,
-    c.version,
-    c.revision,
-    c.last_slot,
-    c.await_outcome_set,
-    t.tag
-   FROM cue.cue_view c
-     CROSS JOIN LATERAL ( SELECT cue.row_tag(q.xmin, q.ctid, q.updated_at) AS tag
-           FROM cue.cues q
-          WHERE q.id = c.id
-         LIMIT 1) t;
-comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not change when they run: while it is the same, so is their row of cue.cues.';
-grant select on cue.tagged_cue_view to cue_reader, cue_service;
-
 create view cue.ticket_view as
  SELECT id AS ticket_id,
     account_id,
@@ -2591,34 +2546,6 @@ begin
 end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
 grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.admit_with_runs(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(error text, caller_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer, tag text, next_run timestamp with time zone, next_slot timestamp with time zone, last_run timestamp with time zone, run_count bigint, fired_count bigint, version integer, revision integer, last_slot timestamp with time zone, executions json, execution_total bigint, missed jsonb)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-begin
-  return query
-  select a.error, a.caller_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after, c.*
-    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
-           as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
-    left join lateral (
-      select cue.row_tag(q.xmin, q.ctid, q.updated_at), r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
-             e.executions, e.execution_total, m.missed
-        from cue.cues q
-       cross join lateral (select * from cue.cue_run_view v where v.cue_id = q.id limit 1) r
-       cross join lateral cue.latest_executions(q.id, v_tomorrow) e
-       cross join lateral cue.latest_missed(q.id) m
-       where a.error is null and q.id = a.cue_id and q.account_id = a.caller_id and q.deleted_at is null
-       limit 1) c on true;
-end $function$;
-comment on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests like cue.admit, and returns how the cue that each asks for has run, with its tag; that is null if refused or not found.';
-grant execute on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -8152,6 +8079,23 @@ end $function$;
 comment on function cue.raise_refused(uuid,text,text) is 'Raises the error for a cue that add_cues refused.';
 grant execute on function cue.raise_refused(uuid,text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.cue_detail_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id) cross join lateral cue.cue_detail(u.account_id, u.cue_id, v_tomorrow) d;
+end $function$;
+comment on function cue.read_cue_details(uuid[],text[],timestamp with time zone) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
+grant execute on function cue.read_cue_details(uuid[],text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_view
  LANGUAGE plpgsql
@@ -8499,21 +8443,6 @@ begin
 end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns figures on an account''s executions of 24 hours, at most its newest 2,000, what needs attention, and the runs of the next hour.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.read_tagged_cues(p_account_ids uuid[], p_cue_ids text[])
- RETURNS SETOF cue.tagged_cue_view
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
-AS $function$
-begin
-  return query
-  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (select * from cue.tagged_cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
-end $function$;
-comment on function cue.read_tagged_cues(uuid[],text[]) is 'Returns cues by account and id, with their tags; rows not found are left out.';
-grant execute on function cue.read_tagged_cues(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer)
@@ -9658,14 +9587,6 @@ begin
 end $function$;
 comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
 grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.row_tag(p_xmin xid, p_ctid tid, p_updated_at timestamp with time zone)
- RETURNS text
- LANGUAGE sql
- STABLE
-AS $function$ select p_xmin::text || p_ctid::text || p_updated_at::text $function$;
-comment on function cue.row_tag(xid,tid,timestamp with time zone) is 'Returns a text that every write of a row changes.';
-grant execute on function cue.row_tag(xid,tid,timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -169,16 +169,6 @@ select c.*, e.executions, e.execution_total, m.missed
  cross join lateral cue.latest_missed(c.id) m;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 
--- Every write of a row, also one by hand, gives it another transaction or place. After a failover that lost transactions, their numbers are used again.
-create or replace function cue.row_tag(p_xmin xid, p_ctid tid, p_updated_at timestamptz) returns text
-language sql stable as $$ select p_xmin::text || p_ctid::text || p_updated_at::text $$;
-comment on function cue.row_tag is 'Returns a text that every write of a row changes.';
-
-create or replace view cue.tagged_cue_view as
-select c.*, t.tag from cue.cue_view c
- cross join lateral (select cue.row_tag(q.xmin, q.ctid, q.updated_at) as tag from cue.cues q where q.id = c.id limit 1) t;
-comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not change when they run: while it is the same, so is their row of cue.cues.';
-
 -- For people in psql -----------------------------------------------------------------------------------------------------------------
 
 create or replace view cue.unserved_periods as

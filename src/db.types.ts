@@ -2132,45 +2132,6 @@ export interface Subscriptions {
   version: Generated<number>;
 }
 
-export interface TaggedCueView {
-  account_id: string | null;
-  alerts: Json | null;
-  await_outcome_set: boolean | null;
-  callback: Json | null;
-  catch_up: CatchUp | null;
-  completed_reason: Completion | null;
-  created_at: Timestamp | null;
-  delivery: Json | null;
-  description: string | null;
-  fired_count: number | null;
-  id: string | null;
-  key: string | null;
-  last_run: Timestamp | null;
-  last_slot: Timestamp | null;
-  managed_by: string | null;
-  name: string | null;
-  next_run: Timestamp | null;
-  next_slot: Timestamp | null;
-  on_failure: Json | null;
-  overlap: Overlap | null;
-  pause_reason: string | null;
-  paused_at: Timestamp | null;
-  paused_by: PauseCause | null;
-  paused_until: Timestamp | null;
-  payload: string | null;
-  retry: Json | null;
-  revision: number | null;
-  run_count: number | null;
-  schedule: Json | null;
-  status: CueStatus | null;
-  tag: string | null;
-  tags: string[] | null;
-  transport: Transport | null;
-  updated_at: Timestamp | null;
-  verification: Json | null;
-  version: number | null;
-}
-
 export interface Tickets {
   /**
    * The author's account.
@@ -2374,7 +2335,6 @@ export interface DB {
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;
   subscriptions: Subscriptions;
-  tagged_cue_view: TaggedCueView;
   ticket_view: TicketView;
   tickets: Tickets;
   unserved_periods: UnservedPeriods;

@@ -24,7 +24,7 @@ import { settings } from './cells/stage.ts'
 import { attacks } from './neighbours/attacks.ts'
 import { playAttack } from './neighbours/play.ts'
 import { requests } from './requests.ts'
-import { play, scenarios } from './scenarios.ts'
+import { checkOut, play, scenarios } from './scenarios.ts'
 import { failovers, playFailover } from './standby.ts'
 
 const { values, positionals } = parseArgs({
@@ -53,7 +53,13 @@ const herd: Suite = {
   table: scenarios,
   play: async (stage, name) => {
     console.log(`\n${name}: ${scenarios[name]!.title}`)
-    return { scenario: name, replicas, ...(await play(stage, name, { n, replicas, from: values.from, ...timed })) }
+    let former: string | undefined
+    try {
+      former = scenarios[name]!.isUpgrade && checkOut(stage, values.from)
+    } catch (error) {
+      return { scenario: name, skipped: (error as Error).message, faults: [] }
+    }
+    return { scenario: name, replicas, ...(await play(stage, name, { n, replicas, former, ...timed })) }
   }
 }
 const suites: Record<string, Suite> = {

@@ -27,8 +27,8 @@ export type Options = {
   awayMs: number
   /** Whether everything must be delivered within a time limit after the fault. */
   timed: boolean
-  /** The commit of the release from which an upgrade starts. */
-  from?: string | undefined
+  /** Directory of the release from which an upgrade starts. */
+  former?: string | undefined
 }
 
 /** `tokenKey` verifies execution tokens made by this replica, which has its own session secret. */
@@ -181,13 +181,14 @@ export const scenarios: Record<string, Scenario> = {
 
 /**
  * Checks out another release to a directory of its own: that of a commit, or that before the last commit that changed sql/.
- * @throws {Error} if git or the history is missing
+ * @throws {Error} if git or the history is missing, or if that release's databases cannot be upgraded
  */
-const checkOut = (stage: Stage, commit?: string): string => {
+export const checkOut = (stage: Stage, commit?: string): string => {
   const shell = (command: string) => execSync(command, { cwd: here, encoding: 'utf8' }).trim()
   const [first, second] = shell('git log -2 --format=%H -- sql').split('\n')
   const ref = commit ?? (shell('git status --porcelain sql') ? first : second)
   if (!ref) throw new Error('the history has no former release')
+  if (shell(`git diff --name-only "${ref}" -- sql/migrations/0001_init.sql`)) throw new Error(`${ref} has another baseline`)
   const root = mkdtempSync(join(stage.dir, 'release-'))
   shell(`git archive "${ref}" src sql scripts package.json | tar -x -C "${root}"`)
   symlinkSync(join(here, 'node_modules'), join(root, 'node_modules'))
@@ -202,8 +203,7 @@ const faultAt = 0.3
 /** Runs a scenario in its own database. */
 export const play = async (stage: Stage, name: string, options: Options): Promise<Verdict> => {
   const scenario = scenarios[name]!
-  const { frozenMs, awayMs, n } = options
-  const former = scenario.isUpgrade ? checkOut(stage, options.from) : undefined
+  const { frozenMs, awayMs, n, former } = options
   const { name: database, url, pool } = await stage.createDatabase(name, { isEmpty: scenario.isUpgrade ?? false })
   const wire = await layWire(url)
   const replicas: Victim[] = []

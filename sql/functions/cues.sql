@@ -173,8 +173,7 @@ end $$;
 comment on function cue.raise_refused is 'Raises the error for a cue that add_cues refused.';
 
 -- Without an id: another transaction has locked the account (is_locked), another cue has the key (taken_by), or message says why. With none of
--- these, create_cue raises the error, or can create the cue now. The cues are not read again, which would take a quarter of the time: the caller
--- knows their columns.
+-- these, create_cue raises the error, or can create the cue now.
 create or replace function cue.create_each_cue(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}',
   p_actors text[] default null

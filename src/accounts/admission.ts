@@ -3,13 +3,13 @@ import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import { enums } from '../catalog.ts'
 import type { Config, Plan } from '../config.ts'
-import { createBatches, type Pacer } from '../database/batched.ts'
-import type { AdmitWithRunsRow, Functions } from '../database/functions.ts'
+import { createBatches } from '../database/batched.ts'
+import type { Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import { type ErrorCode, isLost } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { limitCallers } from './callers.ts'
-import { createKeyHash } from './keys.ts'
+import { hashKey, isKey } from './keys.ts'
 import { createSessions } from './sessions.ts'
 
 export const scopes = enums.keyScope
@@ -28,10 +28,7 @@ export type Caller = {
   ip: string
 }
 
-/** How a cue has run, and a tag of all else of it. */
-export type CueRun = AdmitWithRunsRow & { tag: string }
-
-/** A result row of the SQL functions `admit` and `admit_with_runs`. */
+/** A result row of the SQL function `admit`. */
 export type Admission = {
   /** `unavailable`: its rate window is locked by another session. */
   error: Refusal | 'unavailable' | null
@@ -44,7 +41,6 @@ export type Admission = {
   rate_remaining: number
   rate_reset: number
   retry_after: number | null
-  cue?: CueRun | null
 }
 
 type Answer = Admission & { error: Refusal | null }
@@ -63,8 +59,6 @@ export type Admitted = {
   retry_after: number | null
   /** The account has used at least 80 % of its monthly executions. */
   usage_warning: boolean
-  /** If a cue was requested that the caller owns. */
-  cue: CueRun | null
 }
 
 export const refusals = {
@@ -75,17 +69,12 @@ export const refusals = {
 } as const satisfies Partial<Record<ErrorCode, string>>
 export type Refusal = keyof typeof refusals
 
-type Admit = Pick<Functions, 'admit' | 'admitWithRuns'>
-
 type Options = {
-  fn: Admit
-  /** The same over a pipeline that only admission uses (createPipeline). */
-  pipelined?: Admit
+  fn: Pick<Functions, 'admit'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
   /** The clock for the expiry of session JWTs, and for refusals. */
   now?: () => Date
-  pacer?: Pacer
   /** Aborted when the service begins to stop. */
   closing?: AbortSignal
 }
@@ -96,7 +85,6 @@ type Question = {
   execution_id: string | null
   address: string
   scope: Scope | 'any' | null
-  cue_id: string | null
 }
 
 const columns = (questions: Question[]) => ({
@@ -118,17 +106,14 @@ type Asked = {
   scope: Needed | null
   /** The execution in the path, if the route accepts its token. */
   execution_id?: string | null
-  /** A cue to read in the same round trip. */
-  cue_id?: string | null
   /** Part of a request that was counted before. */
   isCounted?: boolean
 }
 
 /** Creates the check that runs before every request. It rejects only if the database is unavailable. */
-export const createAdmission = ({ fn, pipelined, config, log, now = () => new Date(), pacer, closing }: Options) => {
+export const createAdmission = ({ fn, config, log, now = () => new Date(), closing }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
-  const hashOf = createKeyHash()
 
   const withLimits = async <T>(ask: (limited: boolean) => Promise<T>): Promise<T> => {
     try {
@@ -142,52 +127,30 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
     }
   }
 
-  const ask = async (fn: Admit, questions: Question[], limited: boolean): Promise<Admission[]> => {
-    const cue_ids = questions.map(({ cue_id }) => cue_id)
-    const asked = { ...columns(questions), limited }
-    if (cue_ids.every(id => id === null)) return (await fn.admit(asked)) as Admission[]
-    const rows = await fn.admitWithRuns({ ...asked, cue_ids })
-    return rows.map(row => {
-      const { error, caller_id: account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after } = row
-      const admission = { error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after }
-      // With the columns of the admission, which the response's schema leaves out: a copy without them took 2 % of a request's CPU.
-      return { ...admission, cue: row.tag === null ? null : row } as Admission
-    })
-  }
-  const uncounted = async (question: Question) => (await ask(fn, [question], false))[0] as Answer
-  const many = (fn: Admit) => async (questions: Question[]) => {
-    const answers = await withLimits(limited => ask(fn, questions, limited))
-    return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
-  }
+  const ask = async (questions: Question[], limited: boolean) => (await fn.admit({ ...columns(questions), limited })) as Admission[]
+  const uncounted = async (question: Question) => (await ask([question], false))[0] as Answer
   const batched = createBatches<Question, Answer>({
-    many: many(fn),
-    pipelined: pipelined && many(pipelined),
-    ownerOf: credentialOf,
-    pacer
+    many: async questions => {
+      const answers = await withLimits(limited => ask(questions, limited))
+      return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
+    },
+
+    ownerOf: credentialOf
   })
   // With the address, because an invalid credential counts towards it.
   const callerOf = (question: Question) => `${credentialOf(question)} ${question.address}`
   const admit = limitCallers(batched, { callerOf, now, closing })
 
-  return async ({
-    authorization,
-    isCookie = false,
-    address,
-    scope,
-    execution_id = null,
-    cue_id = null,
-    isCounted = false
-  }: Asked): Promise<Admitted> => {
+  return async ({ authorization, isCookie = false, address, scope, execution_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
-    const key_hash = hashOf(bearer)
+    const key_hash = isKey(bearer) ? hashKey(bearer) : null
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
     const { error, account_id, actor, ...rest } = await (isCounted ? uncounted : admit)({
       key_hash,
       session_id: key_hash ? null : await sessions.read(bearer, now(), isCookie),
       execution_id: tokenOf,
       address: subjectOf(address),
-      scope: isOneOf(scope) ? 'any' : scope,
-      cue_id
+      scope: isOneOf(scope) ? 'any' : scope
     })
     const refusal =
       error === 'not_authenticated' && bearer.startsWith('svc_sk_')
@@ -204,8 +167,7 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
       plan: refusal === null ? rest.plan : null,
       rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
       retry_after: rest.retry_after,
-      usage_warning: rest.usage_warning,
-      cue: refusal === null ? (rest.cue ?? null) : null
+      usage_warning: rest.usage_warning
     }
   }
 }

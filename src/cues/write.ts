@@ -1,4 +1,5 @@
 /** Changes to cues: reads the cue, then calls one SQL function, and retries if the cue was changed in between. */
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
@@ -13,7 +14,6 @@ import { Json } from '../json/canonical-json.ts'
 import { namesOf } from '../schedule/parse-schedule.ts'
 import type { Rules } from '../schedule/schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
-import { columnsText } from './batched.ts'
 import { changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
 import type { Change, Columns } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
@@ -28,8 +28,12 @@ export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'plan'>
 
 export const minIntervalOf = (app: FastifyInstance, { plan }: Asking) => app.config.plans[plan].min_interval_seconds
 
-export const changesText = (app: FastifyInstance, asking: Asking, columns: Columns) =>
-  columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson)
+/** Changes for SQL. A payload may be large, so another thread serialises it. */
+export const changesText = async (app: FastifyInstance, asking: Asking, { payload, ...columns }: Columns): Promise<string> => {
+  const text = JSON.stringify({ ...columns, callback_allowed: mayReceiveKey(asking) })
+  // A change of the payload always includes its task.
+  return typeof payload === 'string' ? `${text.slice(0, -1)},"payload":${await app.largeJson.literal(payload)}}` : text
+}
 
 /** Whether these scopes equal those of the account's own key, which may be sent to callbacks. */
 const mayReceiveKey = ({ scopes }: Asking) => scopes.includes('account')
@@ -178,10 +182,10 @@ export const fireCue = async (
     overlap,
     ...(idempotency_key != null && {
       idempotency_key,
-      request_hash: await app.largeJson.hashOf(
-        override?.text ?? null,
-        JSON.stringify([merge_strategy, send_at ?? null, ...(overlap ? [overlap] : [])])
-      )
+      request_hash: createHash('sha256')
+        .update(JSON.stringify([merge_strategy, send_at ?? null, overlap ?? null]))
+        .update(override?.text ?? '')
+        .digest('hex')
     })
   }
   if (!override) return fn.fireCue({ ...request, ...caller })

@@ -7,7 +7,6 @@ export const functions = {
   acknowledge_alert: ['value', 'account_id alert_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
-  admit_with_runs: ['rows', 'key_hashes session_ids execution_ids addresses scopes cue_ids limited now'],
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
@@ -133,6 +132,7 @@ export const functions = {
   put_calendar: ['value', 'account_id name description dates ranges revision now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   queue_operation: ['value', 'operation_id delay'],
+  read_cue_details: ['rows', 'account_ids cue_ids now', 'stable'],
   read_cues: ['rows', 'account_ids cue_ids', 'stable'],
   read_declared_cues: ['rows', 'account_id keys', 'stable'],
   read_destinations: ['row', 'account_id from to now', 'stable'],
@@ -143,7 +143,6 @@ export const functions = {
   read_memory: ['row', 'account_id release reader now'],
   read_operator: ['row', 'now', 'stable'],
   read_overview: ['row', 'account_id now', 'stable'],
-  read_tagged_cues: ['rows', 'account_ids cue_ids', 'stable'],
   read_usage: ['row', 'account_id actor now', 'stable'],
   record_exclusions: ['value', 'cues now'],
   recover_flights: ['value', 'limit asked_at now'],
@@ -225,31 +224,6 @@ export type AdmitRow = {
   rate_remaining: number
   rate_reset: number
   retry_after: number | null
-}
-
-export type AdmitWithRunsRow = {
-  error: string | null
-  caller_id: string | null
-  actor: string | null
-  scopes: string[] | null
-  plan: Plan | null
-  usage_warning: boolean
-  rate_limit: number
-  rate_remaining: number
-  rate_reset: number
-  retry_after: number | null
-  tag: string | null
-  next_run: Date | null
-  next_slot: Date | null
-  last_run: Date | null
-  run_count: number
-  fired_count: number
-  version: number
-  revision: number
-  last_slot: Date | null
-  executions: unknown
-  execution_total: number
-  missed: unknown
 }
 
 export type AlertNoticeRow = {
@@ -791,6 +765,47 @@ export type PollDeviceRow = {
   key_ciphertext: string | null
 }
 
+export type ReadCueDetailsRow = {
+  id: string
+  account_id: string
+  name: string
+  description: string
+  key: string
+  tags: string[]
+  managed_by: string
+  status: CueStatus
+  paused_at: Date
+  paused_by: PauseCause
+  pause_reason: string
+  paused_until: Date
+  completed_reason: Completion
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  payload: string
+  retry: unknown
+  on_failure: unknown
+  delivery: unknown
+  alerts: unknown
+  catch_up: CatchUp
+  overlap: Overlap
+  verification: unknown
+  next_run: Date
+  next_slot: Date
+  last_run: Date
+  run_count: number
+  fired_count: number
+  created_at: Date
+  updated_at: Date
+  version: number
+  revision: number
+  last_slot: Date
+  await_outcome_set: boolean
+  executions: unknown
+  execution_total: number
+  missed: unknown
+}
+
 export type ReadCuesRow = {
   id: string
   account_id: string
@@ -947,45 +962,6 @@ export type ReadOverviewRow = {
   upcoming: unknown
 }
 
-export type ReadTaggedCuesRow = {
-  id: string
-  account_id: string
-  name: string
-  description: string
-  key: string
-  tags: string[]
-  managed_by: string
-  status: CueStatus
-  paused_at: Date
-  paused_by: PauseCause
-  pause_reason: string
-  paused_until: Date
-  completed_reason: Completion
-  transport: Transport
-  schedule: unknown
-  callback: unknown
-  payload: string
-  retry: unknown
-  on_failure: unknown
-  delivery: unknown
-  alerts: unknown
-  catch_up: CatchUp
-  overlap: Overlap
-  verification: unknown
-  next_run: Date
-  next_slot: Date
-  last_run: Date
-  run_count: number
-  fired_count: number
-  created_at: Date
-  updated_at: Date
-  version: number
-  revision: number
-  last_slot: Date
-  await_outcome_set: boolean
-  tag: string
-}
-
 export type ReadUsageRow = {
   plan: Plan
   cues_used: number
@@ -1095,7 +1071,6 @@ export type Functions = {
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
-  admitWithRuns: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; cue_ids: (string | null)[]; limited?: boolean | null }) => Promise<AdmitWithRunsRow[]>
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
@@ -1221,6 +1196,7 @@ export type Functions = {
   putCalendar: (args: { account_id: string; name: string; description: string | null; dates: string[]; ranges: object | string; revision?: number | null }) => Promise<number>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
+  readCueDetails: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCueDetailsRow[]>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
   readDeclaredCues: (args: { account_id: string; keys: string[] }) => Promise<ReadDeclaredCuesRow[]>
   readDestinations: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadDestinationsRow>
@@ -1231,7 +1207,6 @@ export type Functions = {
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
   readOperator: (args: object) => Promise<ReadOperatorRow>
   readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
-  readTaggedCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadTaggedCuesRow[]>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
   recordExclusions: (args: { cues: object | string }) => Promise<number>
   recoverFlights: (args: { limit?: number | null; asked_at?: Date | null }) => Promise<number>

@@ -28,7 +28,7 @@ const lockTries = 60
 /**
  * Brings a database up to date: missing migrations, then pg-boss's schema and queues, then functions, comments, views and roles if any of
  * them changed. Concurrent calls wait, and then find nothing to do. A database used by a newer release is left unchanged.
- * @throws {ConfigError} if the server is unreachable or has an unsupported version
+ * @throws {ConfigError} if the server is unreachable or has an unsupported version, or the database another baseline (0001_init.sql)
  * @throws {Error} naming the file that failed. A file is applied completely or not at all; one with `-- no-transaction` continues with the
  * next call
  */
@@ -52,7 +52,13 @@ export const migrate = async (options: MigrateOptions) => {
     await client.query("select set_config('lock_timeout', $1, false), set_config('pgcue.cell', $2, false)", [lockTimeout, String(cell)])
     const applied = await readLedger(client)
 
-    const newest = migrations.at(-1)?.id ?? 0
+    const baseline = migrations[0]!
+    if (applied.has(baseline.id) && applied.get(baseline.id) !== baseline.checksum)
+      throw new ConfigError(
+        'This database was made by another development version, and before 1.0.0 there are no upgrades: drop the database ' +
+          '(an embedded one: delete the folder DATA_DIR) and start again'
+      )
+    const newest = migrations.at(-1)!.id
     if ([...applied.keys()].some(id => id > newest)) return log('Database migrated by a newer release; not changed')
 
     for (const file of migrations) {
@@ -112,10 +118,10 @@ const requireVersion = async (client: pg.Client) => {
   if (rows[0].major < 15 || rows[0].major > 18) throw new ConfigError(`DATABASE_URL must point to PostgreSQL 15 to 18, not ${rows[0].name}`)
 }
 
-/** The stamp of a database starts with the release number, so that releases can be compared. Formerly it was a checksum only. */
+/** The stamp of a database starts with the release number, so that releases can be compared. */
 const stampOf = async (client: pg.Client, sources: File[], { number, checksum }: Release) =>
   `${number} ${hash(JSON.stringify([checksum, await rolesNamedIn(client, sources)]))}`
-const numberOf = (stamp = '') => Number(/^(\d+) /.exec(stamp)?.[1] ?? 0)
+const numberOf = (stamp = '0') => Number.parseInt(stamp, 10)
 
 /** Reads the checksums of applied migrations, by id. Id 0 is the stamp of everything that is reloaded. */
 const readLedger = async (client: pg.Client): Promise<Map<number, string>> => {

@@ -55,13 +55,6 @@ t.test('an older release with the same migrations keeps the functions of a newer
   t.same(lines, [])
 })
 
-t.test('loads over a database from before release numbers', async t => {
-  const { release, rows } = await setUp(t)
-  await rows("update cue.migrations set checksum = repeat('a', 64) where id = 0")
-  await release(1, numberIs(3))
-  t.same(await rows('select cue.number() as n'), [{ n: 3 }])
-})
-
 t.test('a changed file requires the next number, and a merge a number after both', async t => {
   const sqlDir = t.testdir({})
   write(sqlDir, base)
@@ -170,8 +163,7 @@ t.test('rejects settings of a function that does not exist', async t => {
   t.same(await rows('select cue.number() as n'), [{ n: 1 }])
 })
 
-// The last commit whose functions or views differ from the present files, and whose migrations are the same as far as it has them: those not
-// released yet may still be edited.
+// The last commit whose functions or views differ from the present files, and whose migrations are the same as far as it has them.
 const formerRelease = (): string | undefined => {
   const git = (...args: string[]) =>
     execFileSync('git', args, {
@@ -194,40 +186,39 @@ const formerRelease = (): string | undefined => {
 }
 
 const former = formerRelease()
-t.test('upgrades the previous release to one with other views and results', { skip: !former && 'there is no git' }, async t => {
-  const { url, pool } = await createDatabase(t, { migrated: false })
-  const root = t.testdir({ former: {}, next: {} })
-  execFileSync('sh', ['-c', `git archive ${former} sql | tar -x -C '${root}/former'`], {
-    cwd: fileURLToPath(new URL('../..', import.meta.url))
-  })
-  const formerDir = join(root, 'former/sql')
-  try {
-    readSources(formerDir)
-  } catch {
-    write(formerDir, { 'release.json': '{ "number": 0 }' })
-  }
-  await migrate({ connectionString: url, sqlDir: formerDir })
+t.test(
+  'upgrades the previous release to one with other views and results',
+  { skip: !former && 'no commit has the same tables and other functions' },
+  async t => {
+    const { url, pool } = await createDatabase(t, { migrated: false })
+    const root = t.testdir({ former: {}, next: {} })
+    execFileSync('sh', ['-c', `git archive ${former} sql | tar -x -C '${root}/former'`], {
+      cwd: fileURLToPath(new URL('../..', import.meta.url))
+    })
+    const formerDir = join(root, 'former/sql')
+    await migrate({ connectionString: url, sqlDir: formerDir })
 
-  const nextDir = join(root, 'next')
-  cpSync(new URL('../../sql', import.meta.url), nextDir, { recursive: true })
-  const edit = (name: string, from: string, to: string) => {
-    const text = readFileSync(join(nextDir, name), 'utf8')
-    t.ok(text.includes(from), `${name} has ${from}`)
-    write(nextDir, { [name]: text.replace(from, to) })
-  }
-  edit('views.sql', 'select c.id, c.account_id, c.name, c.description', 'select c.id, c.account_id, 1 as priority, c.name, c.description')
-  edit('functions/health.sql', 'service_health(', 'service_health(p_brief boolean default false, ')
-  write(nextDir, { 'release.json': '{ "number": 1000000 }' })
-  await migrate({ connectionString: url, sqlDir: nextDir })
+    const nextDir = join(root, 'next')
+    cpSync(new URL('../../sql', import.meta.url), nextDir, { recursive: true })
+    const edit = (name: string, from: string, to: string) => {
+      const text = readFileSync(join(nextDir, name), 'utf8')
+      t.ok(text.includes(from), `${name} has ${from}`)
+      write(nextDir, { [name]: text.replace(from, to) })
+    }
+    edit('views.sql', 'select c.id, c.account_id, c.name, c.description', 'select c.id, c.account_id, 1 as priority, c.name, c.description')
+    edit('functions/health.sql', 'service_health(', 'service_health(p_brief boolean default false, ')
+    write(nextDir, { 'release.json': '{ "number": 1000000 }' })
+    await migrate({ connectionString: url, sqlDir: nextDir })
 
-  const { rows } = await pool.query(
-    `select (select count(*) from information_schema.columns where table_schema = 'cue' and column_name = 'priority'
+    const { rows } = await pool.query(
+      `select (select count(*) from information_schema.columns where table_schema = 'cue' and column_name = 'priority'
                                                                and table_name in ('cue_view', 'cue_detail_view')) as views,
             (select string_agg(pg_get_function_arguments(oid), '; ') from pg_proc where proname = 'service_health') as arguments,
             (select count(*) from pg_proc where pronamespace = 'cue'::regnamespace and prorettype = 'cue.cue_view'::regtype) as row_functions`
-  )
-  t.same(rows, [{ views: 2, arguments: 'p_brief boolean DEFAULT false, p_now timestamp with time zone DEFAULT now()', row_functions: 1 }])
-})
+    )
+    t.same(rows, [{ views: 2, arguments: 'p_brief boolean DEFAULT false, p_now timestamp with time zone DEFAULT now()', row_functions: 1 }])
+  }
+)
 
 t.test("a release that cannot call a newer one's functions refuses in one line", async t => {
   const { pool } = await createDatabase(t)

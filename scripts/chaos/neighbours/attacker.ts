@@ -23,7 +23,7 @@ export type Flood = {
   /** Maximum requests per second of each worker. */
   perSecond?: number
 }
-/** Connections that send a text this many times and then, if it drips, a byte now and then; they never read. */
+/** Connections that send a text this many times and then, if it drips, a byte now and then; otherwise, they never read. */
 export type Connections = { url: string; text: string; times?: number; drips?: boolean; connections: number; seconds: number }
 export type Damage = { requests: number; statuses: Record<string, number>; megabytes: number }
 
@@ -63,12 +63,9 @@ answers.flood = async ({ url, requests, parallel, seconds, unread, addresses = 1
 
 answers.connect = async ({ url, text, times = 1, drips, connections, seconds }: Connections): Promise<Damage> => {
   const { hostname, port } = new URL(url)
-  const sockets = Array.from({ length: connections }, () =>
-    connect(Number(port), hostname)
-      .on('error', () => {})
-      .pause()
-  )
-  for (const socket of sockets) socket.write(text.repeat(times))
+  const sockets = Array.from({ length: connections }, () => connect(Number(port), hostname).on('error', () => {}))
+  // A paused connection notices no end.
+  for (const socket of sockets) (drips ? socket.resume() : socket.pause()).write(text.repeat(times))
   const timer = setInterval(() => {
     for (const socket of drips ? sockets : []) if (socket.writable) socket.write('[')
   }, 500)

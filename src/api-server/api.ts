@@ -8,7 +8,6 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { collectGarbage } from '../startup/garbage.ts'
 import { createCellOf } from './cell-of-request.ts'
 import { claimAddresses, createDirectory } from './directory.ts'
-import { type OpenCell, readFormer } from './former.ts'
 import { routeByCell } from './router.ts'
 
 export type Api = { listen: () => Promise<void>; stop: () => Promise<void> }
@@ -21,8 +20,7 @@ export const createApi = async ({ cells, ...options }: ApiOptions): Promise<Api>
   const open = await Promise.all(cells.map(cell => openCell(cell, options)))
   const apps = open.map(({ app }) => app)
   const [home] = apps as [App]
-  const stopping = new AbortController()
-  if (apps.length > 1) await joinCells(open, stopping.signal)
+  if (apps.length > 1) await joinCells(apps)
   return {
     listen: async () => {
       const { host, port } = home.config
@@ -30,31 +28,25 @@ export const createApi = async ({ cells, ...options }: ApiOptions): Promise<Api>
       collectGarbage()
     },
     stop: async () => {
-      stopping.abort()
       await Promise.all(apps.map(app => app.close()))
       await Promise.all(open.map(({ pool }) => pool.end()))
     }
   }
 }
 
-/** Lets the home cell's app serve all cells. Aborting the signal ends what still tries to read from them. */
-export const joinCells = async (open: readonly OpenCell[], signal: AbortSignal): Promise<void> => {
-  const apps = open.map(({ app }) => app)
+/** Lets the home cell's app serve all cells. */
+export const joinCells = async (apps: readonly App[]): Promise<void> => {
   const [home, ...others] = apps as [App, ...App[]]
-  const former = readFormer(open, signal)
   const served = new Promise<void>(resolve => home.addHook('onClose', async () => resolve()))
   for (const app of apps) app.cells.splice(0, 1, ...apps)
-  for (const app of others) {
-    app.mayBeMisrouted = () => !former.isRead
-    // The home cell's server has their connections: they close when it has finished their requests.
-    app.addHook('preClose', () => served)
-  }
+  // The home cell's server has their connections: they close when it has finished their requests.
+  for (const app of others) app.addHook('preClose', () => served)
   await Promise.all(apps.map(app => app.ready()))
   claimAddresses(apps)
-  routeByCell(apps, createCellOf(apps.length, former, createDirectory(apps)))
+  routeByCell(apps, createCellOf(apps.length, createDirectory(apps)))
 }
 
-const openCell = async ({ config, metrics, outageLog }: ApiCell, options: Omit<ApiOptions, 'cells'>): Promise<OpenCell> => {
+const openCell = async ({ config, metrics, outageLog }: ApiCell, options: Omit<ApiOptions, 'cells'>) => {
   const max = config.pgPoolMax - (config.roles.engine ? engineConnections : 0)
   const onError = (error: Error) =>
     outageLog.lost(error, 'idle connection') || app.log.warn({ err: error }, 'idle database connection lost')

@@ -1,5 +1,5 @@
 /** The cell of a request: that of its credential, without a lookup. Requests that name no cell go to the first, the home cell. */
-import { cellOfKey, hashKey, isKey } from '../accounts/keys.ts'
+import { cellOfKey, isKey } from '../accounts/keys.ts'
 import { cellOfToken } from '../accounts/sessions.ts'
 import { MAX_EVENT_BODY } from '../billing/routes.ts'
 import { cellOfId } from '../cells/ids.ts'
@@ -7,15 +7,6 @@ import { idInSigned, idInToken } from '../deliveries/signature.ts'
 import { MAX_BODY } from '../http/body.ts'
 import { splitUrl } from '../http/http.ts'
 import type { Directory } from './directory.ts'
-
-export type Former = {
-  /** Ids with an earlier time belong to cell 1. */
-  since: Date
-  /** Short hashes of the keys of cell 1 that seem to belong to another. */
-  keys: ReadonlySet<string>
-  /** Whether both are known. */
-  isRead: boolean
-}
 
 type Body = Record<string, unknown>
 
@@ -51,17 +42,14 @@ const pages: Record<string, string> = {
 const kindOf = (url: string): Kind => bodies[splitUrl(url).path]!
 
 /** `count` is the number of cells; the home cell refuses requests that name another. */
-export const createCellOf = (count: number, former: Former, directory: Directory) => {
+export const createCellOf = (count: number, directory: Directory) => {
   const known = (cell: number | undefined) => (cell !== undefined && cell >= 1 && cell <= count ? cell : 1)
-  const ofId = (id: string | undefined) => (id === undefined ? 1 : known(cellOfId(id, former.since)))
+  const ofId = (id: string | undefined) => (id === undefined ? 1 : known(cellOfId(id)))
 
   const ofBearer = (authorization: string | undefined): number => {
     const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
     if (!bearer) return 1
-    if (isKey(bearer)) {
-      const cell = known(cellOfKey(bearer))
-      return cell > 1 && former.keys.size > 0 && former.keys.has(shortHash(hashKey(bearer))) ? 1 : cell
-    }
+    if (isKey(bearer)) return known(cellOfKey(bearer))
     return ofId(idInToken(bearer) ?? accountInJwt(bearer))
   }
 
@@ -101,9 +89,6 @@ export const createCellOf = (count: number, former: Former, directory: Directory
   }
 }
 export type CellOf = ReturnType<typeof createCellOf>
-
-/** The stored part of a key's hash, long enough to be unique. */
-export const shortHash = (hash: Buffer): string => hash.toString('latin1', 0, 10)
 
 const parse = (body: string): Body => {
   try {
