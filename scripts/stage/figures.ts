@@ -6,30 +6,32 @@ export type Figure = {
   values: number[]
 }
 
-export const median = (values: number[]): number => {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
-}
-
 /** Returns the value below which a share of the sorted values lies. */
 export const quantile = (sorted: number[], share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 
-/** Returns one figure per key of the runs' results, in their order. Keys without a value in the first run are omitted. */
-export const figuresOf = (runs: Record<string, number | null>[], prefix = ''): Figure[] =>
+export const sorted = (values: number[]) => values.toSorted((a, b) => a - b)
+
+export const median = (values: number[]): number => {
+  const list = sorted(values)
+  const middle = list.length >> 1
+  return list.length % 2 ? list[middle]! : (list[middle - 1]! + list[middle]!) / 2
+}
+
+/** Returns one figure per key of the runs' results, in their order. Keys that the system cannot measure are omitted. */
+export const figuresOf = (runs: Record<string, number>[], prefix = ''): Figure[] =>
   Object.keys(runs[0] ?? {})
-    .filter(key => runs[0]![key] !== null)
+    .filter(key => !Number.isNaN(runs[0]![key]))
     .map(key => ({ name: prefix + key, values: runs.map(run => run[key]!) }))
 
 /** Formats figures as a table with one line each. */
-export const table = (title: string, figures: Figure[]): string => {
+export const table = (figures: Figure[]): string => {
   const width = Math.max(...figures.map(({ name }) => name.length))
   const lines = figures.map(({ name, values }) => {
     const spread = values.length > 1 ? `  (${short(Math.min(...values))} – ${short(Math.max(...values))})` : ''
     return `  ${name.padEnd(width)}  ${short(median(values)).padStart(9)}${spread}`
   })
-  return [title, ...lines].join('\n')
+  return lines.join('\n')
 }
 
 /** Formats figures as JSON for programs. */

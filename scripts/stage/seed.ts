@@ -11,7 +11,7 @@ export type Account = { id: string; api_key: string }
 export const payload = `{"pad": "${'x'.repeat(189)}"}`
 
 /** Adds accounts, as registering would. */
-export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench', cell = 1): Promise<Account[]> => {
+export const addAccounts = async (pool: pg.Pool, count: number, name = 'account', cell = 1): Promise<Account[]> => {
   const fn = createFunctions(pool)
   const encryptionKeys = [Buffer.from(secrets.ENCRYPTION_KEYS, 'base64')]
   const accounts: Account[] = []
@@ -25,18 +25,19 @@ export const addAccounts = async (pool: pg.Pool, count: number, name = 'bench', 
   return accounts
 }
 
-type NewCues = { accounts: Account[]; count: number; callbackUrl: string; body?: string }
+type NewCues = { accounts: Account[]; count: number; hook?: string; body?: string }
 
-/** Adds daily webhook cues for the accounts in turn, which come due only through `schedule`. Returns their ids. */
-export const addCues = async (pool: pg.Pool, { accounts, count, callbackUrl, body = payload }: NewCues): Promise<string[]> => {
+/** Adds daily cues that are not due before they are scheduled, and returns their ids. Without a hook, they are for workers. */
+export const addCues = async (pool: pg.Pool, { accounts, count, hook, body = payload }: NewCues): Promise<string[]> => {
   const { rows } = await pool.query(
     `with made as (
        insert into cue.cues (id, account_id, name, transport, schedule_type, cron, callback_url, payload)
-       select cue.new_cue_id(), ($1::uuid[])[1 + g % cardinality($1)], 'bench ' || g, 'webhook', 'recurring', '0 9 * * *', $2, $3
-         from generate_series(1, $4) g
+       select cue.new_cue_id(), ($1::uuid[])[1 + g % cardinality($1)], 'cue ' || g, case when $2::text is null then 'worker' else 'webhook' end::cue.transport,
+              'recurring', '0 9 * * *', $2, $3
+         from generate_series(0, $4 - 1) g
        returning id, account_id, transport)
      insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, transport from made returning cue_id`,
-    [accounts.map(({ id }) => id), callbackUrl, body, count]
+    [accounts.map(({ id }) => id), hook, body, count]
   )
   if (body.length > 2048) while ((await createFunctions(pool).storePayloads({})) > 0);
   return rows.map(row => row.cue_id)
@@ -55,11 +56,10 @@ export const schedule = async (pool: pg.Pool, cueIds: string[], due: number[]): 
   await pool.query("select pg_notify('cue_due', $1)", [String(first)])
 }
 
-/** Resolves when all results are recorded. */
-export const settled = async (pool: pg.Pool): Promise<void> => {
-  for (;;) {
-    const { rows } = await pool.query('select exists (select from cue.flights) as flying')
-    if (!rows[0].flying) return
-    await delay(20)
-  }
+/** Resolves when a query returns `false` as `pending`. */
+export const until = async (pool: pg.Pool, pending: string): Promise<void> => {
+  while ((await pool.query(`select ${pending} as pending`)).rows[0].pending) await delay(20)
 }
+
+/** Resolves when all results are recorded. */
+export const settled = (pool: pg.Pool) => until(pool, 'exists (select from cue.flights)')

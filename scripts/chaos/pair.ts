@@ -1,39 +1,33 @@
 /** A primary and its standby, which can be demoted, frozen and promoted. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
-import { type Embedded, startEmbedded } from '../../../src/embedded-postgres/embedded-postgres.ts'
-import { migrate } from '../../../src/migrate/migrate.ts'
+import { type Embedded, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
+import { migrate } from '../../src/migrate/migrate.ts'
+import { atEnd, query, type Stage } from '../stage/stage.ts'
 
 export type Pair = Awaited<ReturnType<typeof startPair>>
 
 const limitMs = 60_000
 const settings = { wal_retrieve_retry_interval: '200ms' }
 
-export const startPair = async (dir: string, isSynchronous: boolean) => {
-  const binDir = process.env.TEST_POSTGRES_BIN
-  const homeOf = (name: string) => join(dir, name)
-  const dataOf = (name: string) => join(homeOf(name), 'postgres', 'data')
-  const becomeStandby = (name: string) => writeFileSync(join(dataOf(name), 'standby.signal'), '')
-  mkdirSync(homeOf('a'))
-  for (const path of [dir, homeOf('a')]) chmodSync(path, 0o755) // the servers' system user must get in
-  const first = await startEmbedded({ dataDir: homeOf('a'), binDir })
+export const startPair = async (stage: Stage, name: string, isSynchronous: boolean) => {
+  const [a, b] = [`${name}-a`, `${name}-b`]
+  const homeOf = (server: string) => join(stage.dir, server)
+  const becomeStandby = (server: string) => writeFileSync(join(homeOf(server), 'postgres', 'data', 'standby.signal'), '')
+  mkdirSync(homeOf(a))
+  const first = await startEmbedded({ dataDir: homeOf(a), binDir: process.env.TEST_POSTGRES_BIN })
   await migrate({ connectionString: first.url })
   await query(first.url, 'create table public.probe (id bigint generated always as identity)')
   await first.stop()
-  execFileSync('cp', ['-a', homeOf('a'), homeOf('b')])
+  execFileSync('cp', ['-a', homeOf(a), homeOf(b)])
 
-  const primary = await startEmbedded({
-    dataDir: homeOf('a'),
-    binDir,
-    settings: { ...settings, ...(isSynchronous && { synchronous_standby_names: 'b' }) }
-  })
+  const primary = await stage.startServer(a, { ...settings, ...(isSynchronous && { synchronous_standby_names: 'b' }) })
   const { port, username, password } = new URL(primary.url)
-  becomeStandby('b')
-  const source = `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=b`
-  const standby = await startEmbedded({ dataDir: homeOf('b'), binDir, settings: { ...settings, primary_conninfo: source } })
+  becomeStandby(b)
+  const primary_conninfo = `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=b`
+  const standby = await stage.startServer(b, { ...settings, primary_conninfo })
   await until(async () => (await query(primary.url, "select from pg_stat_replication where state = 'streaming'")).length > 0)
 
   let frozen: number[] = []
@@ -41,6 +35,7 @@ export const startPair = async (dir: string, isSynchronous: boolean) => {
     for (const pid of frozen.splice(0)) process.kill(pid, 'SIGCONT')
   }
   process.on('exit', thaw)
+  atEnd(thaw)
 
   return {
     primary,
@@ -48,7 +43,7 @@ export const startPair = async (dir: string, isSynchronous: boolean) => {
 
     /** Restarts the primary as a standby; the other one follows it. */
     demote: async () => {
-      becomeStandby('a')
+      becomeStandby(a)
       const { pid } = primary
       process.kill(pid, 'SIGINT')
       await until(async () => primary.pid !== pid && (await query(primary.url, 'select pg_is_in_recovery() as it'))[0]!.it)
@@ -73,33 +68,14 @@ export const startPair = async (dir: string, isSynchronous: boolean) => {
       await delay(100)
       stop(pids(false))
     },
-
-    close: async () => {
-      thaw()
-      process.off('exit', thaw)
-      await Promise.all([primary, standby].map(server => server.stop()))
-    }
-  }
-}
-
-export const query = async (connectionString: string, text: string) => {
-  const client = new pg.Client({ connectionString, application_name: 'chaos', connectionTimeoutMillis: 5000, query_timeout: 20_000 })
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    return (await client.query(text)).rows
-  } finally {
-    client.connection.stream.destroy()
+    thaw
   }
 }
 
 const until = async (condition: () => Promise<unknown>) => {
   for (const end = Date.now() + limitMs; ; await delay(20)) {
-    try {
-      if (await condition()) return
-    } catch (error) {
-      if (Date.now() > end) throw error
-    }
-    if (Date.now() > end) throw new Error(`not within ${limitMs / 1000} s: ${condition}`)
+    const result = await condition().catch((error: Error) => error)
+    if (result && !(result instanceof Error)) return
+    if (Date.now() > end) throw result || new Error(`not within ${limitMs / 1000} s: ${condition}`)
   }
 }
