@@ -40,12 +40,16 @@ comment on type cue.begun_attempt is
 
 -- Accounts --------------------------------------------------------------------------------------------------------------------------------
 
+comment on table cue.overridden_limits is 'Limits that accounts have, or had, of their own.';
+comment on column cue.overridden_limits.name is 'Name of a column of cue.plans.';
+comment on column cue.overridden_limits.least is 'Smallest value of any account so far.';
 comment on table cue.plans is 'Limits of each plan. The service writes them at start from its PLANS setting.';
 comment on column cue.plans.plan is 'The plan.';
 comment on column cue.plans.requests_per_minute is 'Requests per API key in any 60 seconds.';
 comment on column cue.plans.cues is 'Active and paused cues together.';
 comment on column cue.plans.executions_per_month is
   'Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the limit.';
+comment on column cue.plans.fires_per_hour is 'Manual fires of a cue in any hour.';
 comment on column cue.plans.open_deliveries is 'Webhook requests an account may have open at once, shared equally among replicas.';
 comment on column cue.plans.max_timeout_seconds is 'Maximum of delivery.timeout_seconds; null: 3600.';
 comment on column cue.plans.min_interval_seconds is 'Minimum time between two slots of a schedule; null: no minimum.';
@@ -57,6 +61,7 @@ comment on table cue.accounts is 'Owners of cues. Every table with data of an ac
 comment on column cue.accounts.id is 'UUIDv7, created at registration.';
 comment on column cue.accounts.email is 'Email address as registered. Unique, ignoring case.';
 comment on column cue.accounts.plan is 'Plan, which sets the account''s limits.';
+comment on column cue.accounts.limits is 'Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.';
 comment on column cue.accounts.webhook_secret is
   'Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.';
 comment on column cue.accounts.previous_webhook_secret is 'Also signs until previous_webhook_secret_until.';

@@ -75,6 +75,7 @@ create table cue.plans (
   requests_per_minute int not null check (requests_per_minute > 0),
   cues int not null check (cues >= 0),
   executions_per_month int not null check (executions_per_month >= 0),
+  fires_per_hour int not null default 10 check (fires_per_hour > 0),
   open_deliveries int not null default 1000 check (open_deliveries > 0),
   max_timeout_seconds int check (max_timeout_seconds between 1 and 3600),
   min_interval_seconds int check (min_interval_seconds > 0),
@@ -83,10 +84,16 @@ create table cue.plans (
 insert into cue.plans (plan, requests_per_minute, cues, executions_per_month, open_deliveries)
 values ('free', 60, 10, 300, 50), ('pro', 200, 100, 5000, 250), ('scale', 500, 500, 50000, 1000);
 
+create table cue.overridden_limits (
+  name text primary key,
+  least bigint not null
+);
+
 create table cue.accounts (
   id uuid primary key,
   email text not null check (length(email) <= 254),
   plan cue.plan not null default 'free' references cue.plans,
+  limits jsonb not null default '{}',
   webhook_secret text not null check (webhook_secret ~ '^whsec_[0-9a-f]{64}$'),
   previous_webhook_secret text,
   previous_webhook_secret_until timestamptz,

@@ -25,6 +25,7 @@ export const functions = {
   cancel_deletion: ['value', 'deletion_id ip now'],
   cancel_execution: ['row', 'account_id execution_id now running'],
   catch_up_cues: ['value', 'cues now'],
+  change_plan: ['values', 'account_id plan limits actor ip now'],
   check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
   claim_address: ['value', 'email cell address now'],
   claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
@@ -175,6 +176,7 @@ export const functions = {
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
   service_health: ['row', 'now', 'stable'],
   set_customer: ['value', 'account_id customer_id now'],
+  set_plan: ['values', 'account_id plan actor ip now'],
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted ended_flights now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
@@ -219,9 +221,10 @@ export type AdmitRow = {
   actor: string | null
   scopes: string[] | null
   plan: Plan | null
+  limits: unknown | null
   usage_warning: boolean
-  rate_limit: number
-  rate_remaining: number
+  rate_limit: number | null
+  rate_remaining: number | null
   rate_reset: number
   retry_after: number | null
 }
@@ -648,7 +651,7 @@ export type MailDeletionRequestedRow = {
 export type MailDowngradeRow = {
   email: string
   plan: Plan
-  cues: number
+  cues: number | null
   paused: string[]
 }
 
@@ -721,7 +724,7 @@ export type OpenKeySessionRow = {
 }
 
 export type OpenLimitsRow = {
-  account_id: string
+  account_id: string | null
   open_deliveries: number
 }
 
@@ -966,14 +969,14 @@ export type ReadUsageRow = {
   plan: Plan
   cues_used: number
   cues_active: number
-  cue_limit: number
+  cue_limit: number | null
   executions_used: number
-  execution_limit: number
+  execution_limit: number | null
   reported: number
   succeeded: number
   failed: number
   requests_used: number
-  requests_per_minute: number
+  requests_per_minute: number | null
 }
 
 export type RefreshSessionRow = {
@@ -987,6 +990,7 @@ export type AccountsRow = {
   id: string
   email: string
   plan: Plan
+  limits: unknown
   webhook_secret: string
   previous_webhook_secret: string | null
   previous_webhook_secret_until: Date | null
@@ -1089,6 +1093,7 @@ export type Functions = {
   cancelDeletion: (args: { deletion_id: string; ip?: string | null }) => Promise<void>
   cancelExecution: (args: { account_id: string; execution_id: string; running?: boolean | null }) => Promise<ExecutionsRow>
   catchUpCues: (args: { cues: object | string }) => Promise<number>
+  changePlan: (args: { account_id: string; plan?: Plan | null; limits?: object | string | null; actor?: string | null; ip?: string | null }) => Promise<string[]>
   checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>
   claimAddress: (args: { email: string; cell: number; address?: string | null }) => Promise<number>
   claimExecutions: (args: { account_id: string; worker_id: string; execution_id?: string | null; tasks?: string[] | null; limit?: number | null; lease?: string | null }) => Promise<ClaimExecutionsRow[]>
@@ -1239,6 +1244,7 @@ export type Functions = {
   sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>
   serviceHealth: (args: object) => Promise<ServiceHealthRow>
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
+  setPlan: (args: { account_id: string; plan: Plan; actor?: string | null; ip?: string | null }) => Promise<string[]>
   setPlans: (args: { plans: object | string }) => Promise<void>
   settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
