@@ -275,8 +275,13 @@ t.test('the keeper runs each task at its interval, sooner on request, only when 
   isIdle = false
   keeper.notice()
   t.same(runsIn(2000), ['often', 'often'], 'no longer')
+  isIdle = true
+  runsIn(4000)
   keeper.stop()
-  t.same(runsIn(5000), [])
+  keeper.soon('rarely')
+  isIdle = false
+  keeper.notice()
+  t.same(runsIn(5000), [], 'stopped, and a task that was still running asked for another')
 })
 
 const attempt = (flight_id: number, execution_id: string) => ({ flight_id, execution_id }) as BegunAttempt
