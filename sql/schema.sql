@@ -2998,7 +2998,7 @@ comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timesta
 grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text, p_full_accounts uuid[] DEFAULT '{}'::uuid[], p_passed_over text[] DEFAULT '{}'::text[])
- RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
+ RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -3023,10 +3023,10 @@ begin
          open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
          passed_over = excluded.passed_over;
   return query
-  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
+  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
-comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
+comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
@@ -4408,18 +4408,6 @@ AS $function$
 $function$;
 comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.cues_left(p_cue_ids text[], p_expected timestamp with time zone[])
- RETURNS SETOF text
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select u.cue_id from unnest(p_cue_ids, p_expected) as u (cue_id, expected)
-   cross join lateral (select from cue.cue_runs r where r.cue_id = u.cue_id and r.next_run = u.expected limit 1) r
-$function$;
-comment on function cue.cues_left(text[],timestamp with time zone[]) is 'Returns the cues that nobody has taken yet.';
-grant execute on function cue.cues_left(text[],timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cues_of_targets(o cue.operations, p_targets text[])
  RETURNS text[]
@@ -7258,7 +7246,7 @@ end $function$;
 comment on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) is 'Gives cues a next run that was computed from a new calendar; returns those that changed or were locked meanwhile.';
 grant execute on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, slot timestamp with time zone, expected timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7267,7 +7255,6 @@ CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions intege
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_nestloop TO 'off'
- SET lock_timeout TO '5ms'
 AS $function$
 declare
   v_first timestamptz := (select min(u.at) from unnest(p_expected) as u (at));
@@ -7281,17 +7268,15 @@ begin
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
          -- Cues of the release before this one have none.
          schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
-    from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-            as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
-     and r.next_run is not distinct from d.expected and not r.tracked
+    from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $function$;
-comment on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues to their next slots; fails if one of them is locked.';
-grant execute on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
+comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
+grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -10302,7 +10287,7 @@ CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp wit
 AS $function$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $function$;
-comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
+comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down.';
 grant execute on function cue.stop_engine(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p_now timestamp with time zone DEFAULT now())
@@ -10499,25 +10484,21 @@ declare
   v_cue_ids text[];
   v_expected timestamptz[];
   v_slots timestamptz[];
-  v_free text[] := p_cue_ids;
+  v_free text[];
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  for v_try in 1..2 loop
-    begin
-      select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
-        from cue.move_due_cues(v_free, p_versions, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
-      exit;
-    exception when lock_not_available then
-      if v_try = 2 then raise; end if; -- the table is locked
-      -- Null in the place of each cue that is.
-      v_free := array(
-        select l.cue_id from unnest(p_cue_ids) with ordinality as u (id, n)
-          left join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = u.id limit 1 for update skip locked) l on true
-         order by u.n);
-    end;
-  end loop;
+  -- Null in the place of each cue that is locked, or was moved by another engine.
+  v_free := array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run = u.expected and u.expected <= p_now limit 1 for update skip locked) l on true
+     order by u.n);
+  if cardinality(array_remove(v_free, null)) = 0 then return; end if;
+  select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
+    from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
   if v_cue_ids is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');

@@ -65,9 +65,6 @@ begin
     -- Its rows are many, and expected to be few.
     (13, 'enable_nestloop = off', '{move_due_cues}'),
 
-    -- Whoever waits longer takes the cues that are free.
-    (14, 'lock_timeout = ''5ms''', '{move_due_cues}'),
-
     -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
     -- separately.
     (6, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_each_cue}'),

@@ -41,7 +41,6 @@ export const functions = {
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now', 'stable'],
   cue_id_by_key: ['value', 'account_id key', 'stable'],
-  cues_left: ['values', 'cue_ids expected', 'stable'],
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
   delete_cue: ['value', 'account_id cue_id now version actor'],
@@ -273,7 +272,6 @@ export type BeatEngineRow = {
   database_now: Date
   outage_recorded: boolean
   engines: number
-  place: number
 }
 
 export type BegunAttempt = {
@@ -1109,7 +1107,6 @@ export type Functions = {
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
-  cuesLeft: (args: { cue_ids: string[]; expected: Date[] }) => Promise<string[]>
   databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
