@@ -387,16 +387,16 @@ const addRuns = async (pool: pg.Pool, { kind, id, account_id, now, random }: Run
        select g.id, $2, c.id, c.transport, g.status, 'schedule', g.scheduled_for, c.payload, c.task, g.attempts, g.started_at, g.last_attempt_at,
               g.delivered_at, g.ended_at, g.http_status, g.error_message, g.response_body, g.claimed_by_worker, g.claimed_at, g.outcome_state,
               g.outcome_success, g.outcome_recorded_at, g.summary, g.result_url, g.external_id, g.artifacts, g.scheduled_for, g.ended_at
-         from given g, cue.cues c where c.id = $3),
+         from given g, cue.cues c where c.id = $3
+       returning id, status, cue.error_group(executions) as error_group),
      letters as (
-       insert into cue.dead_letters (execution_id, account_id, cue_id) select id, $2, $3 from given where status in ('failed', 'missed'))
+       insert into cue.dead_letters select id, $2, $3, error_group from executions where status in ('failed', 'missed'))
      insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, worker_id)
      select g.id, a.attempt, $2, a.result, a.started_at, a.finished_at, a.duration_ms, a.http_status, a.error, a.worker_id
        from jsonb_to_recordset($4::jsonb) as a (n int, attempt int, result cue.attempt_result, started_at timestamptz, finished_at timestamptz,
               duration_ms int, http_status int, error text, worker_id text) join given g using (n)`,
     [JSON.stringify(rows), account_id, id, JSON.stringify(attempts)]
   )
-  await pool.query('select cue.group_dead_letters(100000)')
   await pool.query('update cue.cue_runs set run_count = $2, fired_count = $2, last_run = $3 where cue_id = $1', [
     id,
     rows.length,

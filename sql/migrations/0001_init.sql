@@ -456,8 +456,6 @@ create index cues_of_set on cue.cues (account_id, managed_by) where managed_by i
 create index cues_paused_until on cue.cues (paused_until) where paused_until is not null and deleted_at is null;
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
--- Cues whose payload store_payloads moves.
-create index cues_large_payload on cue.cues (id) where octet_length(payload) > 2048;
 
 --- The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.
 create table cue.cue_runs (
@@ -722,13 +720,12 @@ create table cue.dead_letters (
   execution_id uuid primary key, --- The execution.
   account_id uuid not null, --- Its account.
   cue_id text not null, --- Its cue.
-  --- What it has in common with others that failed in the same way; null until group_dead_letters finds it.
-  error_group uuid
+  --- What it has in common with others that failed in the same way; see error_group.
+  error_group uuid not null
 );
 create index dead_letters_account on cue.dead_letters (account_id, execution_id);
 create index dead_letters_cue on cue.dead_letters (cue_id, execution_id);
 create index dead_letters_group on cue.dead_letters (account_id, error_group, execution_id);
-create index dead_letters_ungrouped on cue.dead_letters (execution_id) where error_group is null;
 
 -- Executions that ended, by status, for /metrics. Sequences, because counting then locks no row and leaves none behind.
 create sequence cue.ended_success; --- Counts executions that ended as success; rolled back statements count, too.
