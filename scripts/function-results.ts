@@ -4,7 +4,7 @@
  */
 
 /** Functions called only by engines of the previous release, people in psql, and tests. */
-export const uncalled = new Set(['begin_waiting', 'look_ahead'])
+export const uncalled = new Set(['look_ahead'])
 
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(

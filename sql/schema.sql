@@ -470,7 +470,6 @@ create table cue.cues (
 );
 CREATE INDEX cues_deleted ON cue.cues USING btree (account_id) WHERE (deleted_at IS NOT NULL);
 CREATE UNIQUE INDEX cues_key ON cue.cues USING btree (account_id, key) WHERE ((key IS NOT NULL) AND (deleted_at IS NULL));
-CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX cues_of_set ON cue.cues USING btree (account_id, managed_by) WHERE ((managed_by IS NOT NULL) AND (deleted_at IS NULL));
@@ -478,7 +477,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
-CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN (((new.payload IS DISTINCT FROM old.payload) OR ((new.payload IS NOT NULL) AND (new.payload_ref IS NULL)))) EXECUTE FUNCTION cue.keep_payload();
+CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN ((new.payload IS DISTINCT FROM old.payload)) EXECUTE FUNCTION cue.keep_payload();
 CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
@@ -535,18 +534,17 @@ create table cue.dead_letters (
   execution_id uuid not null,
   account_id uuid not null,
   cue_id text not null,
-  error_group uuid,
+  error_group uuid not null,
   constraint dead_letters_pkey PRIMARY KEY (execution_id)
 );
 CREATE INDEX dead_letters_account ON cue.dead_letters USING btree (account_id, execution_id);
 CREATE INDEX dead_letters_cue ON cue.dead_letters USING btree (cue_id, execution_id);
 CREATE INDEX dead_letters_group ON cue.dead_letters USING btree (account_id, error_group, execution_id);
-CREATE INDEX dead_letters_ungrouped ON cue.dead_letters USING btree (execution_id) WHERE (error_group IS NULL);
 comment on table cue.dead_letters is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
 comment on column cue.dead_letters.execution_id is 'The execution.';
 comment on column cue.dead_letters.account_id is 'Its account.';
 comment on column cue.dead_letters.cue_id is 'Its cue.';
-comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; null until group_dead_letters finds it.';
+comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; see error_group.';
 grant select on cue.dead_letters to cue_service;
 
 create table cue.deletions (
@@ -3163,29 +3161,6 @@ end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_waiting(p_limit integer, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
- RETURNS SETOF cue.begun_attempt
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_ids uuid[];
-begin
-  select array_agg(due.id) into v_ids from (
-    select e.id from cue.executions e
-     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
-       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
-     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
-  if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
-end $function$;
-comment on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) is 'Begins the attempts that have waited longest, and returns the requests to send.';
-grant execute on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
  RETURNS TABLE(email text, customer_id text, subscription_id text)
  LANGUAGE sql
@@ -5009,7 +4984,7 @@ $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
  RETURNS TABLE(cue_id text, account_id uuid, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -5022,12 +4997,12 @@ begin
   select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           where q.paused_until <= p_now and q.deleted_at is null and q.id not in (select unnest(p_skip))
            order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $function$;
-comment on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
-grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) to cue_service;
+comment on function cue.ended_pauses(integer,timestamp with time zone,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -5740,27 +5715,6 @@ end $function$;
 comment on function cue.gone_attempts(uuid[],integer[]) is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 grant execute on function cue.gone_attempts(uuid[],integer[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.group_dead_letters(p_batch integer DEFAULT 1000)
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_count int;
-begin
-  update cue.dead_letters d
-     set error_group = coalesce((select cue.error_group(e) from cue.executions e where e.id = d.execution_id), gen_random_uuid())
-   where d.execution_id = any (array(
-     select execution_id from cue.dead_letters where error_group is null order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  return v_count;
-end $function$;
-comment on function cue.group_dead_letters(integer) is 'Gives a batch of dead letters without a group theirs; returns how many.';
-grant execute on function cue.group_dead_letters(integer) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.hand_over_device_code(p_code_hash bytea, p_cell integer, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -6094,7 +6048,6 @@ CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
-      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created' and not detail ? 'key_id')
 $function$;
 comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
@@ -6260,12 +6213,11 @@ CREATE OR REPLACE FUNCTION cue.keep_payload()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  v_changes boolean := new.payload is distinct from old.payload;
   v_now timestamptz := greatest(new.updated_at, now());
 begin
-  if v_changes then perform from cue.cue_runs where cue_id = old.id for update; end if;
+  perform from cue.cue_runs where cue_id = old.id for update;
   new.payload_since_run := coalesce((select run_count from cue.cue_runs where cue_id = old.id), 0);
-  if v_changes and old.payload_ref is distinct from new.payload_id then
+  if old.payload_ref is distinct from new.payload_id then
     update cue.payloads set last_used_at = v_now where id = old.payload_ref;
     if not found and old.payload is not null and old.payload_ref is not null and old.payload_since_run <> new.payload_since_run then
       perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now);
@@ -6461,18 +6413,6 @@ begin
 end $function$;
 comment on function cue.limits_timeouts() is 'Returns whether any plan or account limits timeouts.';
 grant execute on function cue.limits_timeouts() to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text)
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
-    from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
-$function$;
-comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Returns claimable executions without has_more, for replicas of the previous release.';
-grant execute on function cue.list_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
  RETURNS cue.accounts
@@ -7706,7 +7646,7 @@ end $function$;
 comment on function cue.passed_exclusions(integer,timestamp with time zone,text[]) is 'Returns cues that may have had excluded slots, except those in p_skip, with the input for computing them.';
 grant execute on function cue.passed_exclusions(integer,timestamp with time zone,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
  RETURNS TABLE(cue_id text, account_id uuid, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -7745,11 +7685,11 @@ begin
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
-   where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+   where c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
-grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) to cue_service;
+comment on function cue.passed_windows(integer,timestamp with time zone,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -7951,7 +7891,7 @@ begin
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
                            'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
-                 or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+                 or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;
 end $function$;
@@ -8335,7 +8275,6 @@ begin
   with newest as materialized (
     select d.execution_id as id, d.cue_id, d.error_group from cue.dead_letters d
      where d.account_id = p_account_id and d.execution_id >= cue.uuid_v7_floor(v_from) and d.execution_id < cue.uuid_v7_floor(v_to)
-       and d.error_group is not null
      order by d.execution_id desc limit 5000),
   found as materialized (
     select n.id, n.cue_id, n.error_group from newest n
@@ -10374,28 +10313,6 @@ $function$;
 comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a payload of a cue in payloads unless it is there, and returns its id.';
 grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.store_payloads(p_batch integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
-AS $function$
-declare
-  c cue.cues;
-  v_count int := 0;
-begin
-  for c in
-    select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
-  loop
-    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
-    v_count := v_count + 1;
-  end loop;
-  return v_count;
-end $function$;
-comment on function cue.store_payloads(integer,timestamp with time zone) is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
-grant execute on function cue.store_payloads(integer,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.stored_response(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status integer, body text)
  LANGUAGE plpgsql
@@ -11039,8 +10956,6 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
-  -- The previous release doesn't know schedule_rules, and changes schedules as a whole.
-  if p_changes ? 'schedule_type' and not p_changes ? 'schedule_rules' then c.schedule_rules := null; end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;

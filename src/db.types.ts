@@ -952,9 +952,9 @@ export interface DeadLetters {
    */
   cue_id: string;
   /**
-   * What it has in common with others that failed in the same way; null until group_dead_letters finds it.
+   * What it has in common with others that failed in the same way; see error_group.
    */
-  error_group: string | null;
+  error_group: string;
   /**
    * The execution.
    */

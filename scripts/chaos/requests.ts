@@ -43,7 +43,7 @@ const playOperation = async (stage: Stage, n: number) => {
        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, ended_at, created_at, updated_at)
        select cue.uuid_v7(now() - n * interval '1 second'), $1, $2, 'worker', 'failed', 'schedule', now(), '{}', now(), now() - n * interval '1 second', now()
          from generate_series(1, $3::int) n returning id, account_id, cue_id)
-     insert into cue.dead_letters (execution_id, account_id, cue_id) select * from e`,
+     insert into cue.dead_letters select *, gen_random_uuid() from e`,
     [account.id, cue, n]
   )
   await pool.query('vacuum analyze cue.executions, cue.dead_letters')

@@ -145,9 +145,10 @@ const addRuns = async (pool: pg.Pool, id: string, { streak = 0, failing = 0, ...
               case when e.outcome is not null then 'https://files.example.com/' || n || '.pdf' end, case when e.outcome is not null then 'run-' || 4000 + n end, at, began + took
          from results cross join lateral (
            select case when attempts > 0 then began end as started, case when status = 'success' and not is_worker then began + took end as delivered,
-                  case when status <> 'success' then null when $7 = 'verification_pending' and n > 2 then 'verified_success' else $7 end::cue.outcome_state as outcome) e),
+                  case when status <> 'success' then null when $7 = 'verification_pending' and n > 2 then 'verified_success' else $7 end::cue.outcome_state as outcome) e
+       returning id, account_id, status, cue.error_group(executions) as error_group),
      letters as (
-       insert into cue.dead_letters (execution_id, account_id, cue_id) select id, account_id, $1 from results where status <> 'success')
+       insert into cue.dead_letters select id, account_id, $1, error_group from executions where status in ('failed', 'missed'))
      insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, worker_id)
      select id, a, account_id, case when is_good then 'success' else 'failed' end::cue.attempt_result, b, b + took, extract(epoch from took) * 1000,
             case when is_worker then null when is_good then 200 else substring($6 from '\\d{3}')::int end, case when not is_good then $6 end,
@@ -179,7 +180,6 @@ export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
     cues.set(kind.body.name, id)
     await addRuns(pool, id, kind, runsOf(kind, new Date(now.getTime() - 8 * minute)))
   }
-  await pool.query('select cue.group_dead_letters(100000)')
   const cue = (name: string) => cues.get(name)!
 
   await call('POST', `/v1/cues/${cue('Clean up temporary files')}/pause`, { reason: 'The disks are being replaced' })

@@ -39,8 +39,10 @@ export const addCues = async (pool: pg.Pool, { accounts, count, hook, body = pay
      insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, transport from made returning cue_id`,
     [accounts.map(({ id }) => id), hook, body, count]
   )
-  if (body.length > 2048) while ((await createFunctions(pool).storePayloads({})) > 0);
-  return rows.map(row => row.cue_id)
+  const ids = rows.map(row => row.cue_id)
+  const stored = 'payload = null, payload_id = cue.store_payload(account_id, id, payload, null, null)'
+  if (body.length > 2048) await pool.query(`update cue.cues set ${stored} where id = any ($1)`, [ids])
+  return ids
 }
 
 /** Makes each cue due at its instant, in epoch milliseconds, and notifies the engines. Vacuums and analyses the tables first. */

@@ -18,8 +18,6 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
-  -- The previous release doesn't know schedule_rules, and changes schedules as a whole.
-  if p_changes ? 'schedule_type' and not p_changes ? 'schedule_rules' then c.schedule_rules := null; end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;

@@ -18,7 +18,6 @@ export const functions = {
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
-  begin_waiting: ['rows', 'limit skip_accounts lease now'],
   billing_account: ['row', 'account_id', 'stable'],
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
   calendars_by_revision: ['rows', 'revisions', 'stable'],
@@ -64,7 +63,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', '', 'stable'],
-  ended_pauses: ['rows', 'limit now rules skip', 'stable'],
+  ended_pauses: ['rows', 'limit now skip', 'stable'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
@@ -80,7 +79,6 @@ export const functions = {
   fold_usage: ['value', 'now'],
   forecast: ['rows', 'now', 'stable'],
   gone_attempts: ['values', 'execution_ids attempts', 'stable'],
-  group_dead_letters: ['value', 'batch'],
   hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now', 'stable'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
@@ -122,7 +120,7 @@ export const functions = {
   open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash lifetime ip now'],
   passed_exclusions: ['rows', 'limit now skip', 'stable'],
-  passed_windows: ['rows', 'limit now rules skip', 'stable'],
+  passed_windows: ['rows', 'limit now skip', 'stable'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -181,7 +179,6 @@ export const functions = {
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
-  store_payloads: ['value', 'batch now'],
   stored_response: ['row', 'account_id route key request_hash now', 'stable'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
@@ -1084,7 +1081,6 @@ export type Functions = {
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
-  beginWaiting: (args: { limit: number; skip_accounts?: string[] | null; lease?: string | null }) => Promise<BegunAttempt[]>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
   calendarsByRevision: (args: { revisions: number[] }) => Promise<CalendarsByRevisionRow[]>
@@ -1130,7 +1126,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
-  endedPauses: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
+  endedPauses: (args: { limit?: number | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -1146,7 +1142,6 @@ export type Functions = {
   foldUsage: (args: object) => Promise<number>
   forecast: (args: object) => Promise<ForecastRow[]>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
-  groupDeadLetters: (args: { batch?: number | null }) => Promise<number>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
   heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
@@ -1188,7 +1183,7 @@ export type Functions = {
   openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
   passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
-  passedWindows: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
+  passedWindows: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
@@ -1247,7 +1242,6 @@ export type Functions = {
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
-  storePayloads: (args: { batch?: number | null }) => Promise<number>
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>
