@@ -102,7 +102,7 @@ t.test('caught-up, missed and refused slots also reference the payload', async t
   await rows("update cue.cues set schedule_type = 'once', cron = null, at = now() where id = $1", [missed])
   await fn.catchUpCues({ cues: JSON.stringify([{ cue_id: missed, slots: [], ...due, next_run: null }]) })
   await rows("update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z'")
-  await fn.refuseDueCues({ cue_ids: [over!], versions: [1], expected: [clock.now()], next: [due.next_run] })
+  await fn.refuseDueCues({ cue_ids: [over!], versions: [1], expected: [new Date(+clock.now())], next: [due.next_run] })
   const ids = await rows('select id from cue.payloads order by array_position($1, cue_id)', [[caught, missed, over]])
   t.same(new Set((await carried()).map(row => row.payload_id)), new Set(ids.map(row => row.id)))
   t.same(
@@ -121,9 +121,9 @@ t.test('a hundred executions of 1 MiB take the space of one', async t => {
   const id = await cue({ payload: random(mebibyte), transport: 'worker', callback_url: null })
   const { fn } = await connect()
   for (let n = 0; n < 100; n++) {
-    const at = clock.now()
+    const at = new Date(+clock.now())
     clock.advance('1 second')
-    await fn.takeDueCues({ cue_ids: [id], versions: [1], expected: [at], next: [clock.now()], missed_after: '100 years' })
+    await fn.takeDueCues({ cue_ids: [id], versions: [1], expected: [at], next: [new Date(+clock.now())], missed_after: '100 years' })
   }
   t.same(await rows('select count(*)::int as n, max(pg_column_size(e.*)) < 1000 as narrow from cue.executions e'), [
     { n: 100, narrow: true }
