@@ -31,6 +31,7 @@ import { createWakeTimes } from './engine/wake-times.ts'
 import { isAway, isSilent } from './errors.ts'
 import { createCalendars } from './firing/calendars.ts'
 import { createComputing } from './firing/computing.ts'
+import { createDueQueue } from './firing/due-queue.ts'
 import { createPauseSweep } from './firing/ended-pauses.ts'
 import { createExclusionSweep } from './firing/excluded-slots.ts'
 import { createFiring } from './firing/fire-others.ts'
@@ -126,12 +127,14 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener?.connectedAt ?? null, metrics, log })
   const computing = createComputing()
   const sweeping = { fn, calendars: createCalendars(fn), computing, onError, now }
-  const ahead = createAhead({ ...sweeping, pollIntervalMs: config.pollIntervalMs, onPrepared: wake })
+  const queue = createDueQueue()
+  const ahead = createAhead({ ...sweeping, queue, pollIntervalMs: config.pollIntervalMs, onPrepared: wake })
   const holds = createHolds({ fn, onChange: () => ahead.expect(0) })
   const results = createResults({ fn: createFunctions(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
     fn: traces.taking(fn),
     ahead,
+    queue,
     flights,
     results,
     client,
