@@ -47,8 +47,8 @@ const aloneMs = 250
  * are near that some come due meanwhile.
  */
 const gatherMs = 10
-/** After a statement for cues that others had taken already, the next waits this long, so that few of several engines try each cue. */
-const yieldMs = 20
+/** After a statement for cues that others had mostly taken already, the next waits this long, so that few of several engines try each cue. */
+const yieldMs = 50
 const pauseMs = 500
 
 export type Pump = ReturnType<typeof createPump>
@@ -125,7 +125,7 @@ export const createPump = (options: Options) => {
     try {
       const attempts = await begin()
       onDone('take attempts')
-      if (attempts.length === 0) yieldsUntil = performance.now() + yieldMs
+      if (attempts.length < counted.length / 2) yieldsUntil = performance.now() + yieldMs
       for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, own.length, sentAt)
       for (const attempt of attempts) {
         sender.add(attempt)
