@@ -52,7 +52,7 @@ begin
           raise notice 'cue_operator cannot read, and this user may not change that: run "grant cue_reader to cue_operator" as a user who may';
       end;
     end if;
-    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'dismiss_execution', 'acknowledge_alert', 'set_ticket_status',
+    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'dismiss_execution', 'acknowledge_alert', 'set_ticket_status', 'set_plan', 'set_limits',
                                       'why_late', 'floods', 'forecast', 'who_changed', 'replicas', 'destinations', 'disk_use', 'hold', 'release',
                                       'requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes',
                                       'miss_unclaimed', 'repair_queues'] loop

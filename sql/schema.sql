@@ -90,6 +90,7 @@ create table cue.accounts (
   id uuid not null,
   email text not null,
   plan cue.plan not null default 'free'::cue.plan,
+  limits jsonb not null default '{}'::jsonb,
   webhook_secret text not null,
   previous_webhook_secret text,
   previous_webhook_secret_until timestamp with time zone,
@@ -118,6 +119,7 @@ comment on table cue.accounts is 'Owners of cues. Every table with data of an ac
 comment on column cue.accounts.id is 'UUIDv7, created at registration.';
 comment on column cue.accounts.email is 'Email address as registered. Unique, ignoring case.';
 comment on column cue.accounts.plan is 'Plan, which sets the account''s limits.';
+comment on column cue.accounts.limits is 'Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.';
 comment on column cue.accounts.webhook_secret is 'Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.';
 comment on column cue.accounts.previous_webhook_secret is 'Also signs until previous_webhook_secret_until.';
 comment on column cue.accounts.previous_webhook_secret_until is 'End of the overlap requested by the last regeneration.';
@@ -468,7 +470,6 @@ create table cue.cues (
 );
 CREATE INDEX cues_deleted ON cue.cues USING btree (account_id) WHERE (deleted_at IS NOT NULL);
 CREATE UNIQUE INDEX cues_key ON cue.cues USING btree (account_id, key) WHERE ((key IS NOT NULL) AND (deleted_at IS NULL));
-CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX cues_of_set ON cue.cues USING btree (account_id, managed_by) WHERE ((managed_by IS NOT NULL) AND (deleted_at IS NULL));
@@ -476,7 +477,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
-CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN (((new.payload IS DISTINCT FROM old.payload) OR ((new.payload IS NOT NULL) AND (new.payload_ref IS NULL)))) EXECUTE FUNCTION cue.keep_payload();
+CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN ((new.payload IS DISTINCT FROM old.payload)) EXECUTE FUNCTION cue.keep_payload();
 CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
@@ -533,18 +534,17 @@ create table cue.dead_letters (
   execution_id uuid not null,
   account_id uuid not null,
   cue_id text not null,
-  error_group uuid,
+  error_group uuid not null,
   constraint dead_letters_pkey PRIMARY KEY (execution_id)
 );
 CREATE INDEX dead_letters_account ON cue.dead_letters USING btree (account_id, execution_id);
 CREATE INDEX dead_letters_cue ON cue.dead_letters USING btree (cue_id, execution_id);
 CREATE INDEX dead_letters_group ON cue.dead_letters USING btree (account_id, error_group, execution_id);
-CREATE INDEX dead_letters_ungrouped ON cue.dead_letters USING btree (execution_id) WHERE (error_group IS NULL);
 comment on table cue.dead_letters is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
 comment on column cue.dead_letters.execution_id is 'The execution.';
 comment on column cue.dead_letters.account_id is 'Its account.';
 comment on column cue.dead_letters.cue_id is 'Its cue.';
-comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; null until group_dead_letters finds it.';
+comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; see error_group.';
 grant select on cue.dead_letters to cue_service;
 
 create table cue.deletions (
@@ -1077,6 +1077,16 @@ comment on column cue.outages.from_at is 'Last heartbeat before the outage.';
 comment on column cue.outages.until_at is 'First heartbeat after the outage.';
 grant select on cue.outages to cue_service;
 
+create table cue.overridden_limits (
+  name text not null,
+  "least" bigint not null,
+  constraint overridden_limits_pkey PRIMARY KEY (name)
+);
+comment on table cue.overridden_limits is 'Limits that accounts have, or had, of their own.';
+comment on column cue.overridden_limits.name is 'Name of a column of cue.plans.';
+comment on column cue.overridden_limits."least" is 'Smallest value of any account so far.';
+grant select on cue.overridden_limits to cue_service;
+
 create table cue.payload_counters (
   account_id uuid not null,
   day date not null,
@@ -1122,6 +1132,7 @@ create table cue.plans (
   requests_per_minute integer not null,
   cues integer not null,
   executions_per_month integer not null,
+  fires_per_hour integer not null default 10,
   open_deliveries integer not null default 1000,
   max_timeout_seconds integer,
   min_interval_seconds integer,
@@ -1129,6 +1140,7 @@ create table cue.plans (
   constraint plans_pkey PRIMARY KEY (plan),
   constraint plans_cues_check CHECK (cues >= 0),
   constraint plans_executions_per_month_check CHECK (executions_per_month >= 0),
+  constraint plans_fires_per_hour_check CHECK (fires_per_hour > 0),
   constraint plans_max_timeout_seconds_check CHECK (max_timeout_seconds >= 1 AND max_timeout_seconds <= 3600),
   constraint plans_min_interval_seconds_check CHECK (min_interval_seconds > 0),
   constraint plans_open_deliveries_check CHECK (open_deliveries > 0),
@@ -1140,6 +1152,7 @@ comment on column cue.plans.plan is 'The plan.';
 comment on column cue.plans.requests_per_minute is 'Requests per API key in any 60 seconds.';
 comment on column cue.plans.cues is 'Active and paused cues together.';
 comment on column cue.plans.executions_per_month is 'Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the limit.';
+comment on column cue.plans.fires_per_hour is 'Manual fires of a cue in any hour.';
 comment on column cue.plans.open_deliveries is 'Webhook requests an account may have open at once, shared equally among replicas.';
 comment on column cue.plans.max_timeout_seconds is 'Maximum of delivery.timeout_seconds; null: 3600.';
 comment on column cue.plans.min_interval_seconds is 'Minimum time between two slots of a schedule; null: no minimum.';
@@ -1321,6 +1334,15 @@ grant select on cue.workers to cue_service;
 
 -- Views
 
+create view cue.account_limits as
+ SELECT id,
+    email,
+    plan,
+    limits
+   FROM cue.accounts;
+comment on view cue.account_limits is 'Accounts with their plans and the limits of their own, which set_plan and set_limits change.';
+grant select on cue.account_limits to cue_reader, cue_service;
+
 create view cue.account_usage as
  SELECT a.id AS account_id,
     a.email,
@@ -1333,7 +1355,8 @@ create view cue.account_usage as
     p.cues,
     a.limit_reached_at
    FROM cue.accounts a
-     JOIN cue.plans p USING (plan);
+     JOIN cue.plans q USING (plan)
+     CROSS JOIN LATERAL jsonb_populate_record(q.*, a.limits) p(plan, requests_per_minute, cues, executions_per_month, fires_per_hour, open_deliveries, max_timeout_seconds, min_interval_seconds, payload_bytes_per_day);
 comment on view cue.account_usage is 'Each account''s use of its plan in the current UTC month.';
 grant select on cue.account_usage to cue_reader, cue_service;
 
@@ -1358,7 +1381,8 @@ create view cue.account_view as
           ORDER BY k.is_default DESC, k.created_at DESC, k.id DESC
          LIMIT 1) AS api_key_prefix
    FROM cue.accounts a
-     JOIN cue.plans p USING (plan);
+     JOIN cue.plans q USING (plan)
+     CROSS JOIN LATERAL jsonb_populate_record(q.*, a.limits) p(plan, requests_per_minute, cues, executions_per_month, fires_per_hour, open_deliveries, max_timeout_seconds, min_interval_seconds, payload_bytes_per_day);
 comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
 grant select on cue.account_view to cue_reader, cue_service;
 
@@ -2308,6 +2332,7 @@ begin
     select n.account_id, count(*) filter (where not n.memory_check and not n.is_taken)::int as cues from named n group by n.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
+             when p.cues is null then w.cues
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
              else greatest(0, p.cues - (
                select count(*)::int from (
@@ -2317,12 +2342,12 @@ begin
       from wanted w
      cross join lateral (
        select l.cues, a.webhook_authorization = 'api_key' as sends_key
-         from cue.accounts a cross join lateral (select q.cues from cue.plans q where q.plan = a.plan limit 1) l
+         from cue.accounts a cross join lateral cue.limits_of(a) l
         where a.id = w.account_id limit 1) p
       left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
   taken as (
     insert into cue.cue_rooms as k (account_id, plan_cues, room)
-    select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
+    select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
     select n.place, n.account_id, case when n.is_taken then '='
@@ -2448,7 +2473,7 @@ comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp
 grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
+ RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, limits jsonb, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2462,7 +2487,8 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   return query
   with callers as materialized (
-    select q.n, i.account_id, i.actor, i.scopes, i.stale_key, p.plan, coalesce(p.requests_per_minute, 60) as requests,
+    select q.n, i.account_id, i.actor, i.scopes, i.stale_key, p.plan, p.limits,
+           case when i.account_id is null then 60 else p.requests_per_minute end as requests,
            coalesce(p.usage_warning, false) as usage_warning, coalesce(i.subject, 'address:' || q.address) as subject,
            case when q.scope is null then null
                 when i.account_id is null and q.key_hash is null and q.execution_id is null then 'not_authenticated'
@@ -2482,21 +2508,21 @@ begin
          where q.execution_id is not null and q.session_id is null and q.key_hash is null
         limit 1) i on true
       left join lateral (
-        select a.plan, p.requests_per_minute,
+        select a.plan, a.limits, p.requests_per_minute,
                (select coalesce(sum(u.executions), 0) from cue.usage_counters u
                  where u.account_id = a.id and u.month = cue.usage_month(p_now)) * 5 >= p.executions_per_month::bigint * 4 as usage_warning
-          from cue.accounts a cross join lateral (select l.* from cue.plans l where l.plan = a.plan limit 1) p where a.id = i.account_id
+          from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = i.account_id
         limit 1) p on true)
-  select case when p_limited and h.allowed is null then 'unavailable' when not h.allowed then 'rate_limit_exceeded' else c.error end,
-         c.account_id, c.actor, c.scopes, c.plan, c.usage_warning, c.requests, coalesce(h.remaining, c.requests),
+  select case when p_limited and c.requests is not null and h.allowed is null then 'unavailable' when not h.allowed then 'rate_limit_exceeded' else c.error end,
+         c.account_id, c.actor, c.scopes, c.plan, c.limits, c.usage_warning, c.requests, coalesce(h.remaining, c.requests),
          ceil(date_part('epoch', coalesce(h.reset_at, p_now)))::bigint, h.retry_after
-    from callers c
+    from (select k.*, count(k.requests) over (order by k.n) as place from callers k) c
     left join (
       -- With p_limited false it is not even called: rate_windows may be locked, or damaged.
-      select * from cue.count_hits((select array_agg(c.subject order by c.n) from callers c),
-                                   (select array_agg(c.requests order by c.n) from callers c), '1 minute', false, p_now)
-       where p_limited offset 0) h on h.place = c.n
-   where case when c.stale_key is not null and coalesce(h.allowed, not p_limited) then cue.note_use(c.stale_key, p_now) else true end
+      select * from cue.count_hits((select array_agg(c.subject order by c.n) from callers c where c.requests is not null),
+                                   (select array_agg(c.requests order by c.n) from callers c where c.requests is not null), '1 minute', false, p_now)
+       where p_limited offset 0) h on h.place = c.place and c.requests is not null
+   where case when c.stale_key is not null and coalesce(h.allowed, c.requests is null or not p_limited) then cue.note_use(c.stale_key, p_now) else true end
    order by c.n;
 end $function$;
 comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
@@ -2514,11 +2540,11 @@ declare
   v_used bigint;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
-  select executions_per_month into v_limit from cue.plans where plan = a.plan;
+  select executions_per_month into v_limit from cue.limits_of(a);
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
     if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
+      raise exception 'Execution limit reached: the plan allows % executions per month. Change the plan, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
     end if;
     perform cue.start_grace(a, p_now);
   end if;
@@ -2536,10 +2562,10 @@ AS $function$
 declare
   v_cap bigint;
 begin
-  select p.payload_bytes_per_day into v_cap from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id;
+  select p.payload_bytes_per_day into v_cap from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id;
   if v_cap is null then return; end if;
   if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
+    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Change the plan, or wait until the next day.',
       v_cap, p_bytes using errcode = cue.refusal('QU032');
   end if;
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
@@ -3135,29 +3161,6 @@ end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_waiting(p_limit integer, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
- RETURNS SETOF cue.begun_attempt
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_ids uuid[];
-begin
-  select array_agg(due.id) into v_ids from (
-    select e.id from cue.executions e
-     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
-       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
-     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
-  if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
-end $function$;
-comment on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) is 'Begins the attempts that have waited longest, and returns the requests to send.';
-grant execute on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
  RETURNS TABLE(email text, customer_id text, subscription_id text)
  LANGUAGE sql
@@ -3191,7 +3194,7 @@ begin
          (select count(*)::int from (
             select from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
              limit 1000) q), p.cues
-    from most m join cue.accounts a on a.id = m.account_id join cue.plans p using (plan)
+    from most m join cue.accounts a on a.id = m.account_id cross join lateral cue.limits_of(a) p
    order by 4 desc, a.id;
 end $function$;
 comment on function cue.busiest_accounts(timestamp with time zone) is 'Returns the 20 accounts with the most executions in the current UTC month, among 100,000, and their use of their plan; cues are counted up to 1,000.';
@@ -3328,9 +3331,9 @@ CREATE OR REPLACE FUNCTION cue.caps_payloads()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
-  return exists (select from cue.plans where payload_bytes_per_day is not null);
+  return exists (select from cue.plans where payload_bytes_per_day is not null) or cue.is_overridden('payload_bytes_per_day');
 end $function$;
-comment on function cue.caps_payloads() is 'Returns whether any plan limits payload bytes per day.';
+comment on function cue.caps_payloads() is 'Returns whether any plan or account limits payload bytes per day.';
 grant execute on function cue.caps_payloads() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.catch_up_cues(p_cues jsonb, p_now timestamp with time zone DEFAULT now())
@@ -3435,6 +3438,56 @@ $function$;
 comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
 grant execute on function cue.cell_of(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.change_plan(p_account_id uuid, p_plan cue.plan DEFAULT NULL::cue.plan, p_limits jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  old cue.accounts := a;
+  p cue.plans;
+  v_ids text[];
+begin
+  perform cue.check_limits(p_limits);
+  a.plan := coalesce(p_plan, old.plan);
+  -- The account of an embedded database, whose address nobody can register, has no limits to begin with.
+  a.limits := case when lower(old.email) = 'you@localhost' then old.limits || p_limits else jsonb_strip_nulls(old.limits || p_limits) end;
+  if (a.plan, a.limits) = (old.plan, old.limits) then return; end if;
+  p := cue.limits_of(a);
+  insert into cue.overridden_limits as o (name, least)
+  select l.key, l.value::bigint from jsonb_each_text(p_limits) l where l.value is not null
+  on conflict (name) do update set least = excluded.least where o.least > excluded.least;
+  update cue.accounts
+     set plan = a.plan, limits = a.limits, updated_at = p_now,
+         limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
+   where id = a.id;
+  perform cue.retry_refused(array[a.id], p_now);
+  perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_strip_nulls(jsonb_build_object(
+    'from', nullif(old.plan, a.plan), 'to', nullif(a.plan, old.plan)))
+    || case p_limits when '{}' then '{}'::jsonb else jsonb_build_object('limits', p_limits) end, p_now);
+  if p.cues is not null then
+    v_ids := array(
+      select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
+       order by created_at, id offset p.cues);
+  end if;
+  if cardinality(v_ids) > 0 then
+    perform cue.lock_cues(v_ids);
+    v_ids := array(
+      select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
+    perform cue.pause_cues(v_ids, 'plan', p_now => p_now);
+  end if;
+  if a.plan < old.plan or cardinality(v_ids) > 0 then
+    perform cue.add_job('mails', jsonb_strip_nulls(jsonb_build_object(
+      'kind', 'downgrade', 'account_id', a.id, 'cue_ids', coalesce(v_ids, '{}'), 'same_plan', nullif(a.plan = old.plan, false))));
+  end if;
+  perform cue.note_memory(a.id);
+  return query select unnest(v_ids);
+end $function$;
+comment on function cue.change_plan(uuid,cue.plan,jsonb,text,text,timestamp with time zone) is 'Sets an account''s plan and limits of its own in one step, as set_plan and set_limits do; returns the cues paused because a limit is lower.';
+grant execute on function cue.change_plan(uuid,cue.plan,jsonb,text,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.changed_fields(old cue.cues, c cue.cues)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -3465,6 +3518,28 @@ begin
 end $function$;
 comment on function cue.check_artifacts(jsonb) is 'Raises QU023 if artifacts exceed 64 KB.';
 grant execute on function cue.check_artifacts(jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.check_limits(p_limits jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  l record;
+begin
+  for l in select * from jsonb_each(p_limits) loop
+    if not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan') then
+      raise exception 'Unknown limit %', l.key using errcode = cue.refusal('QU034');
+    elsif l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
+                                 or l.key = 'max_timeout_seconds' and l.value > '3600') then
+      raise exception 'Invalid limit: % cannot be %', l.key, l.value using errcode = cue.refusal('QU034');
+    end if;
+  end loop;
+  perform jsonb_populate_record(null::cue.plans, p_limits);
+end $function$;
+comment on function cue.check_limits(jsonb) is 'Raises QU034 unless all of these are valid limits of an account.';
+grant execute on function cue.check_limits(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
  RETURNS void
@@ -3908,7 +3983,7 @@ AS $function$
   select cue.add_payload_bytes(array_agg(b.account_id), array_agg(b.bytes), p_now) from (
     select c.account_id, sum(n.count * cue.payload_bytes(c.payload, c.payload_id))::bigint as bytes
       from unnest(p_cue_ids, p_counts) as n (cue_id, count)
-      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id cross join lateral cue.limits_of(a) p
      where p.payload_bytes_per_day is not null
      group by c.account_id) b
   having count(*) > 0
@@ -4303,8 +4378,8 @@ CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select format('Cue limit reached: the plan allows %s cues. Delete one or upgrade.', p.cues)
-    from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
+  select format('Cue limit reached: the plan allows %s cues. Delete one or change the plan.', p.cues)
+    from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id
 $function$;
 comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
@@ -4909,7 +4984,7 @@ $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
  RETURNS TABLE(cue_id text, account_id uuid, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -4922,12 +4997,12 @@ begin
   select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           where q.paused_until <= p_now and q.deleted_at is null and q.id not in (select unnest(p_skip))
            order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $function$;
-comment on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
-grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) to cue_service;
+comment on function cue.ended_pauses(integer,timestamp with time zone,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -5012,7 +5087,7 @@ CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestam
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select exists (
-    select from cue.cues c join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+    select from cue.cues c join cue.accounts a on a.id = c.account_id cross join lateral cue.limits_of(a) p
      where c.id = p_cue_id
        and p.payload_bytes_per_day < cue.payload_bytes_used(a.id, p_now) + cue.payload_bytes(c.payload, c.payload_id))
 $function$;
@@ -5317,6 +5392,7 @@ declare
   v_id uuid;
   v_version int;
   v_oldest timestamptz;
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
   v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
@@ -5343,9 +5419,9 @@ begin
     raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   select t.fired_at into v_oldest from cue.fires t
-   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
-  if found then
-    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = cue.refusal('QU031'),
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
+  if found and v_limit is not null then
+    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);
@@ -5498,7 +5574,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('cue.fold_usage')) then return 0; end if;
   v_reached := array(
     select c.id from (select distinct u.account_id from cue.usage_counters u where u.slot <> 0) u
-      join cue.accounts c on c.id = u.account_id join cue.plans p on p.plan = c.plan
+      join cue.accounts c on c.id = u.account_id cross join lateral cue.limits_of(c) p
      where (c.limit_reached_at is null or cue.usage_month(c.limit_reached_at) < cue.usage_month(p_now))
        and cue.executions_used(c.id, p_now) >= p.executions_per_month);
   for a in select * from cue.accounts where id = any (v_reached) order by id for no key update skip locked loop
@@ -5639,27 +5715,6 @@ end $function$;
 comment on function cue.gone_attempts(uuid[],integer[]) is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 grant execute on function cue.gone_attempts(uuid[],integer[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.group_dead_letters(p_batch integer DEFAULT 1000)
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_count int;
-begin
-  update cue.dead_letters d
-     set error_group = coalesce((select cue.error_group(e) from cue.executions e where e.id = d.execution_id), gen_random_uuid())
-   where d.execution_id = any (array(
-     select execution_id from cue.dead_letters where error_group is null order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  return v_count;
-end $function$;
-comment on function cue.group_dead_letters(integer) is 'Gives a batch of dead letters without a group theirs; returns how many.';
-grant execute on function cue.group_dead_letters(integer) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.hand_over_device_code(p_code_hash bytea, p_cell integer, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -5701,16 +5756,16 @@ $function$;
 comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Returns whether an account has a live worker.';
 grant execute on function cue.has_live_worker(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.has_used_grace(a cue.accounts, p_now timestamp with time zone)
  RETURNS boolean
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
+  select cue.executions_used(a.id, p_now) >= 2 * p.executions_per_month::bigint from cue.limits_of(a) p
 $function$;
-comment on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) is 'Returns whether an account has used twice its plan''s monthly executions.';
-grant execute on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) to cue_service;
+comment on function cue.has_used_grace(cue.accounts,timestamp with time zone) is 'Returns whether an account has used twice its monthly executions.';
+grant execute on function cue.has_used_grace(cue.accounts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -5993,7 +6048,6 @@ CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
-      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created' and not detail ? 'key_id')
 $function$;
 comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
@@ -6030,10 +6084,19 @@ CREATE OR REPLACE FUNCTION cue.is_over_limit(a cue.accounts, p_now timestamp wit
  STABLE
 AS $function$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
-     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
+     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a, p_now))
 $function$;
 comment on function cue.is_over_limit(cue.accounts,timestamp with time zone) is 'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
 grant execute on function cue.is_over_limit(cue.accounts,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_overridden(p_name text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ begin return exists (select from cue.overridden_limits where name = p_name); end $function$;
+comment on function cue.is_overridden(text) is 'Returns whether any account has, or had, a limit of its own with this name.';
+grant execute on function cue.is_overridden(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_paid(p_status text)
  RETURNS boolean
@@ -6150,12 +6213,11 @@ CREATE OR REPLACE FUNCTION cue.keep_payload()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 declare
-  v_changes boolean := new.payload is distinct from old.payload;
   v_now timestamptz := greatest(new.updated_at, now());
 begin
-  if v_changes then perform from cue.cue_runs where cue_id = old.id for update; end if;
+  perform from cue.cue_runs where cue_id = old.id for update;
   new.payload_since_run := coalesce((select run_count from cue.cue_runs where cue_id = old.id), 0);
-  if v_changes and old.payload_ref is distinct from new.payload_id then
+  if old.payload_ref is distinct from new.payload_id then
     update cue.payloads set last_used_at = v_now where id = old.payload_ref;
     if not found and old.payload is not null and old.payload_ref is not null and old.payload_since_run <> new.payload_since_run then
       perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now);
@@ -6331,28 +6393,26 @@ $function$;
 comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval.';
 grant execute on function cue.length_of(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.limits_of(a cue.accounts)
+ RETURNS SETOF cue.plans
+ LANGUAGE sql
+ STABLE ROWS 1
+AS $function$
+  select l.* from cue.plans p cross join lateral jsonb_populate_record(p, a.limits) l where p.plan = a.plan limit 1
+$function$;
+comment on function cue.limits_of(cue.accounts) is 'Returns an account''s limits: its own, or else those of its plan; null: no limit.';
+grant execute on function cue.limits_of(cue.accounts) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.limits_timeouts()
  RETURNS boolean
  LANGUAGE plpgsql
  STABLE
 AS $function$
 begin
-  return exists (select from cue.plans where max_timeout_seconds is not null);
+  return exists (select from cue.plans where max_timeout_seconds is not null) or cue.is_overridden('max_timeout_seconds');
 end $function$;
-comment on function cue.limits_timeouts() is 'Returns whether any plan limits timeouts.';
+comment on function cue.limits_timeouts() is 'Returns whether any plan or account limits timeouts.';
 grant execute on function cue.limits_timeouts() to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text)
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
-    from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
-$function$;
-comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Returns claimable executions without has_more, for replicas of the previous release.';
-grant execute on function cue.list_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
  RETURNS cue.accounts
@@ -6798,7 +6858,7 @@ AS $function$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
                 order by c.created_at desc, c.id desc limit 100)
-    from cue.accounts a join cue.plans p using (plan)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
    where a.id = p_account_id
 $function$;
 comment on function cue.mail_downgrade(uuid,text[]) is 'Returns the content of the mail about a downgrade, with the names of the newest 100 cues that it paused.';
@@ -6811,8 +6871,8 @@ CREATE OR REPLACE FUNCTION cue.mail_limit_reached(p_account_id uuid, p_now times
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
   select a.email, a.plan, p.executions_per_month, a.limit_reached_at + interval '24 hours'
-    from cue.accounts a join cue.plans p using (plan)
-   where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
+   where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now) and p.executions_per_month is not null
 $function$;
 comment on function cue.mail_limit_reached(uuid,timestamp with time zone) is 'Returns the content of the mail about the monthly limit.';
 grant execute on function cue.mail_limit_reached(uuid,timestamp with time zone) to cue_service;
@@ -6901,9 +6961,9 @@ CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
  LANGUAGE sql
  STABLE
 AS $function$
-  select (select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id)
+  select (select p.max_timeout_seconds from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id)
 $function$;
-comment on function cue.max_timeout(uuid) is 'Returns the maximum timeout of an account''s plan, in seconds; null without one.';
+comment on function cue.max_timeout(uuid) is 'Returns an account''s maximum timeout in seconds; null without one.';
 grant execute on function cue.max_timeout(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.may_resume(c cue.cues)
@@ -6912,9 +6972,9 @@ CREATE OR REPLACE FUNCTION cue.may_resume(c cue.cues)
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
-  select c.memory_check or p.cues > (
+  select c.memory_check or p.cues is null or p.cues > (
            select count(*) from cue.cues q where q.account_id = c.account_id and q.deleted_at is null and q.status = 'active' and not q.memory_check)
-    from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id
+    from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id
 $function$;
 comment on function cue.may_resume(cue.cues) is 'Returns whether the plan allows one more active cue; the caller has locked the account.';
 grant execute on function cue.may_resume(cue.cues) to cue_service;
@@ -7498,9 +7558,11 @@ CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
 AS $function$
-  select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
+  select a.id, p.open_deliveries from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = any (p_account_ids)
+  union all
+  select null, o.least::int from cue.overridden_limits o where o.name = 'open_deliveries'
 $function$;
-comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have, by plan.';
+comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have; null as account: at least that many, whatever its own limit.';
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_local_account(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
@@ -7518,6 +7580,9 @@ begin
     exit when found;
     a := cue.insert_account(p_account_id, p_email, p_now);
     if a.id is not null then
+      update cue.accounts
+         set plan = 'scale', limits = '{"requests_per_minute": null, "cues": null, "executions_per_month": null, "fires_per_hour": null}'
+       where id = a.id;
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
       exit;
@@ -7581,7 +7646,7 @@ end $function$;
 comment on function cue.passed_exclusions(integer,timestamp with time zone,text[]) is 'Returns cues that may have had excluded slots, except those in p_skip, with the input for computing them.';
 grant execute on function cue.passed_exclusions(integer,timestamp with time zone,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
  RETURNS TABLE(cue_id text, account_id uuid, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -7620,11 +7685,11 @@ begin
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
-   where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+   where c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
-grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) to cue_service;
+comment on function cue.passed_windows(integer,timestamp with time zone,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -7826,7 +7891,7 @@ begin
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
                            'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
-                 or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+                 or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;
 end $function$;
@@ -8210,7 +8275,6 @@ begin
   with newest as materialized (
     select d.execution_id as id, d.cue_id, d.error_group from cue.dead_letters d
      where d.account_id = p_account_id and d.execution_id >= cue.uuid_v7_floor(v_from) and d.execution_id < cue.uuid_v7_floor(v_to)
-       and d.error_group is not null
      order by d.execution_id desc limit 5000),
   found as materialized (
     select n.id, n.cue_id, n.error_group from newest n
@@ -8451,7 +8515,7 @@ CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now
 AS $function$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
          cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
-    from cue.accounts a join cue.plans p using (plan),
+    from cue.accounts a cross join lateral cue.limits_of(a) p,
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,
          lateral (select coalesce(sum(x.executions), 0)::bigint as executions, coalesce(sum(x.reported), 0)::bigint as reported,
@@ -9307,9 +9371,9 @@ declare
   v_limit int;
 begin
   if c.memory_check then return; end if;
-  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
+  select p.cues into v_limit from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id;
   if c.status = 'paused' and not cue.may_resume(c) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or change the plan.', v_limit using errcode = cue.refusal('QU030');
   end if;
   if c.status in ('completed', 'failed') then
     if v_limit <= (select count(*) from cue.cues
@@ -9854,42 +9918,23 @@ end $function$;
 comment on function cue.set_customer(uuid,text,timestamp with time zone) is 'Sets an account''s Stripe customer unless it has one, and returns the one stored.';
 grant execute on function cue.set_customer(uuid,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.set_plan(p_account_id uuid, p_plan cue.plan, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.set_limits(p_account_id uuid, p_limits jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-declare
-  a cue.accounts := cue.lock_account(p_account_id);
-  p cue.plans;
-  v_ids text[];
-begin
-  if a.plan = p_plan then return; end if;
-  select * into p from cue.plans where plan = p_plan;
-  update cue.accounts
-     set plan = p_plan, updated_at = p_now,
-         limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
-   where id = a.id;
-  perform cue.retry_refused(array[a.id], p_now);
-  perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
-  v_ids := array(
-    select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
-     order by created_at, id offset p.cues);
-  if cardinality(v_ids) > 0 then
-    perform cue.lock_cues(v_ids);
-    v_ids := array(
-      select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
-    perform cue.pause_cues(v_ids, 'plan', p_now => p_now);
-  end if;
-  if p_plan < a.plan then
-    perform cue.add_job('mails', jsonb_build_object('kind', 'downgrade', 'account_id', a.id, 'cue_ids', v_ids));
-  end if;
-  perform cue.note_memory(a.id);
-  return query select unnest(v_ids);
-end $function$;
+AS $function$ select cue.change_plan(p_account_id, null, p_limits, p_actor, p_ip, p_now) $function$;
+comment on function cue.set_limits(uuid,jsonb,text,text,timestamp with time zone) is 'Gives an account limits of its own, with the names of cue.plans; null removes one. Returns the cues paused because the new limit is lower.';
+grant execute on function cue.set_limits(uuid,jsonb,text,text,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.set_plan(p_account_id uuid, p_plan cue.plan, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$ select cue.change_plan(p_account_id, p_plan, '{}', p_actor, p_ip, p_now) $function$;
 comment on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) is 'Sets an account''s plan and returns the cues paused because the new limit is lower.';
-grant execute on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) to cue_service;
+grant execute on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  RETURNS void
@@ -9903,8 +9948,8 @@ begin
   -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
      set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month,
-         open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds, min_interval_seconds = n.min_interval_seconds,
-         payload_bytes_per_day = n.payload_bytes_per_day
+         fires_per_hour = n.fires_per_hour, open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds,
+         min_interval_seconds = n.min_interval_seconds, payload_bytes_per_day = n.payload_bytes_per_day
     from jsonb_each(p_plans) as l (name, limits)
    cross join lateral (select to_jsonb(q) || l.limits as limits from cue.plans q where q.plan::text = l.name) merged
    cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
@@ -9912,7 +9957,8 @@ begin
   if found then
     with below as (
       update cue.accounts a set limit_reached_at = null
-        from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month
+       where a.limit_reached_at is not null
+         and cue.executions_used(a.id) < (select p.executions_per_month from cue.limits_of(a) p)
       returning a.id)
     select array_agg(id) into v_below from below;
     perform cue.retry_refused(v_below);
@@ -10266,28 +10312,6 @@ AS $function$
 $function$;
 comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a payload of a cue in payloads unless it is there, and returns its id.';
 grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.store_payloads(p_batch integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
-AS $function$
-declare
-  c cue.cues;
-  v_count int := 0;
-begin
-  for c in
-    select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
-  loop
-    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
-    v_count := v_count + 1;
-  end loop;
-  return v_count;
-end $function$;
-comment on function cue.store_payloads(integer,timestamp with time zone) is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
-grant execute on function cue.store_payloads(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stored_response(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status integer, body text)
@@ -10934,8 +10958,6 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
-  -- The previous release doesn't know schedule_rules, and changes schedules as a whole.
-  if p_changes ? 'schedule_type' and not p_changes ? 'schedule_rules' then c.schedule_rules := null; end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;

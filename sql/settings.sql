@@ -22,11 +22,11 @@ begin
     -- for a small table must not scan it once it is big.
     (2, 'enable_seqscan = off', '{
       abort_operation, act_on_target, add_cues, admit, apply_cues, attach_evidence, backfill_slot,
-      begin_attempts, begin_claims, begin_waiting, busiest_accounts, calendar_cues, cancel_execution, cancel_waiting, catch_up_cues,
+      begin_attempts, begin_claims, busiest_accounts, calendar_cues, cancel_execution, cancel_waiting, catch_up_cues,
       check_secrets, claim_executions, claim_next, claimable_page, claimable_tasks, complete_cues, count_executions, count_hits, count_results,
       create_each_cue, create_operation, cue_detail_by_key, cue_id_by_key, cues_of_targets, delete_due_accounts, delete_old_executions,
       delete_worker, dismiss_execution, drop_account_jobs, end_flights, ended_pauses, erase_account, expire_outcomes,
-      find_claimable, finish_attempts, fire_cue, fire_tracked_cues, fold_usage, gone_attempts, group_dead_letters,
+      find_claimable, finish_attempts, fire_cue, fire_tracked_cues, fold_usage, gone_attempts, 
       heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts, lock_attempts, lock_cues,
       lock_free_cues, lock_next, look_ahead_by_schedule, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
       move_due_cues, move_windows, next_claimable, next_jobs, next_resumed, next_wakes, open_limits, passed_exclusions, passed_windows,
@@ -34,13 +34,13 @@ begin
       read_errors, read_execution_details, read_operator, record_exclusions, recover_flights, recover_leases, recover_stuck,
       refuse_due_cues, release_execution, release_flight, repair_queues, replay_execution, report_outcome, requeue_attempts,
       requeue_operations, requeue_purges, resume_cues, retry_refused, run_operation, service_health, settle_attempts, slots_without_execution,
-      start_queued, stop_execution, store_payloads, supersede_executions, take_due_cues, take_last_slots, target_state, track_cue, verify_outcome,
+      start_queued, stop_execution, supersede_executions, take_due_cues, take_last_slots, target_state, track_cue, verify_outcome,
       waiting_work, watch_exclusions, within_bytes}'),
 
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
     -- before it returns the first.
     (3, 'enable_bitmapscan = off', '{
-      begin_attempts, begin_claims, begin_waiting, claim_next, claimable_tasks, expire_outcomes, find_claimable, finish_attempts,
+      begin_attempts, begin_claims, claim_next, claimable_tasks, expire_outcomes, find_claimable, finish_attempts,
       gone_attempts, held_attempts, last_success, lock_next, look_waiting, miss_unclaimed, move_due_cues, next_claimable, passed_windows,
       recover_leases, settle_attempts}'),
 
@@ -77,10 +77,10 @@ begin
     -- size.
     (9, 'plan_cache_mode = force_generic_plan', '{
       act_on_target, add_cues, admit, attach_evidence, backfill_slot, begin_attempts, begin_claims,
-      begin_waiting, calendar_cues, cancel_execution, catch_up_cues, claim_executions, claim_next, claimable_page, claimable_tasks,
+      calendar_cues, cancel_execution, catch_up_cues, claim_executions, claim_next, claimable_page, claimable_tasks,
       count_executions, count_hits, create_each_cue, create_operation, cue_detail_by_key, cues_of_targets, dismiss_execution, ended_pauses,
       expire_outcomes, find_claimable, finish_attempts, fire_cue, fire_tracked_cues, gone_attempts,
-      group_dead_letters, heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts,
+      heartbeat_execution, held_attempts, holds_executions, job_counts, last_success, lock_accounts,
       lock_free_cues, lock_next, look_ahead_by_schedule, look_waiting, lose_attempts, mail_cue_failed, miss_unclaimed, move_calendar_cues,
       move_due_cues, next_claimable, next_jobs, next_wakes, passed_exclusions, passed_windows, place_execution, read_cue_details, read_cues, read_destinations,
       read_errors, read_execution_details, record_exclusions, recover_flights, recover_leases, recover_stuck, refuse_due_cues,

@@ -268,7 +268,7 @@ select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executi
        (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
            and not c.memory_check) as cues_used,
        p.cues, a.limit_reached_at
-  from cue.accounts a join cue.plans p using (plan);
+  from cue.accounts a join cue.plans q using (plan) cross join lateral jsonb_populate_record(q, a.limits) p;
 comment on view cue.account_usage is 'Each account''s use of its plan in the current UTC month.';
 
 create or replace view cue.recent_failures as
@@ -292,8 +292,11 @@ select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret
        p.cues as active_cue_limit, p.executions_per_month as monthly_execution_limit, p.requests_per_minute as rate_limit_per_minute,
        (select k.prefix from cue.api_keys k where k.account_id = a.id and k.revoked_at is null
          order by k.is_default desc, k.created_at desc, k.id desc limit 1) as api_key_prefix
-  from cue.accounts a join cue.plans p using (plan);
+  from cue.accounts a join cue.plans q using (plan) cross join lateral jsonb_populate_record(q, a.limits) p;
 comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
+
+create or replace view cue.account_limits as select id, email, plan, limits from cue.accounts;
+comment on view cue.account_limits is 'Accounts with their plans and the limits of their own, which set_plan and set_limits change.';
 
 create or replace view cue.key_view as
 select id, account_id, prefix, label, scopes::text[] as scopes, created_by, is_default, created_at, last_used_at, revoked_at from cue.api_keys;

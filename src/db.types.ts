@@ -88,6 +88,13 @@ export type VerificationMode = "manual" | "none" | "require_artifacts" | "requir
 
 export type WebhookAuthorization = "api_key" | "execution_token";
 
+export interface AccountLimits {
+  email: string | null;
+  id: string | null;
+  limits: Json | null;
+  plan: Plan | null;
+}
+
 export interface Accounts {
   /**
    * Signs alert webhooks: 64 hex digits, created on first use.
@@ -117,6 +124,10 @@ export interface Accounts {
    * When the monthly execution limit was reached; the grace period ends 24 hours later. Applies to that month only.
    */
   limit_reached_at: Timestamp | null;
+  /**
+   * Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.
+   */
+  limits: Generated<Json>;
   /**
    * Whether the account has agreed to the memory block.
    */
@@ -941,9 +952,9 @@ export interface DeadLetters {
    */
   cue_id: string;
   /**
-   * What it has in common with others that failed in the same way; null until group_dead_letters finds it.
+   * What it has in common with others that failed in the same way; see error_group.
    */
-  error_group: string | null;
+  error_group: string;
   /**
    * The execution.
    */
@@ -1859,6 +1870,17 @@ export interface Outages {
   until_at: Timestamp;
 }
 
+export interface OverriddenLimits {
+  /**
+   * Smallest value of any account so far.
+   */
+  least: number;
+  /**
+   * Name of a column of cue.plans.
+   */
+  name: string;
+}
+
 export interface PayloadCounters {
   /**
    * The account.
@@ -1922,6 +1944,10 @@ export interface Plans {
    * Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the limit.
    */
   executions_per_month: number;
+  /**
+   * Manual fires of a cue in any hour.
+   */
+  fires_per_hour: Generated<number>;
   /**
    * Maximum of delivery.timeout_seconds; null: 3600.
    */
@@ -2268,6 +2294,7 @@ export interface WorkerView {
 }
 
 export interface DB {
+  account_limits: AccountLimits;
   account_usage: AccountUsage;
   account_view: AccountView;
   accounts: Accounts;
@@ -2322,6 +2349,7 @@ export interface DB {
   operation_view: OperationView;
   operations: Operations;
   outages: Outages;
+  overridden_limits: OverriddenLimits;
   payload_counters: PayloadCounters;
   payloads: Payloads;
   plans: Plans;

@@ -105,11 +105,9 @@ begin
 end $$;
 comment on function cue.confirm_email is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 
--- Every session starts with a mailed link, unless a key opened it, so a session also confirms accounts that are older than email_confirmed_at.
 create or replace function cue.is_email_confirmed(p_account_id uuid) returns boolean
 language sql stable security definer as $$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
-      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created' and not detail ? 'key_id')
 $$;
 comment on function cue.is_email_confirmed is 'Returns whether an account''s email address is confirmed.';
 
@@ -230,7 +228,7 @@ begin
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
                            'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
-                 or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+                 or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;
 end $$;

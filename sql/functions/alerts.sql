@@ -93,11 +93,10 @@ comment on function cue.last_success is 'Returns the time of the latest success 
 -- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. If the newest execution is a success
 -- since the last slot, none that ended later is looked for: there was no slot since. Otherwise, the last success is first looked for among 20
 -- executions, since 1,000 are rarely needed, and not by last_success, which would start a query over all partitions for each cue.
--- p_rules: as for look_ahead.
 -- The index has the windows that end before their cue is due again. A cue whose window has passed, and which is due but has not fired, is among the
 -- due ones: of those, only the oldest are read, since there may be very many.
 create or replace function cue.passed_windows(
-  p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false, p_skip text[] default '{}'
+  p_limit int default 200, p_now timestamptz default now(), p_skip text[] default '{}'
 ) returns table (
   cue_id text, account_id uuid, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots int,
   last_success_at timestamptz
@@ -133,7 +132,7 @@ begin
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
-   where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+   where c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $$;
 comment on function cue.passed_windows is

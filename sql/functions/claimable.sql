@@ -100,17 +100,6 @@ begin
 end $$;
 comment on function cue.claimable_page is 'Returns a page of claimable executions, oldest first.';
 
-create or replace function cue.list_claimable(
-  p_account_id uuid, p_task text default null, p_limit int default 50, p_now timestamptz default now()
-) returns table (
-  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text
-)
-language sql stable security definer as $$
-  select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
-    from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
-$$;
-comment on function cue.list_claimable is 'Returns claimable executions without has_more, for replicas of the previous release.';
-
 create or replace function cue.next_claimable(p_account_id uuid, p_now timestamptz default now()) returns timestamptz
 language plpgsql stable security definer as $$
 begin

@@ -2,9 +2,12 @@
 
 create or replace function cue.open_limits(p_account_ids uuid[]) returns table (account_id uuid, open_deliveries int)
 language sql stable security definer as $$
-  select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
+  select a.id, p.open_deliveries from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = any (p_account_ids)
+  union all
+  select null, o.least::int from cue.overridden_limits o where o.name = 'open_deliveries'
 $$;
-comment on function cue.open_limits is 'Returns how many open deliveries each account may have, by plan.';
+comment on function cue.open_limits is
+  'Returns how many open deliveries each account may have; null as account: at least that many, whatever its own limit.';
 
 -- Engines ask once a second about the requests they have open, and abort these.
 create or replace function cue.gone_attempts(p_execution_ids uuid[], p_attempts int[]) returns setof uuid

@@ -33,28 +33,28 @@ comment on function cue.signing_account is
 create or replace function cue.limits_timeouts() returns boolean
 language plpgsql stable as $$
 begin
-  return exists (select from cue.plans where max_timeout_seconds is not null);
+  return exists (select from cue.plans where max_timeout_seconds is not null) or cue.is_overridden('max_timeout_seconds');
 end $$;
-comment on function cue.limits_timeouts is 'Returns whether any plan limits timeouts.';
+comment on function cue.limits_timeouts is 'Returns whether any plan or account limits timeouts.';
 
 -- It also applies to cues created before the limit was set.
 create or replace function cue.max_timeout(p_account_id uuid) returns int
 language sql stable as $$
-  select (select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id)
+  select (select p.max_timeout_seconds from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id)
 $$;
-comment on function cue.max_timeout is 'Returns the maximum timeout of an account''s plan, in seconds; null without one.';
+comment on function cue.max_timeout is 'Returns an account''s maximum timeout in seconds; null without one.';
 
-create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
+create or replace function cue.has_used_grace(a cue.accounts, p_now timestamptz) returns boolean
 language sql stable security definer as $$
-  select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
+  select cue.executions_used(a.id, p_now) >= 2 * p.executions_per_month::bigint from cue.limits_of(a) p
 $$;
-comment on function cue.has_used_grace is 'Returns whether an account has used twice its plan''s monthly executions.';
+comment on function cue.has_used_grace is 'Returns whether an account has used twice its monthly executions.';
 
 -- Stable like its body: otherwise the planner doesn't inline it.
 create or replace function cue.is_over_limit(a cue.accounts, p_now timestamptz) returns boolean
 language sql stable as $$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
-     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
+     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a, p_now))
 $$;
 comment on function cue.is_over_limit is
   'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';

@@ -119,24 +119,6 @@ end $$;
 comment on function cue.begin_attempts is
   'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
 
--- For engines of releases without begin_attempts, and for use by hand. It reads all due attempts of the skipped accounts.
-create or replace function cue.begin_waiting(
-  p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default cue.flight_lease(), p_now timestamptz default now()
-) returns setof cue.begun_attempt
-language plpgsql security definer as $$
-declare
-  v_ids uuid[];
-begin
-  select array_agg(due.id) into v_ids from (
-    select e.id from cue.executions e
-     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
-       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
-     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
-  if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
-end $$;
-comment on function cue.begin_waiting is 'Begins the attempts that have waited longest, and returns the requests to send.';
-
 -- A job can be missing after a repair by hand, or because it expired. Runs every minute and looks only two minutes ahead, so that executions
 -- that wait for longer are not read each time.
 create or replace function cue.requeue_attempts(p_limit int default 1000, p_now timestamptz default now()) returns int

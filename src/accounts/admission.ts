@@ -2,7 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import { enums } from '../catalog.ts'
-import type { Config, Plan } from '../config.ts'
+import type { Config, Limits, Plan } from '../config.ts'
 import { createBatches } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
@@ -36,9 +36,12 @@ export type Admission = {
   actor: string | null
   scopes: Scope[] | null
   plan: Plan | null
+  /** Limits of its own. */
+  limits: Partial<Limits> | null
   usage_warning: boolean
-  rate_limit: number
-  rate_remaining: number
+  /** Null: the account has no limit. */
+  rate_limit: number | null
+  rate_remaining: number | null
   rate_reset: number
   retry_after: number | null
 }
@@ -53,8 +56,10 @@ export type Admitted = {
   scopes: Scope[]
   /** The plan of the caller's account. */
   plan: Plan | null
-  /** `reset`, in epoch seconds, is when the oldest request leaves the window. */
-  rate: { limit: number; remaining: number; reset: number }
+  /** The account's own, instead of those of its plan. */
+  limits: Partial<Limits> | null
+  /** `reset`, in epoch seconds, is when the oldest request leaves the window. Without a limit, the first two are null. */
+  rate: { limit: number | null; remaining: number | null; reset: number }
   /** Seconds; set with `rate_limit_exceeded`. */
   retry_after: number | null
   /** The account has used at least 80 % of its monthly executions. */
@@ -165,6 +170,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), closi
       caller: refusal === null && account_id !== null && actor !== null ? { account_id, actor, ip: address } : null,
       scopes: refusal === null ? (rest.scopes ?? []) : [],
       plan: refusal === null ? rest.plan : null,
+      limits: rest.limits,
       rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
       retry_after: rest.retry_after,
       usage_warning: rest.usage_warning

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Plan } from '../config.ts'
+import type { Limits } from '../config.ts'
 import { ApiError, changedNothing, inTime, isAway } from '../errors.ts'
 import { answerWithinMs } from '../http/http.ts'
 import { createTokenCheck, type TokenCheck } from '../metrics/access.ts'
@@ -33,14 +33,16 @@ declare module 'fastify' {
     caller: Caller
     /** Scopes of the caller's credential. */
     scopes: readonly Scope[]
-    /** The plan of the caller's account. Null on public routes. */
-    plan: Plan
+    /** Limits of the caller's account. Null on public routes. */
+    limits: Limits
     /** Whether the caller's credential is the session cookie of a browser. */
     hasSessionCookie: boolean
   }
 }
 
 const passHeader = 'x-pgcue-counted'
+/** In headers that every response has, as numbers, by the specification. */
+const noLimit = 2 ** 31 - 1
 
 export default fp(
   async (app: FastifyInstance) => {
@@ -55,7 +57,7 @@ export default fp(
     app.decorate('hasToken', createTokenCheck(config, now))
     app.decorateRequest('caller', null as unknown as Caller)
     app.decorateRequest('scopes', null as unknown as readonly Scope[])
-    app.decorateRequest('plan', null as unknown as Plan)
+    app.decorateRequest('limits', null as unknown as Limits)
     app.decorateRequest('hasSessionCookie', false)
 
     app.addHook('onRoute', ({ method, url, config = {} }) => {
@@ -94,13 +96,14 @@ export default fp(
       request.remainingMs -= performance.now() - askedAt
       if (!admitted) return
       const { error, caller, rate, retry_after, usage_warning } = admitted
-      reply.headers({ 'x-ratelimit-limit': rate.limit, 'x-ratelimit-remaining': rate.remaining, 'x-ratelimit-reset': rate.reset })
+      const { limit, remaining, reset } = rate
+      reply.headers({ 'x-ratelimit-limit': limit ?? noLimit, 'x-ratelimit-remaining': remaining ?? noLimit, 'x-ratelimit-reset': reset })
       if (usage_warning) reply.header('x-service-usage-warning', 'approaching_limit')
       if (error && (error === 'rate_limit_exceeded' || !request.is404))
         throw new ApiError(error, refusals[error], retry_after === null ? {} : { headers: { 'retry-after': String(retry_after) } })
       if (caller) request.caller = caller
       request.scopes = admitted.scopes
-      if (admitted.plan) request.plan = admitted.plan
+      if (admitted.plan) request.limits = { ...app.config.plans[admitted.plan], ...admitted.limits }
     })
   },
   { name: 'auth' }

@@ -263,6 +263,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags,
         summary: 'Fire a cue now, or at `send_at`',
+        description: 'Limit per cue and hour: `fires_per_hour` of the plan (10); above it, 429.',
         params,
         headers: IdempotencyKey,
         body: schemas.FireRequest,

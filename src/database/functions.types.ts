@@ -18,13 +18,13 @@ export const functions = {
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
-  begin_waiting: ['rows', 'limit skip_accounts lease now'],
   billing_account: ['row', 'account_id', 'stable'],
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
   calendars_by_revision: ['rows', 'revisions', 'stable'],
   cancel_deletion: ['value', 'deletion_id ip now'],
   cancel_execution: ['row', 'account_id execution_id now running'],
   catch_up_cues: ['value', 'cues now'],
+  change_plan: ['values', 'account_id plan limits actor ip now'],
   check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
   claim_address: ['value', 'email cell address now'],
   claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
@@ -63,7 +63,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', '', 'stable'],
-  ended_pauses: ['rows', 'limit now rules skip', 'stable'],
+  ended_pauses: ['rows', 'limit now skip', 'stable'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
@@ -79,7 +79,6 @@ export const functions = {
   fold_usage: ['value', 'now'],
   forecast: ['rows', 'now', 'stable'],
   gone_attempts: ['values', 'execution_ids attempts', 'stable'],
-  group_dead_letters: ['value', 'batch'],
   hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now', 'stable'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
@@ -121,7 +120,7 @@ export const functions = {
   open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash lifetime ip now'],
   passed_exclusions: ['rows', 'limit now skip', 'stable'],
-  passed_windows: ['rows', 'limit now rules skip', 'stable'],
+  passed_windows: ['rows', 'limit now skip', 'stable'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -174,12 +173,12 @@ export const functions = {
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
   service_health: ['row', 'now', 'stable'],
   set_customer: ['value', 'account_id customer_id now'],
+  set_plan: ['values', 'account_id plan actor ip now'],
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted ended_flights now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
-  store_payloads: ['value', 'batch now'],
   stored_response: ['row', 'account_id route key request_hash now', 'stable'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
@@ -218,9 +217,10 @@ export type AdmitRow = {
   actor: string | null
   scopes: string[] | null
   plan: Plan | null
+  limits: unknown | null
   usage_warning: boolean
-  rate_limit: number
-  rate_remaining: number
+  rate_limit: number | null
+  rate_remaining: number | null
   rate_reset: number
   retry_after: number | null
 }
@@ -646,7 +646,7 @@ export type MailDeletionRequestedRow = {
 export type MailDowngradeRow = {
   email: string
   plan: Plan
-  cues: number
+  cues: number | null
   paused: string[]
 }
 
@@ -719,7 +719,7 @@ export type OpenKeySessionRow = {
 }
 
 export type OpenLimitsRow = {
-  account_id: string
+  account_id: string | null
   open_deliveries: number
 }
 
@@ -964,14 +964,14 @@ export type ReadUsageRow = {
   plan: Plan
   cues_used: number
   cues_active: number
-  cue_limit: number
+  cue_limit: number | null
   executions_used: number
-  execution_limit: number
+  execution_limit: number | null
   reported: number
   succeeded: number
   failed: number
   requests_used: number
-  requests_per_minute: number
+  requests_per_minute: number | null
 }
 
 export type RefreshSessionRow = {
@@ -985,6 +985,7 @@ export type AccountsRow = {
   id: string
   email: string
   plan: Plan
+  limits: unknown
   webhook_secret: string
   previous_webhook_secret: string | null
   previous_webhook_secret_until: Date | null
@@ -1080,13 +1081,13 @@ export type Functions = {
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
-  beginWaiting: (args: { limit: number; skip_accounts?: string[] | null; lease?: string | null }) => Promise<BegunAttempt[]>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
   calendarsByRevision: (args: { revisions: number[] }) => Promise<CalendarsByRevisionRow[]>
   cancelDeletion: (args: { deletion_id: string; ip?: string | null }) => Promise<void>
   cancelExecution: (args: { account_id: string; execution_id: string; running?: boolean | null }) => Promise<ExecutionsRow>
   catchUpCues: (args: { cues: object | string }) => Promise<number>
+  changePlan: (args: { account_id: string; plan?: Plan | null; limits?: object | string | null; actor?: string | null; ip?: string | null }) => Promise<string[]>
   checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>
   claimAddress: (args: { email: string; cell: number; address?: string | null }) => Promise<number>
   claimExecutions: (args: { account_id: string; worker_id: string; execution_id?: string | null; tasks?: string[] | null; limit?: number | null; lease?: string | null }) => Promise<ClaimExecutionsRow[]>
@@ -1125,7 +1126,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
-  endedPauses: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
+  endedPauses: (args: { limit?: number | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -1141,7 +1142,6 @@ export type Functions = {
   foldUsage: (args: object) => Promise<number>
   forecast: (args: object) => Promise<ForecastRow[]>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
-  groupDeadLetters: (args: { batch?: number | null }) => Promise<number>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
   heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
@@ -1183,7 +1183,7 @@ export type Functions = {
   openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<void>
   openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
   passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
-  passedWindows: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
+  passedWindows: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
@@ -1236,12 +1236,12 @@ export type Functions = {
   sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>
   serviceHealth: (args: object) => Promise<ServiceHealthRow>
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
+  setPlan: (args: { account_id: string; plan: Plan; actor?: string | null; ip?: string | null }) => Promise<string[]>
   setPlans: (args: { plans: object | string }) => Promise<void>
   settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
-  storePayloads: (args: { batch?: number | null }) => Promise<number>
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>

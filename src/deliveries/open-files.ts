@@ -4,8 +4,8 @@ import { reserveAtMost, sharedAtMost } from './capacity.ts'
 
 /** Descriptors for everything else: connections of API callers and to the database, idle sockets of receivers, files. */
 const otherFiles = 2000
-/** After a burst, as many connections may be idle for a few seconds as were used, while other receivers need new ones. */
-const filesPerDelivery = 2
+/** After a burst, connections stay idle for a few seconds, while other receivers need new ones. */
+const filesPerDelivery = 1.5
 /** The reserve's part of the total, also of a smaller total. */
 const reservePart = reserveAtMost / (sharedAtMost + reserveAtMost)
 

@@ -6,6 +6,7 @@ import type { BegunAttempt } from '../../src/database/functions.ts'
 import { createFlights } from '../../src/deliveries/flights.ts'
 import { leaseTimes } from '../../src/deliveries/leases.ts'
 import { createPump } from '../../src/deliveries/pump.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { once, refused, stage } from '../support/stage.ts'
 
@@ -15,7 +16,7 @@ t.test('every function that grants a lease uses its constant', async t => {
     `select proname as name, substring(pg_get_function_arguments(oid) from 'p_lease interval DEFAULT ([^,]+)') as lease
        from pg_proc where pronamespace = 'cue'::regnamespace and 'p_lease' = any (proargnames)`
   )
-  const flights = ['begin_attempts', 'begin_waiting', 'extend_flights', 'take_due_cues', 'take_last_slots']
+  const flights = ['begin_attempts', 'extend_flights', 'take_due_cues', 'take_last_slots']
   for (const { name, lease } of leased) {
     if (name === 'begin_claims') continue // called by the others
     t.equal(lease, flights.includes(name) ? 'cue.flight_lease()' : 'cue.claim_lease()', name)
@@ -53,8 +54,8 @@ t.test('a changed lease applies to taking, extending and recovering flights', as
   const waiting = await take([await cue(once)], { next: null })
   await settle(waiting, refused)
   clock.advance('1 hour')
-  const [begun] = await fn.beginWaiting({ limit: 1 })
-  t.same(await end(begun!), inSeconds(2), 'begin_waiting')
+  const [begun] = await beginWaiting(fn, { limit: 1 })
+  t.same(await end(begun!), inSeconds(2), 'a waiting attempt')
 })
 
 t.test('an engine keeps to the lease it is granted: it extends it in time and stops sending before its end', async t => {

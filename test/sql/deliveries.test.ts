@@ -1,5 +1,6 @@
 // Recording results of attempts: finish_attempts and settle_attempts.
 import t from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { awaiting, once, type Result, refused, stage } from '../support/stage.ts'
 
@@ -50,7 +51,7 @@ for (const [what, act] of [
     s.clock.advance('5 seconds')
     t.equal(await s.fn.recoverFlights({}), 1)
     t.equal(await act(s, attempt), 0, 'while waiting for the next attempt')
-    const [second] = await s.fn.beginWaiting({ limit: 10 })
+    const [second] = await beginWaiting(s.fn, { limit: 10 })
     t.equal(second!.attempt, 2)
     t.equal(await act(s, attempt), 0, 'during the next attempt')
     exactly(t, await s.execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id })
@@ -70,7 +71,7 @@ t.test('records results of many attempts in one call, dropping superseded ones',
   clock.advance('5 seconds')
   await fn.recoverFlights({})
   t.equal(await finish(taken.slice(0, 2)), 0)
-  const again = await fn.beginWaiting({ limit: 3 })
+  const again = await beginWaiting(fn, { limit: 3 })
   t.equal(await finish([...again, ...taken]), 3)
   t.same(await rows('select status, count(*) from cue.executions group by 1 order by 1'), [
     { status: 'success', count: 3 },
@@ -90,9 +91,9 @@ t.test('a rejection waits for the next element of the backoff plus up to 10%, an
     const wait = (e.attempt_due_at.getTime() - clock.now().getTime()) / 60_000
     t.ok(wait >= minutes && wait <= minutes * 1.1, `${wait} minutes after ${minutes}`)
     exactly(t, await jobs(), [{ id, start_after: e.attempt_due_at }])
-    t.same(await fn.beginWaiting({ limit: 10 }), [], 'not before its time')
+    t.same(await beginWaiting(fn, { limit: 10 }), [], 'not before its time')
     clock.set(e.attempt_due_at)
-    current = (await fn.beginWaiting({ limit: 10 }))[0]!
+    current = (await beginWaiting(fn, { limit: 10 }))[0]!
     t.equal(current.execution_id, id)
   }
   t.equal(current.attempt, 5)

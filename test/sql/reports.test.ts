@@ -1,6 +1,7 @@
 /** Reports in each status, their effect on the delivery and on a one-time cue, and both phases with a real engine. */
 import t from 'tap'
 import type { BegunAttempt } from '../../src/database/functions.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { testConfig } from '../support/database.ts'
 import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
@@ -16,7 +17,7 @@ const serve = async () => {
   const built = await service()
   const { fn, cue, fire, claim, clock, call } = built
   const begin = async (id: string): Promise<BegunAttempt> =>
-    (await fn.beginWaiting({ limit: 100 })).find(attempt => attempt.execution_id === id)!
+    (await beginWaiting(fn, { limit: 100 })).find(attempt => attempt.execution_id === id)!
   const settle = (attempt: BegunAttempt, result: Result = {}) => fn.settleAttempts(resultsOf([attempt], result, clock.now()))
   const begun = async (columns: object = { callback }) => {
     const id = await fire(await cue(columns))

@@ -267,6 +267,8 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
       'replay_execution',
       'replicas',
       'requeue_attempts',
+      'set_limits',
+      'set_plan',
       'set_ticket_status',
       'usage_month',
       'uuid_v7_floor',

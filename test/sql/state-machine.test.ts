@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { BegunAttempt, Functions } from '../../src/database/functions.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { firstSlot } from '../support/cue-model.ts'
 import { createCueSteps, drawOverlap } from '../support/cue-steps.ts'
 import { isQueued } from '../support/overlap-model.ts'
@@ -155,7 +156,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     expireOutcomes: f => f.expireOutcomes({})
   } satisfies Record<string, (fn: Functions) => Promise<unknown>>
   const sweep = (kind: keyof typeof sweeps): Step => ({ operation: { kind }, call: sweeps[kind] })
-  const begin = (limit: number): Step => ({ operation: { kind: 'begin' }, call: f => f.beginWaiting({ limit }) })
+  const begin = (limit: number): Step => ({ operation: { kind: 'begin' }, call: f => beginWaiting(f, { limit }) })
 
   const draw = (focus: State | undefined): Step => {
     const all = [...states.values()]
