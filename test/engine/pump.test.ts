@@ -30,6 +30,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
         return new Promise(resolve => void arriving.push((isTaken = false) => resolve(isTaken ? attempts.slice(0, 2) : attempts)))
       },
       lookWaiting: async () => [],
+      openLimits: async () => [],
       goneAttempts: async ({ attempts }: { attempts: number[] }) => {
         asked.push(attempts.length)
         return []
