@@ -10406,12 +10406,14 @@ declare
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Null in the place of each cue that is locked, or was moved by another engine.
+  -- Null in the place of each cue that is locked, or was moved by another engine. Not `=`, so that cues are looked up by their ids: very many may
+  -- have one instant.
   v_free := array(
     select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
       left join lateral (
         select r.cue_id from cue.cue_runs r
-         where r.cue_id = u.id and r.version = u.version and r.next_run = u.expected and u.expected <= p_now limit 1 for update skip locked) l on true
+         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
+         limit 1 for update skip locked) l on true
      order by u.n);
   if cardinality(array_remove(v_free, null)) = 0 then return; end if;
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected

@@ -36,9 +36,9 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
     )
   }
 
-  /** Takes due cues of a lane in batches and does something with each batch. */
-  const inBatches = async (lane: 'workers' | 'missed' | 'tracked', size: number, work: (cues: DueCue[]) => Promise<void>) => {
-    for (let cues = ahead.takeDue(lane, size); cues.length > 0; cues = ahead.takeDue(lane, size)) {
+  /** Takes due cues of a kind in batches and does something with each batch. */
+  const inBatches = async (kind: 'workers' | 'missed' | 'tracked', size: number, work: (cues: DueCue[]) => Promise<void>) => {
+    for (let { cues } = ahead.takeDue(kind, size); cues.length > 0; cues = ahead.takeDue(kind, size).cues) {
       await work(cues).finally(() => ahead.doneWith(cues))
     }
   }

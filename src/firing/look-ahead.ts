@@ -6,7 +6,7 @@ import type { Functions } from '../database/functions.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
 import { type Computing, createComputing } from './computing.ts'
 import { cuesOf, type DueCue, followingCue, prepare, type ReadCue } from './due-cue.ts'
-import { createLane } from './lane.ts'
+import { createDueQueue, type DueQueue, isCue, type Kind, type WaitingAttempt } from './due-queue.ts'
 import { createPreparing, takesLong } from './preparing.ts'
 
 export type Ahead = ReturnType<typeof createAhead>
@@ -19,6 +19,7 @@ type Options = {
   now: () => number
   /** Maximum time between two looks. */
   pollIntervalMs: number
+  queue?: DueQueue
   /** A cue was prepared after the look that read it. */
   onPrepared?: () => void
   onError?: (error: unknown, task: string) => void
@@ -58,14 +59,10 @@ export const createAhead = ({
   computing = createComputing(),
   now,
   pollIntervalMs,
+  queue = createDueQueue(),
   onPrepared = () => {},
   onError = () => {}
 }: Options) => {
-  /**
-   * `send`: cues that need a free delivery slot. `workers`: those of workers. `missed`: those due during an outage, and those over their limit.
-   * `tracked`: those whose executions wait for each other.
-   */
-  const lanes = { send: createLane(), workers: createLane(), missed: createLane(), tracked: createLane() }
   // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
   // From when on a look reads everything again.
@@ -87,13 +84,6 @@ export const createAhead = ({
   // Cues that can't be fired → when to try them again.
   const passedOver = new Map<string, number>()
 
-  const laneOf = (cue: DueCue) => {
-    const { outage_until, over_limit, tracked, transport } = cue.schedule
-    if (outage_until || over_limit || cue.slot.isExcluded) return lanes.missed
-    if (tracked) return lanes.tracked
-    return transport === 'webhook' ? lanes.send : lanes.workers
-  }
-
   /** Prepares cues for which that takes microseconds. */
   const prepareAll = (cues: ReadCue[]): DueCue[] => {
     try {
@@ -113,13 +103,13 @@ export const createAhead = ({
   const preparing = createPreparing({
     computing,
     onPrepared: cue => {
-      laneOf(cue).insert(cue)
+      queue.insert(cue)
       onPrepared()
     },
     onError: leaveOut
   })
 
-  const isCrowded = () => lanes.send.hasDue(crowd, now())
+  const isCrowded = () => queue.count('send', now()) >= crowd
 
   const look = async (skip: string[]) => {
     lookedAt = now()
@@ -155,10 +145,9 @@ export const createAhead = ({
       const again = read.get(cue_id)
       if (again ? again.version !== version || again.at !== at : !isKept(at)) preparing.cues.delete(cue_id)
     }
-    nearCount = due.length + preparing.cues.size + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKeptCue), 0)
+    nearCount = due.length + preparing.cues.size + queue.countAhead(isKeptCue)
     const quick = slow.length > 0 ? near.filter(({ schedule }) => !takesLong(schedule)) : near
-    const found = Map.groupBy(prepareAll(quick), laneOf)
-    for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKeptCue)
+    queue.fill(prepareAll(quick), skipped, isKeptCue)
     for (const cue of slow) {
       if (taken.get(cue.cue_id) === cue.at || preparing.cues.has(cue.cue_id)) continue
       const excludes = calendars.of(cue.schedule)
@@ -198,7 +187,7 @@ export const createAhead = ({
     if (cue.schedule.runs_left !== null) return expect(at)
     const following = followingCue(cue, next)
     if (takesLong(following.schedule)) preparing.start(following, cue.slot.excludes)
-    else for (const due of prepareAll([following])) laneOf(due).insert(due)
+    else for (const due of prepareAll([following])) queue.insert(due)
   }
 
   /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
@@ -241,29 +230,34 @@ export const createAhead = ({
 
     /** When the next cue or look is due, in epoch milliseconds; 0 for at once. */
     get wakeAt() {
-      return Math.min(
-        lanes.send.first,
-        lanes.workers.first,
-        lanes.missed.first,
-        lanes.tracked.first,
-        looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(nextLookAt, pollAt)
-      )
+      if (queue.count('send', now()) > 0) return 0
+      return Math.min(queue.next, looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(nextLookAt, pollAt))
+    },
+    /** When the first cue comes due that isn't yet, in epoch milliseconds. */
+    get nextDue() {
+      return queue.next
     },
 
-    /** When the first cue of a lane is due, in epoch milliseconds; 0 for at once. */
-    firstDue: (lane: keyof typeof lanes) => lanes[lane].first,
+    /** Whether a cue of a kind is due. */
+    hasDue: (kind: Kind): boolean => queue.count(kind, now()) > 0,
 
     /**
-     * Takes up to `limit` due cues of a lane, in turns by account. `admit` is called before each; if it returns false, the account's cues stay
+     * Takes up to `limit` due cues of a kind, in turns by account. `admit` is called before each; if it returns false, the account's cues stay
      * here until it has room. Until `doneWith` is called with them, looks leave them out.
      */
-    takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] => {
-      const cues = lanes[lane].take(now(), limit, admit)
-      for (const cue of cues) {
-        out.add(cue)
-        current?.taken.add(cue)
+    takeDue: (kind: Kind, limit: number, admit?: (account: string) => boolean) => {
+      const cues: DueCue[] = []
+      const waiting: WaitingAttempt[] = []
+      for (const item of queue.take(kind, now(), limit, admit)) {
+        if (!isCue(item)) {
+          waiting.push(item)
+          continue
+        }
+        cues.push(item)
+        out.add(item)
+        current?.taken.add(item)
       }
-      return cues
+      return { cues, waiting }
     },
 
     /** These cues were taken, or could not be. */
@@ -276,14 +270,9 @@ export const createAhead = ({
       return nearCount > dense
     },
 
-    /** Number of due cues that were not admitted. */
-    get held() {
-      return lanes.send.held
-    },
-
     /** An account has room again: looks for the cues that the latest look skipped, unless some of them are still here. */
     expectFrom: (account: string) => {
-      if (!skipped.has(account) || lanes.send.heldOf(account) > 0) return
+      if (!skipped.has(account) || queue.holdsCue(account)) return
       readAllAt = 0
       nextLookAt = Math.min(nextLookAt, lookedAt + restMs + lookTook * restTimes)
     },
@@ -298,7 +287,7 @@ export const createAhead = ({
       // It is not taken: the look that is under way must not leave it out.
       current?.taken.delete(cue)
       const isEarly = !cue.isAgain && !passedOver.has(cue.cue_id) && now() - atOf(cue) < inTimeMs
-      if (isEarly) laneOf(cue).insert({ ...cue, due: now() + againMs, isAgain: true })
+      if (isEarly) queue.insert({ ...cue, due: now() + againMs, isAgain: true })
       else putBack(cue)
     },
 
@@ -320,7 +309,7 @@ export const createAhead = ({
 
     /** Forgets all cues and looks again: after an outage, other slots may fire. */
     reset: () => {
-      for (const lane of Object.values(lanes)) lane.fill([], now())
+      queue.fill([])
       preparing.cues.clear()
       skipped = new Set()
       lookedUntil = 0

@@ -62,9 +62,9 @@ t.test('engines take the same cues, beginning at different ones', async t => {
   const { engines, at, look } = setup(many, {}, 7)
   await look()
   at(99)
-  for (const engine of engines) t.same(engine.takeDue('send', 5000), [])
+  for (const engine of engines) t.same(engine.takeDue('send', 5000).cues, [])
   at(100)
-  const taken = engines.map(engine => engine.takeDue('send', 5000))
+  const taken = engines.map(engine => engine.takeDue('send', 5000).cues)
   for (const cues of taken) t.same(ids(cues), ids(many))
   t.not(new Set(taken.map(([first]) => first!.cue_id)).size, 1)
 })
@@ -74,10 +74,10 @@ t.test('a cue that another engine has taken is taken again at its next slot, wit
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(150)
-  for (const cue of engine.takeDue('send', 1)) engine.tryAgain(cue)
-  t.same(engine.takeDue('send', 1), [])
+  for (const cue of engine.takeDue('send', 1).cues) engine.tryAgain(cue)
+  t.same(engine.takeDue('send', 1).cues, [])
   at(1000)
-  const [next] = engine.takeDue('send', 1)
+  const [next] = engine.takeDue('send', 1).cues
   exactly(t, next, { cue_id: few[0]!.cue_id, slot: { next_run: new Date(start + 1000) } })
   t.equal(looks(), 1)
 })
@@ -89,12 +89,12 @@ t.test('the more cues are near, the more often an engine looks, unless a thousan
   at(99)
   t.notOk(engine.isLookDue())
   t.equal(engine.wakeAt, start + 100)
-  engine.takeDue('send', 1)
+  engine.takeDue('send', 1).cues
   at(334)
   t.notOk(engine.isLookDue(), '3,000 are due')
-  engine.takeDue('send', 2000)
+  engine.takeDue('send', 2000).cues
   t.notOk(engine.isLookDue(), '1,000 are')
-  engine.takeDue('send', 1)
+  engine.takeDue('send', 1).cues
   t.ok(engine.isLookDue(), 'the look that was due at 100 ms')
 
   for (const [count, ms] of [
@@ -133,9 +133,9 @@ t.test('cues that come due during a look stay, although it has not read them', a
   at(99)
   const looked = engine.look()
   at(100)
-  t.equal(engine.takeDue('send', 50).length, 50)
+  t.equal(engine.takeDue('send', 50).cues.length, 50)
   await looked
-  t.equal(engine.takeDue('send', 1000).length, 250)
+  t.equal(engine.takeDue('send', 1000).cues.length, 250)
 })
 
 t.test('a look leaves out cues that are being taken', async t => {
@@ -143,12 +143,12 @@ t.test('a look leaves out cues that are being taken', async t => {
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(150)
-  const cues = engine.takeDue('send', 100)
+  const cues = engine.takeDue('send', 100).cues
   await look()
-  t.equal(engine.takeDue('send', 1000).length, 200)
+  t.equal(engine.takeDue('send', 1000).cues.length, 200)
   engine.doneWith(cues)
   await look()
-  t.same(ids(engine.takeDue('send', 1000)), ids(cues))
+  t.same(ids(engine.takeDue('send', 1000).cues), ids(cues))
 })
 
 t.test('after a look during which the only near cue was taken, the next one is a second later', async t => {
@@ -159,7 +159,7 @@ t.test('after a look during which the only near cue was taken, the next one is a
   sees([])
   const looked = look()
   at(100)
-  const taken = engine.takeDue('send', 1)
+  const taken = engine.takeDue('send', 1).cues
   t.equal(taken.length, 1)
   await looked
   engine.doneWith(taken)
@@ -174,16 +174,16 @@ t.test('a cue that could not be taken when due is tried once more without anothe
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(100)
-  const [cue] = engine.takeDue('send', 1)
+  const [cue] = engine.takeDue('send', 1).cues
   engine.tryAgain(cue!)
-  t.same(engine.takeDue('send', 1), [])
+  t.same(engine.takeDue('send', 1).cues, [])
   t.equal(engine.wakeAt, start + 105)
   at(105)
-  const [again] = engine.takeDue('send', 1)
+  const [again] = engine.takeDue('send', 1).cues
   exactly(t, again, { cue_id: cue!.cue_id, slot: cue!.slot })
   engine.tryAgain(again!)
   at(900)
-  t.same(engine.takeDue('send', 1), [])
+  t.same(engine.takeDue('send', 1).cues, [])
   t.notOk(engine.isLookDue())
   at(1000)
   t.ok(engine.isLookDue(), 'the next look finds the remaining cue')
@@ -195,13 +195,13 @@ t.test('a cue that could not be taken is not lost to a look that began meanwhile
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(100)
-  const taken = engine.takeDue('send', 1)
+  const taken = engine.takeDue('send', 1).cues
   const looked = look()
   engine.doneWith(taken)
   engine.tryAgain(taken[0]!)
   await looked
   at(105)
-  t.same(ids(engine.takeDue('send', 1)), ids(taken))
+  t.same(ids(engine.takeDue('send', 1).cues), ids(taken))
 })
 
 t.test('cues that are read in one row share a schedule, but neither accounts, versions nor instants; others have their own', async t => {
@@ -234,7 +234,7 @@ t.test('cues that are read in one row share a schedule, but neither accounts, ve
     time = start + ms
     const cues = ahead
       .takeDue('send', 10)
-      .map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.slot.next_run - start, +cue.slot.next!.due - start])
+      .cues.map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.slot.next_run - start, +cue.slot.next!.due - start])
     return cues.sort()
   }
   t.strictSame(taken(999), [])
@@ -252,9 +252,9 @@ t.test('an engine takes worker cues only when they are certainly due', async t =
   const { engines, at, look } = setup([{ ...few[0], transport: 'worker' }])
   await look()
   at(101)
-  t.same(engines[0]!.takeDue('workers', 1), [])
+  t.same(engines[0]!.takeDue('workers', 1).cues, [])
   at(102)
-  t.equal(engines[0]!.takeDue('workers', 1).length, 1)
+  t.equal(engines[0]!.takeDue('workers', 1).cues.length, 1)
 })
 
 t.test('a notification causes an extra look only if no regular look is in time', async t => {
@@ -312,7 +312,7 @@ t.test('a reading of the first due cue takes the place of a look while none is n
   sees([{ next_run: new Date(start + 18_500) }])
   await look()
   at(18_500)
-  t.equal(engine.takeDue('send', 1).length, 1)
+  t.equal(engine.takeDue('send', 1).cues.length, 1)
   engine.firstIs(never)
   t.equal(lookAt(18_500), 19_000, 'a regular look, since one was near')
 })
@@ -334,7 +334,7 @@ t.test('cues whose schedule cannot be computed hold up no others, and are tried 
     await look()
     await prepared()
     at(ms + 1)
-    const taken = engine.takeDue('send', 10)
+    const taken = engine.takeDue('send', 10).cues
     t.same(ids(taken), ['a', 'c'])
     engine.doneWith(taken)
     engine.reset()
@@ -362,9 +362,9 @@ t.test('an account that is passed over delays only its own cues', async t => {
   await look()
   await prepared()
   at(100)
-  t.same(ids(engine.takeDue('send', 10)), ['a', 'c'], 'plain schedules are computed for all that share them')
+  t.same(ids(engine.takeDue('send', 10).cues), ['a', 'c'], 'plain schedules are computed for all that share them')
   t.equal(woken, 1)
   time += 60_000
   await eventually(() => woken === 2)
-  t.same(ids(engine.takeDue('send', 10)), ['b'])
+  t.same(ids(engine.takeDue('send', 10).cues), ['b'])
 })

@@ -18,9 +18,9 @@ const schedulerOf = (t: Test) => {
   const done: string[] = []
   const errors: string[] = []
   let fail = false
-  const fireLane = (lane: 'missed' | 'tracked') => async () => {
-    at[lane] = never
-    done.push(lane)
+  const fire = (kind: 'missed' | 'tracked') => async () => {
+    at[kind] = never
+    done.push(kind)
   }
   const scheduler = createScheduler({
     pump: {
@@ -29,15 +29,20 @@ const schedulerOf = (t: Test) => {
         return at.pump
       }
     },
-    ahead: { firstDue: lane => (lane === 'send' ? never : at[lane]) },
+    ahead: {
+      hasDue: kind => kind !== 'send' && at[kind] <= performance.now(),
+      get nextDue() {
+        return Math.min(at.workers, at.missed, at.tracked)
+      }
+    },
     firing: {
       workers: async () => {
         at.workers = never
         done.push('workers')
         if (fail) throw new Error('cannot fire')
       },
-      missed: fireLane('missed'),
-      tracked: fireLane('tracked')
+      missed: fire('missed'),
+      tracked: fire('tracked')
     },
     deadlines: {
       get at() {

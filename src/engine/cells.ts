@@ -10,12 +10,12 @@ import type { Config } from '../config.ts'
 import { createClock } from '../database/clock.ts'
 import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
 import { type AddressRules, createAddressRules } from '../deliveries/address.ts'
-import { type Engine, startEngine } from '../engine.ts'
 import { isAway } from '../errors.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { Unreachable } from '../migrate/migrate.ts'
 import { prepareCell, requireOrder } from '../startup/prepare.ts'
 import type { Traces } from '../traces/traces.ts'
+import { type Engine, startEngine } from './engine.ts'
 
 const retryMs = 1000
 const retryMsAtMost = 30_000
