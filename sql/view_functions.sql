@@ -1,13 +1,5 @@
 -- Functions that return rows of views. Loaded after the views.
 
-create or replace function cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid) returns setof cue.cue_detail_view
-language sql stable as $$
-  select c.*, e.executions, e.execution_total, m.missed
-    from cue.cue_view c cross join lateral cue.latest_executions(c.id, p_before) e cross join lateral cue.latest_missed(c.id) m
-   where c.id = p_cue_id and c.account_id = p_account_id limit 1
-$$;
-comment on function cue.cue_detail is 'Returns a cue of an account with its latest executions and missed slots.';
-
 -- Saves a round trip for the most frequent read. The caller keeps the cues that it has read, and reads those again whose tag has changed: most of a
 -- cue's columns are half of what admitting a request and reading it would cost.
 create or replace function cue.admit_with_runs(
@@ -36,8 +28,7 @@ begin
        where a.error is null and q.id = a.cue_id and q.account_id = a.caller_id and q.deleted_at is null
        limit 1) c on true;
 end $$;
-comment on function cue.admit_with_runs is
-  'Admits requests like cue.admit, and returns how the cue that each asks for has run, with its tag; that is null if refused or not found.';
+comment on function cue.admit_with_runs is 'Admits requests, and returns how the cue that each asks for has run.';
 
 create or replace function cue.read_tagged_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.tagged_cue_view
 language plpgsql stable security definer as $$
@@ -102,21 +93,19 @@ create or replace function cue.cue_detail_by_key(p_account_id uuid, p_key text, 
 returns setof cue.cue_detail_view
 language plpgsql stable security definer as $$
 begin
-  return query select d.* from cue.cue_detail(p_account_id, cue.cue_id_by_key(p_account_id, p_key), cue.uuid_v7_floor(p_now + interval '1 day')) d;
+  return query
+  select c.*, e.executions, e.execution_total, m.missed
+    from cue.cue_view c
+   cross join lateral cue.latest_executions(c.id, cue.uuid_v7_floor(p_now + interval '1 day')) e cross join lateral cue.latest_missed(c.id) m
+   where c.id = cue.cue_id_by_key(p_account_id, p_key) and c.account_id = p_account_id limit 1;
 end $$;
 comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with its latest executions and missed slots.';
-
-create or replace function cue.source_of(c cue.cues) returns cue.execution_sources
-language sql immutable as $$
-  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds)::cue.execution_sources
-$$;
-comment on function cue.source_of is 'Returns what a new execution takes from a cue.';
 
 -- All executions are created as this row, with the task and payload of c: a webhook with a flight is being sent; otherwise the execution waits
 -- until p_due_at, or is due now if that is null; p_slot_due_at is when its slot was meant to fire; with p_ended, the slot did not run. Inlined: a function that inserts would need another
 -- tenth of a millisecond to take a single cue.
 create or replace function cue.new_execution(
-  c cue.execution_sources, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
+  c cue.cues, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
   p_flight_id bigint default null, p_replayed_from uuid default null, p_ended cue.execution_status default null, p_error text default null,
   p_slot_due_at timestamptz default null, p_now timestamptz default now()
 ) returns setof cue.new_executions

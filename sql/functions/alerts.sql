@@ -43,8 +43,7 @@ begin
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;
 end $$;
-comment on function cue.count_failure is
-  'Counts a failed delivery or outcome, and raises a consecutive_failure alert at the cue''s threshold.';
+comment on function cue.count_failure is 'Counts a failed delivery or outcome, and raises an alert at the cue''s threshold.';
 
 create or replace function cue.count_outcome(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -58,8 +57,7 @@ begin
     perform cue.count_failure(e, c, true, p_now);
   end if;
 end $$;
-comment on function cue.count_outcome is
-  'Counts a reported outcome: a success resets failed outcomes (for workers, deliveries too), a failure adds one.';
+comment on function cue.count_outcome is 'Counts a reported outcome: a success resets failed outcomes, a failure adds one.';
 
 create or replace function cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -135,8 +133,7 @@ begin
    where c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $$;
-comment on function cue.passed_windows is
-  'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
+comment on function cue.passed_windows is 'Returns cues whose window for a success has passed, to compute the next one.';
 
 -- A row is skipped if its version or window has changed since the caller read it, or another transaction holds it. Most cues had a success: their
 -- windows are moved by one update, which finds them by their ids alone: "is not distinct from" uses no index.
@@ -174,8 +171,7 @@ begin
   end if;
   return v_raised;
 end $$;
-comment on function cue.move_windows is
-  'Moves success windows forward and raises missed_window alerts; returns the number of alerts raised.';
+comment on function cue.move_windows is 'Moves windows for a success on, raises alerts, and returns the number of alerts.';
 
 -- Creates the secret if the account has none.
 create or replace function cue.alert_notice(p_alert_id uuid, p_now timestamptz default now()) returns table (
@@ -194,5 +190,4 @@ begin
   return query select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id,
                       l.execution_id, l.created_at, l.metadata;
 end $$;
-comment on function cue.alert_notice is
-  'Returns the body and signing secrets of an alert webhook, or no row if the alert, its cue or the address is gone.';
+comment on function cue.alert_notice is 'Returns the body and signing secrets of an alert webhook, or no row.';

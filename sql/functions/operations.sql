@@ -103,8 +103,7 @@ begin
   delete from cue.operation_targets where operation_id = o.id;
   return next o;
 end $$;
-comment on function cue.abort_operation is
-  'Ends a running operation after the batch it is working on; one that was aborted before stays as it is. QU009 not found, QU011 completed.';
+comment on function cue.abort_operation is 'Ends an operation after its current batch; QU009 not found, QU011 completed.';
 
 -- The next cues that a resume needs runs for: cron slots are computed by the caller.
 create or replace function cue.next_resumed(p_operation_id text) returns table (account_id uuid, cue_id text)
@@ -202,8 +201,7 @@ begin
   return query select o.status, case when v_allowed > 0 and cardinality(v_later) = n then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $$;
-comment on function cue.run_operation is
-  'Acts on the next batch of an operation''s targets; returns its status, and the milliseconds until the next batch may follow.';
+comment on function cue.run_operation is 'Acts on an operation''s next targets; returns its status, and when to go on.';
 
 create or replace function cue.cues_of_targets(o cue.operations, p_targets text[]) returns text[]
 language plpgsql stable security definer as $$
@@ -277,5 +275,4 @@ exception
     end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $$;
-comment on function cue.act_on_target is
-  'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
+comment on function cue.act_on_target is 'Does to one target what a single call would do; returns its result as an object.';
