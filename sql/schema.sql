@@ -7771,7 +7771,6 @@ CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now
  SET enable_bitmapscan TO 'off'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_cue_ids text[] := array(
     (select w.cue_id from cue.cue_runs w
       where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now and w.cue_id not in (select unnest(p_skip))
@@ -7787,16 +7786,7 @@ begin
   select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(
-           (select n.ended_at from (
-              select e.ended_at, e.status, e.outcome_success from cue.executions e
-               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 1) n
-             where n.ended_at >= r.last_slot and r.next_run > p_now and cue.is_success(n.status, n.outcome_success)),
-           (select max(n.ended_at) from (
-              select e.ended_at, e.status, e.outcome_success from cue.executions e
-               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
-             where cue.is_success(n.status, n.outcome_success)),
-           cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
@@ -9849,6 +9839,57 @@ AS $function$ select p_xmin::text || p_ctid::text || p_updated_at::text $functio
 comment on function cue.row_tag(xid,tid,timestamp with time zone) is 'Returns a text that every write of a row changes.';
 grant execute on function cue.row_tag(xid,tid,timestamp with time zone) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.run_batch(o cue.operations, t cue.operation_targets, p_allowed integer, p_resumed jsonb, p_at timestamp with time zone, OUT operation cue.operations, OUT acted integer, OUT later integer)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_free text[] := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:p_allowed]));
+  v_later int[] := '{}';
+  v_result jsonb;
+  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
+  n int := 0;
+begin
+  while n < p_allowed and (n = 0 or clock_timestamp() < v_until) loop
+    n := n + 1;
+    v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, p_at + n * interval '1 millisecond');
+    -- The slots of a backfill stay in order.
+    if o.type = 'backfill' and v_result ->> 'result' = 'later' then
+      n := n - 1;
+      exit;
+    end if;
+    case v_result ->> 'result'
+      when 'succeeded' then o.succeeded := o.succeeded + 1;
+      when 'skipped' then o.skipped := o.skipped + 1;
+      when 'later' then v_later := v_later || n;
+      else
+        o.failed := o.failed + 1;
+        if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
+    end case;
+  end loop;
+  if n < cardinality(t.targets) or v_later <> '{}' then
+    -- What is held comes last; if all of a batch is, the other batches come first.
+    update cue.operation_targets q
+       set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
+           states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
+           place = case when cardinality(v_later) = n and n > 0
+             then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
+     where q.operation_id = o.id and q.place = t.place;
+  else
+    delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
+    if not exists (select from cue.operation_targets q where q.operation_id = o.id) then o.status := 'completed'; end if;
+  end if;
+  operation := o;
+  acted := n;
+  later := cardinality(v_later);
+end $function$;
+comment on function cue.run_batch(cue.operations,cue.operation_targets,integer,jsonb,timestamp with time zone) is 'Acts on a batch of targets; returns the changed operation, how many, and how many of those are left for later.';
+grant execute on function cue.run_batch(cue.operations,cue.operation_targets,integer,jsonb,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -9888,11 +9929,7 @@ declare
   v_each interval;
   v_allowed int;
   v_at timestamptz;
-  v_free text[];
-  v_later int[] := '{}';
-  v_result jsonb;
-  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
-  n int := 0;
+  b record;
 begin
   perform from cue.accounts where id = (select account_id from cue.operations where id = p_operation_id) for no key update skip locked;
   if found then
@@ -9922,45 +9959,17 @@ begin
   -- A millisecond apart, also from the last batch, so that queues and lists keep the order of the targets.
   v_at := greatest(p_now, o.worked_at);
   v_allowed := least(cardinality(t.targets), 1 + floor(extract(epoch from p_now - o.paced_at) / extract(epoch from v_each)));
+  select o as operation, 0 as acted, 0 as later into b;
   if v_allowed > 0 then
-    v_free := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:v_allowed]));
-    while n < v_allowed and (n = 0 or clock_timestamp() < v_until) loop
-      n := n + 1;
-      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, v_at + n * interval '1 millisecond');
-      -- The slots of a backfill stay in order.
-      if o.type = 'backfill' and v_result ->> 'result' = 'later' then
-        n := n - 1;
-        exit;
-      end if;
-      case v_result ->> 'result'
-        when 'succeeded' then o.succeeded := o.succeeded + 1;
-        when 'skipped' then o.skipped := o.skipped + 1;
-        when 'later' then v_later := v_later || n;
-        else
-          o.failed := o.failed + 1;
-          if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
-      end case;
-    end loop;
-    if n < cardinality(t.targets) or v_later <> '{}' then
-      -- What is held comes last; if all of a batch is, the other batches come first.
-      update cue.operation_targets q
-         set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
-             states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
-             place = case when cardinality(v_later) = n and n > 0 then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
-       where q.operation_id = o.id and q.place = t.place;
-    else
-      delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
-      if not exists (select from cue.operation_targets q where q.operation_id = o.id) then
-        o.status := 'completed';
-        o.ended_at := p_now;
-      end if;
-    end if;
+    select * into b from cue.run_batch(o, t, v_allowed, p_resumed, v_at);
+    o := b.operation;
+    if o.status = 'completed' then o.ended_at := p_now; end if;
   end if;
   update cue.operations q
      set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
-         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = v_at + n * interval '1 millisecond'
+         paced_at = coalesce(o.paced_at + (b.acted - b.later) * v_each, o.paced_at), worked_at = v_at + b.acted * interval '1 millisecond'
    where q.id = o.id returning * into o;
-  return query select o.status, case when v_allowed > 0 and cardinality(v_later) = n then 250
+  return query select o.status, case when v_allowed > 0 and b.later = b.acted then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $function$;
 comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on an operation''s next targets; returns its status, and when to go on.';
