@@ -16,8 +16,7 @@ export const single = new Set(
 
 /** Columns that may be null. `row`: the function returns one row or none. `value`: its value may be null. */
 export const nullable: Record<string, string> = {
-  admit: 'error account_id actor scopes plan retry_after',
-  admit_with_runs: 'error caller_id actor scopes plan retry_after tag next_run next_slot last_run last_slot',
+  admit: 'error account_id actor scopes plan limits rate_limit rate_remaining retry_after',
   alert_notice: 'row execution_id',
   allow: 'retry_after',
   apply_subscription: 'version',
@@ -40,7 +39,7 @@ export const nullable: Record<string, string> = {
   look_ahead: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
   mail_cue_failed: 'row http_status error_message',
   mail_deletion_requested: 'row',
-  mail_downgrade: 'row',
+  mail_downgrade: 'row cues',
   mail_limit_reached: 'row',
   mail_magic_link: 'row ip',
   mail_payment_failed: 'row',
@@ -52,15 +51,16 @@ export const nullable: Record<string, string> = {
   last_taken_at: 'value',
   next_claimable: 'value',
   next_wakes: 'waiting_at deadline_at due_at window_at job_wait_ms',
+  open_limits: 'account_id',
   passed_windows: 'cron schedule_rules calendars last_success_at',
   passed_exclusions: 'cron schedule_rules calendars',
   calendar_cues: 'next_run next_slot last_slot excluded_at cron schedule_rules',
   poll_device: 'email account_id key_ciphertext',
   read_declared_cues: 'next_run next_slot last_slot delivery',
   read_echo: 'row',
+  read_usage: 'row cue_limit execution_limit requests_per_minute',
   read_memory: 'key_prefix',
   read_overview: 'lateness_p50_ms lateness_p99_ms',
-  read_usage: 'row',
   regenerate_key: 'value',
   register: 'row',
   repair_queues: 'value',
@@ -73,7 +73,6 @@ export const nullable: Record<string, string> = {
 /** Arguments without a default that may be null; for an array, its elements. */
 export const nullableArguments: Record<string, string> = {
   admit: 'key_hashes session_ids execution_ids scopes',
-  admit_with_runs: 'key_hashes session_ids execution_ids scopes cue_ids',
   apply_subscription: 'account_id',
   create_cue: 'next_run',
   create_each_cue: 'next_runs next_slots actors',
@@ -85,7 +84,7 @@ export const nullableArguments: Record<string, string> = {
   put_calendar: 'description',
   refuse_due_cues: 'next next_slots',
   resume_cues: 'next_runs next_slots',
-  settle_attempts: 'http_status bodies errors retry_after_ms reported reported_results reported_errors',
+  settle_attempts: 'http_status bodies errors retry_after_ms reports omitted',
   take_due_cues: 'next success_due next_slots'
 }
 

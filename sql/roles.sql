@@ -40,7 +40,7 @@ begin
     end loop;
     -- Functions that views call run with the reader's rights.
     grant execute on function cue.iso, cue.mask, cue.uuid_v7_floor, cue.usage_month, cue.executions_used, cue.latest_executions, cue.latest_missed,
-      cue.row_tag, cue.waiting_work to cue_reader;
+      cue.waiting_work to cue_reader;
   end if;
   if to_regrole('cue_operator') is not null and to_regrole('cue_reader') is not null then
     -- Checked first: granting a role created by another user fails, even if it is granted already.
@@ -53,7 +53,7 @@ begin
           raise notice 'cue_operator cannot read, and this user may not change that: run "grant cue_reader to cue_operator" as a user who may';
       end;
     end if;
-    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'dismiss_execution', 'acknowledge_alert', 'set_ticket_status',
+    foreach v_function in array array['fire_cue', 'replay_execution', 'cancel_execution', 'dismiss_execution', 'acknowledge_alert', 'set_ticket_status', 'set_plan', 'set_limits',
                                       'why_late', 'floods', 'forecast', 'who_changed', 'replicas', 'destinations', 'disk_use', 'hold', 'release',
                                       'requeue_attempts', 'recover_flights', 'recover_leases', 'recover_stuck', 'expire_outcomes',
                                       'miss_unclaimed', 'repair_queues'] loop

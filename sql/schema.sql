@@ -90,6 +90,7 @@ create table cue.accounts (
   id uuid not null,
   email text not null,
   plan cue.plan not null default 'free'::cue.plan,
+  limits jsonb not null default '{}'::jsonb,
   webhook_secret text not null,
   previous_webhook_secret text,
   previous_webhook_secret_until timestamp with time zone,
@@ -118,6 +119,7 @@ comment on table cue.accounts is 'Owners of cues. Every table with data of an ac
 comment on column cue.accounts.id is 'UUIDv7, created at registration.';
 comment on column cue.accounts.email is 'Email address as registered. Unique, ignoring case.';
 comment on column cue.accounts.plan is 'Plan, which sets the account''s limits.';
+comment on column cue.accounts.limits is 'Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.';
 comment on column cue.accounts.webhook_secret is 'Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.';
 comment on column cue.accounts.previous_webhook_secret is 'Also signs until previous_webhook_secret_until.';
 comment on column cue.accounts.previous_webhook_secret_until is 'End of the overlap requested by the last regeneration.';
@@ -1075,6 +1077,16 @@ comment on column cue.outages.from_at is 'Last heartbeat before the outage.';
 comment on column cue.outages.until_at is 'First heartbeat after the outage.';
 grant select on cue.outages to cue_service;
 
+create table cue.overridden_limits (
+  name text not null,
+  "least" bigint not null,
+  constraint overridden_limits_pkey PRIMARY KEY (name)
+);
+comment on table cue.overridden_limits is 'Limits that accounts have, or had, of their own.';
+comment on column cue.overridden_limits.name is 'Name of a column of cue.plans.';
+comment on column cue.overridden_limits."least" is 'Smallest value of any account so far.';
+grant select on cue.overridden_limits to cue_service;
+
 create table cue.payload_counters (
   account_id uuid not null,
   day date not null,
@@ -1120,6 +1132,7 @@ create table cue.plans (
   requests_per_minute integer not null,
   cues integer not null,
   executions_per_month integer not null,
+  fires_per_hour integer not null default 10,
   open_deliveries integer not null default 1000,
   max_timeout_seconds integer,
   min_interval_seconds integer,
@@ -1127,6 +1140,7 @@ create table cue.plans (
   constraint plans_pkey PRIMARY KEY (plan),
   constraint plans_cues_check CHECK (cues >= 0),
   constraint plans_executions_per_month_check CHECK (executions_per_month >= 0),
+  constraint plans_fires_per_hour_check CHECK (fires_per_hour > 0),
   constraint plans_max_timeout_seconds_check CHECK (max_timeout_seconds >= 1 AND max_timeout_seconds <= 3600),
   constraint plans_min_interval_seconds_check CHECK (min_interval_seconds > 0),
   constraint plans_open_deliveries_check CHECK (open_deliveries > 0),
@@ -1138,6 +1152,7 @@ comment on column cue.plans.plan is 'The plan.';
 comment on column cue.plans.requests_per_minute is 'Requests per API key in any 60 seconds.';
 comment on column cue.plans.cues is 'Active and paused cues together.';
 comment on column cue.plans.executions_per_month is 'Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the limit.';
+comment on column cue.plans.fires_per_hour is 'Manual fires of a cue in any hour.';
 comment on column cue.plans.open_deliveries is 'Webhook requests an account may have open at once, shared equally among replicas.';
 comment on column cue.plans.max_timeout_seconds is 'Maximum of delivery.timeout_seconds; null: 3600.';
 comment on column cue.plans.min_interval_seconds is 'Minimum time between two slots of a schedule; null: no minimum.';
@@ -1319,6 +1334,15 @@ grant select on cue.workers to cue_service;
 
 -- Views
 
+create view cue.account_limits as
+ SELECT id,
+    email,
+    plan,
+    limits
+   FROM cue.accounts;
+comment on view cue.account_limits is 'Accounts with their plans and the limits of their own, which set_plan and set_limits change.';
+grant select on cue.account_limits to cue_reader, cue_service;
+
 create view cue.account_usage as
  SELECT a.id AS account_id,
     a.email,
@@ -1331,7 +1355,8 @@ create view cue.account_usage as
     p.cues,
     a.limit_reached_at
    FROM cue.accounts a
-     JOIN cue.plans p USING (plan);
+     JOIN cue.plans q USING (plan)
+     CROSS JOIN LATERAL jsonb_populate_record(q.*, a.limits) p(plan, requests_per_minute, cues, executions_per_month, fires_per_hour, open_deliveries, max_timeout_seconds, min_interval_seconds, payload_bytes_per_day);
 comment on view cue.account_usage is 'Each account''s use of its plan in the current UTC month.';
 grant select on cue.account_usage to cue_reader, cue_service;
 
@@ -1356,7 +1381,8 @@ create view cue.account_view as
           ORDER BY k.is_default DESC, k.created_at DESC, k.id DESC
          LIMIT 1) AS api_key_prefix
    FROM cue.accounts a
-     JOIN cue.plans p USING (plan);
+     JOIN cue.plans q USING (plan)
+     CROSS JOIN LATERAL jsonb_populate_record(q.*, a.limits) p(plan, requests_per_minute, cues, executions_per_month, fires_per_hour, open_deliveries, max_timeout_seconds, min_interval_seconds, payload_bytes_per_day);
 comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
 grant select on cue.account_view to cue_reader, cue_service;
 
@@ -2035,51 +2061,6 @@ create view cue.stuck_executions as
 comment on view cue.stuck_executions is 'Executions that an engine should have processed by now. Empty while an engine is alive and keeps up.';
 grant select on cue.stuck_executions to cue_reader, cue_service;
 
-create view cue.tagged_cue_view as
- SELECT c.id,
-    c.account_id,
-    c.name,
-    c.description,
-    c.key,
-    c.tags,
-    c.managed_by,
-    c.status,
-    c.paused_at,
-    c.paused_by,
-    c.pause_reason,
-    c.paused_until,
-    c.completed_reason,
-    c.transport,
-    c.schedule,
-    c.callback,
-    c.payload,
-    c.retry,
-    c.on_failure,
-    c.delivery,
-    c.alerts,
-    c.catch_up,
-    c.overlap,
-    c.verification,
-    c.next_run,
-    c.next_slot,
-    c.last_run,
-    c.run_count,
-    c.fired_count,
-    c.created_at,
-    c.updated_at,
-    c.version,
-    c.revision,
-    c.last_slot,
-    c.await_outcome_set,
-    t.tag
-   FROM cue.cue_view c
-     CROSS JOIN LATERAL ( SELECT cue.row_tag(q.xmin, q.ctid, q.updated_at) AS tag
-           FROM cue.cues q
-          WHERE q.id = c.id
-         LIMIT 1) t;
-comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not change when they run: while it is the same, so is their row of cue.cues.';
-grant select on cue.tagged_cue_view to cue_reader, cue_service;
-
 create view cue.ticket_view as
  SELECT id AS ticket_id,
     account_id,
@@ -2284,6 +2265,7 @@ begin
     select n.account_id, count(*) filter (where not n.memory_check and not n.is_taken)::int as cues from named n group by n.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
+             when p.cues is null then w.cues
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
              else greatest(0, p.cues - (
                select count(*)::int from (
@@ -2293,12 +2275,12 @@ begin
       from wanted w
      cross join lateral (
        select l.cues, a.webhook_authorization = 'api_key' as sends_key
-         from cue.accounts a cross join lateral (select q.cues from cue.plans q where q.plan = a.plan limit 1) l
+         from cue.accounts a cross join lateral cue.limits_of(a) l
         where a.id = w.account_id limit 1) p
       left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
   taken as (
     insert into cue.cue_rooms as k (account_id, plan_cues, room)
-    select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
+    select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
     select n.*, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
@@ -2474,7 +2456,7 @@ comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp
 grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
+ RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, limits jsonb, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2487,7 +2469,8 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   return query
   with callers as materialized (
-    select q.n, i.account_id, i.actor, i.scopes, i.stale_key, p.plan, coalesce(p.requests_per_minute, 60) as requests,
+    select q.n, i.account_id, i.actor, i.scopes, i.stale_key, p.plan, p.limits,
+           case when i.account_id is null then 60 else p.requests_per_minute end as requests,
            coalesce(p.usage_warning, false) as usage_warning, coalesce(i.subject, 'address:' || q.address) as subject,
            case when q.scope is null then null
                 when i.account_id is null and q.key_hash is null and q.execution_id is null then 'not_authenticated'
@@ -2507,21 +2490,21 @@ begin
          where q.execution_id is not null and q.session_id is null and q.key_hash is null
         limit 1) i on true
       left join lateral (
-        select a.plan, p.requests_per_minute,
+        select a.plan, a.limits, p.requests_per_minute,
                (select coalesce(sum(u.executions), 0) from cue.usage_counters u
                  where u.account_id = a.id and u.month = cue.usage_month(p_now)) * 5 >= p.executions_per_month::bigint * 4 as usage_warning
-          from cue.accounts a cross join lateral (select l.* from cue.plans l where l.plan = a.plan limit 1) p where a.id = i.account_id
+          from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = i.account_id
         limit 1) p on true)
-  select case when p_limited and h.allowed is null then 'unavailable' when not h.allowed then 'rate_limit_exceeded' else c.error end,
-         c.account_id, c.actor, c.scopes, c.plan, c.usage_warning, c.requests, coalesce(h.remaining, c.requests),
+  select case when p_limited and c.requests is not null and h.allowed is null then 'unavailable' when not h.allowed then 'rate_limit_exceeded' else c.error end,
+         c.account_id, c.actor, c.scopes, c.plan, c.limits, c.usage_warning, c.requests, coalesce(h.remaining, c.requests),
          ceil(date_part('epoch', coalesce(h.reset_at, p_now)))::bigint, h.retry_after
-    from callers c
+    from (select k.*, count(k.requests) over (order by k.n) as place from callers k) c
     left join (
       -- With p_limited false it is not even called: rate_windows may be locked, or damaged.
-      select * from cue.count_hits((select array_agg(c.subject order by c.n) from callers c),
-                                   (select array_agg(c.requests order by c.n) from callers c), '1 minute', false, p_now)
-       where p_limited offset 0) h on h.place = c.n
-   where case when c.stale_key is not null and coalesce(h.allowed, not p_limited) then cue.note_use(c.stale_key, p_now) else true end
+      select * from cue.count_hits((select array_agg(c.subject order by c.n) from callers c where c.requests is not null),
+                                   (select array_agg(c.requests order by c.n) from callers c where c.requests is not null), '1 minute', false, p_now)
+       where p_limited offset 0) h on h.place = c.place and c.requests is not null
+   where case when c.stale_key is not null and coalesce(h.allowed, c.requests is null or not p_limited) then cue.note_use(c.stale_key, p_now) else true end
    order by c.n;
 end $function$;
 comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage of requests; one row each, in order.';
@@ -2541,11 +2524,11 @@ declare
   v_used bigint;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
-  select executions_per_month into v_limit from cue.plans where plan = a.plan;
+  select executions_per_month into v_limit from cue.limits_of(a);
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
     if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
+      raise exception 'Execution limit reached: the plan allows % executions per month. Change the plan, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
     end if;
     perform cue.start_grace(a, p_now);
   end if;
@@ -2565,44 +2548,16 @@ AS $function$
 declare
   v_cap bigint;
 begin
-  select p.payload_bytes_per_day into v_cap from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id;
+  select p.payload_bytes_per_day into v_cap from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id;
   if v_cap is null then return; end if;
   if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
+    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Change the plan, or wait until the next day.',
       v_cap, p_bytes using errcode = cue.refusal('QU032');
   end if;
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
 grant execute on function cue.admit_payload(uuid,bigint,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.admit_with_runs(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(error text, caller_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer, tag text, next_run timestamp with time zone, next_slot timestamp with time zone, last_run timestamp with time zone, run_count bigint, fired_count bigint, version integer, revision integer, last_slot timestamp with time zone, executions json, execution_total bigint, missed jsonb)
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-begin
-  return query
-  select a.error, a.caller_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after, c.*
-    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
-           as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
-    left join lateral (
-      select cue.row_tag(q.xmin, q.ctid, q.updated_at), r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
-             e.executions, e.execution_total, m.missed
-        from cue.cues q
-       cross join lateral (select * from cue.cue_run_view v where v.cue_id = q.id limit 1) r
-       cross join lateral cue.latest_executions(q.id, v_tomorrow) e
-       cross join lateral cue.latest_missed(q.id) m
-       where a.error is null and q.id = a.cue_id and q.account_id = a.caller_id and q.deleted_at is null
-       limit 1) c on true;
-end $function$;
-comment on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) is 'Admits requests, and returns how the cue that each asks for has run.';
-grant execute on function cue.admit_with_runs(bytea[],uuid[],uuid[],text[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -2959,7 +2914,7 @@ comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timesta
 grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text, p_full_accounts uuid[] DEFAULT '{}'::uuid[], p_passed_over text[] DEFAULT '{}'::text[])
- RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
+ RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2986,7 +2941,7 @@ begin
          open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
          passed_over = excluded.passed_over;
   return query
-  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
+  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
 comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) is 'Records an engine''s heartbeat, and an outage before it; returns how many live.';
@@ -3166,7 +3121,7 @@ begin
          (select count(*)::int from (
             select from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
              limit 1000) q), p.cues
-    from most m join cue.accounts a on a.id = m.account_id join cue.plans p using (plan)
+    from most m join cue.accounts a on a.id = m.account_id cross join lateral cue.limits_of(a) p
    order by 4 desc, a.id;
 end $function$;
 comment on function cue.busiest_accounts(timestamp with time zone) is 'Returns the 20 accounts with the most executions in the current UTC month, among 100,000, and their use of their plan; cues are counted up to 1,000.';
@@ -3302,9 +3257,9 @@ CREATE OR REPLACE FUNCTION cue.caps_payloads()
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  return exists (select from cue.plans where payload_bytes_per_day is not null);
+  return exists (select from cue.plans where payload_bytes_per_day is not null) or cue.is_overridden('payload_bytes_per_day');
 end $function$;
-comment on function cue.caps_payloads() is 'Returns whether any plan limits payload bytes per day.';
+comment on function cue.caps_payloads() is 'Returns whether any plan or account limits payload bytes per day.';
 grant execute on function cue.caps_payloads() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.catch_up_cues(p_cues jsonb, p_now timestamp with time zone DEFAULT now())
@@ -3447,6 +3402,58 @@ end $function$;
 comment on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
 grant execute on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.change_plan(p_account_id uuid, p_plan cue.plan DEFAULT NULL::cue.plan, p_limits jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  old cue.accounts := a;
+  p cue.plans;
+  v_ids text[];
+begin
+  perform cue.check_limits(p_limits);
+  a.plan := coalesce(p_plan, old.plan);
+  -- The account of an embedded database, whose address nobody can register, has no limits to begin with.
+  a.limits := case when lower(old.email) = 'you@localhost' then old.limits || p_limits else jsonb_strip_nulls(old.limits || p_limits) end;
+  if (a.plan, a.limits) = (old.plan, old.limits) then return; end if;
+  p := cue.limits_of(a);
+  insert into cue.overridden_limits as o (name, least)
+  select l.key, l.value::bigint from jsonb_each_text(p_limits) l where l.value is not null
+  on conflict (name) do update set least = excluded.least where o.least > excluded.least;
+  update cue.accounts
+     set plan = a.plan, limits = a.limits, updated_at = p_now,
+         limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
+   where id = a.id;
+  perform cue.retry_refused(array[a.id], p_now);
+  perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_strip_nulls(jsonb_build_object(
+    'from', nullif(old.plan, a.plan), 'to', nullif(a.plan, old.plan)))
+    || case p_limits when '{}' then '{}'::jsonb else jsonb_build_object('limits', p_limits) end, p_now);
+  if p.cues is not null then
+    v_ids := array(
+      select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
+       order by created_at, id offset p.cues);
+  end if;
+  if cardinality(v_ids) > 0 then
+    perform cue.lock_cues(v_ids);
+    v_ids := array(
+      select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
+    perform cue.pause_cues(v_ids, 'plan', p_now => p_now);
+  end if;
+  if a.plan < old.plan or cardinality(v_ids) > 0 then
+    perform cue.add_job('mails', jsonb_strip_nulls(jsonb_build_object(
+      'kind', 'downgrade', 'account_id', a.id, 'cue_ids', coalesce(v_ids, '{}'), 'same_plan', nullif(a.plan = old.plan, false))));
+  end if;
+  perform cue.note_memory(a.id);
+  return query select unnest(v_ids);
+end $function$;
+comment on function cue.change_plan(uuid,cue.plan,jsonb,text,text,timestamp with time zone) is 'Sets an account''s plan and limits of its own in one step, as set_plan and set_limits do; returns the cues paused because a limit is lower.';
+grant execute on function cue.change_plan(uuid,cue.plan,jsonb,text,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.changed_fields(old cue.cues, c cue.cues)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -3479,6 +3486,30 @@ begin
 end $function$;
 comment on function cue.check_artifacts(jsonb) is 'Raises QU023 if artifacts exceed 64 KB.';
 grant execute on function cue.check_artifacts(jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.check_limits(p_limits jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  l record;
+begin
+  for l in select * from jsonb_each(p_limits) loop
+    if not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan') then
+      raise exception 'Unknown limit %', l.key using errcode = cue.refusal('QU034');
+    elsif l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
+                                 or l.key = 'max_timeout_seconds' and l.value > '3600') then
+      raise exception 'Invalid limit: % cannot be %', l.key, l.value using errcode = cue.refusal('QU034');
+    end if;
+  end loop;
+  perform jsonb_populate_record(null::cue.plans, p_limits);
+end $function$;
+comment on function cue.check_limits(jsonb) is 'Raises QU034 unless all of these are valid limits of an account.';
+grant execute on function cue.check_limits(jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
  RETURNS void
@@ -3953,7 +3984,7 @@ AS $function$
   select cue.add_payload_bytes(array_agg(b.account_id), array_agg(b.bytes), p_now) from (
     select c.account_id, sum(n.count * cue.payload_bytes(c.payload, c.payload_id))::bigint as bytes
       from unnest(p_cue_ids, p_counts) as n (cue_id, count)
-      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id cross join lateral cue.limits_of(a) p
      where p.payload_bytes_per_day is not null
      group by c.account_id) b
   having count(*) > 0
@@ -4303,11 +4334,7 @@ CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  return query
-  select c.*, e.executions, e.execution_total, m.missed
-    from cue.cue_view c
-   cross join lateral cue.latest_executions(c.id, cue.uuid_v7_floor(p_now + interval '1 day')) e cross join lateral cue.latest_missed(c.id) m
-   where c.id = cue.cue_id_by_key(p_account_id, p_key) and c.account_id = p_account_id limit 1;
+  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)], p_now);
 end $function$;
 comment on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) is 'Returns the cue with a key, with its latest executions and missed slots.';
 grant execute on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) to cue_service;
@@ -4349,25 +4376,11 @@ CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select format('Cue limit reached: the plan allows %s cues. Delete one or upgrade.', p.cues)
-    from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
+  select format('Cue limit reached: the plan allows %s cues. Delete one or change the plan.', p.cues)
+    from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id
 $function$;
 comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.cues_left(p_cue_ids text[], p_expected timestamp with time zone[])
- RETURNS SETOF text
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select u.cue_id from unnest(p_cue_ids, p_expected) as u (cue_id, expected)
-   cross join lateral (select from cue.cue_runs r where r.cue_id = u.cue_id and r.next_run = u.expected limit 1) r
-$function$;
-comment on function cue.cues_left(text[],timestamp with time zone[]) is 'Returns the cues that nobody has taken yet.';
-grant execute on function cue.cues_left(text[],timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cues_of_targets(o cue.operations, p_targets text[])
  RETURNS text[]
@@ -5115,7 +5128,7 @@ CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestam
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select exists (
-    select from cue.cues c join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+    select from cue.cues c join cue.accounts a on a.id = c.account_id cross join lateral cue.limits_of(a) p
      where c.id = p_cue_id
        and p.payload_bytes_per_day < cue.payload_bytes_used(a.id, p_now) + cue.payload_bytes(c.payload, c.payload_id))
 $function$;
@@ -5440,6 +5453,7 @@ declare
   v_id uuid;
   v_version int;
   v_oldest timestamptz;
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
   v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
@@ -5466,9 +5480,9 @@ begin
     raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   select t.fired_at into v_oldest from cue.fires t
-   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
-  if found then
-    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = cue.refusal('QU031'),
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
+  if found and v_limit is not null then
+    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);
@@ -5550,6 +5564,20 @@ end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fit_report(p_report jsonb, p_omitted text)
+ RETURNS TABLE(report jsonb, note text)
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select p_report - x.names, 'left out of the report: ' || nullif(concat_ws(', ', p_omitted,
+           (select string_agg(n || ' (too large with all digits of its numbers)', ', ') from unnest(x.names) as n)), '')
+    from (select array_remove(array[
+      case when cue.json_bytes(p_report -> 'artifacts') > cue.artifacts_bytes() then 'artifacts' end,
+      case when octet_length(p_report ->> 'metadata') > 4 * cue.metadata_bytes() then 'metadata' end], null) as names) x
+$function$;
+comment on function cue.fit_report(jsonb,text) is 'Returns the report in a response, without members that are too large as stored, and the note that names all members left out of it.';
+grant execute on function cue.fit_report(jsonb,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.flight_lease()
  RETURNS interval
  LANGUAGE sql
@@ -5611,7 +5639,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('cue.fold_usage')) then return 0; end if;
   v_reached := array(
     select c.id from (select distinct u.account_id from cue.usage_counters u where u.slot <> 0) u
-      join cue.accounts c on c.id = u.account_id join cue.plans p on p.plan = c.plan
+      join cue.accounts c on c.id = u.account_id cross join lateral cue.limits_of(c) p
      where (c.limit_reached_at is null or cue.usage_month(c.limit_reached_at) < cue.usage_month(p_now))
        and cue.executions_used(c.id, p_now) >= p.executions_per_month);
   for a in select * from cue.accounts where id = any (v_reached) order by id for no key update skip locked loop
@@ -5803,7 +5831,7 @@ $function$;
 comment on function cue.has_live_worker(uuid,timestamp with time zone) is 'Returns whether an account has a live worker.';
 grant execute on function cue.has_live_worker(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.has_used_grace(a cue.accounts, p_now timestamp with time zone)
  RETURNS boolean
  LANGUAGE sql
  STABLE SECURITY DEFINER
@@ -5811,10 +5839,10 @@ CREATE OR REPLACE FUNCTION cue.has_used_grace(p_account_id uuid, p_plan cue.plan
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
+  select cue.executions_used(a.id, p_now) >= 2 * p.executions_per_month::bigint from cue.limits_of(a) p
 $function$;
-comment on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) is 'Returns whether an account has used twice its plan''s monthly executions.';
-grant execute on function cue.has_used_grace(uuid,cue.plan,timestamp with time zone) to cue_service;
+comment on function cue.has_used_grace(cue.accounts,timestamp with time zone) is 'Returns whether an account has used twice its monthly executions.';
+grant execute on function cue.has_used_grace(cue.accounts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -6128,10 +6156,21 @@ CREATE OR REPLACE FUNCTION cue.is_over_limit(a cue.accounts, p_now timestamp wit
  STABLE
 AS $function$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
-     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
+     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a, p_now))
 $function$;
 comment on function cue.is_over_limit(cue.accounts,timestamp with time zone) is 'Returns whether an account''s executions are refused: over the limit and its grace.';
 grant execute on function cue.is_over_limit(cue.accounts,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_overridden(p_name text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ begin return exists (select from cue.overridden_limits where name = p_name); end $function$;
+comment on function cue.is_overridden(text) is 'Returns whether any account has, or had, a limit of its own with this name.';
+grant execute on function cue.is_overridden(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_paid(p_status text)
  RETURNS boolean
@@ -6432,15 +6471,25 @@ $function$;
 comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval.';
 grant execute on function cue.length_of(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.limits_of(a cue.accounts)
+ RETURNS SETOF cue.plans
+ LANGUAGE sql
+ STABLE ROWS 1
+AS $function$
+  select l.* from cue.plans p cross join lateral jsonb_populate_record(p, a.limits) l where p.plan = a.plan limit 1
+$function$;
+comment on function cue.limits_of(cue.accounts) is 'Returns an account''s limits: its own, or else those of its plan; null: no limit.';
+grant execute on function cue.limits_of(cue.accounts) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.limits_timeouts()
  RETURNS boolean
  LANGUAGE plpgsql
  STABLE
 AS $function$
 begin
-  return exists (select from cue.plans where max_timeout_seconds is not null);
+  return exists (select from cue.plans where max_timeout_seconds is not null) or cue.is_overridden('max_timeout_seconds');
 end $function$;
-comment on function cue.limits_timeouts() is 'Returns whether any plan limits timeouts.';
+comment on function cue.limits_timeouts() is 'Returns whether any plan or account limits timeouts.';
 grant execute on function cue.limits_timeouts() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
@@ -6950,7 +6999,7 @@ AS $function$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
                 order by c.created_at desc, c.id desc limit 100)
-    from cue.accounts a join cue.plans p using (plan)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
    where a.id = p_account_id
 $function$;
 comment on function cue.mail_downgrade(uuid,text[]) is 'Returns the content of the mail about a downgrade, with the names of the newest 100 cues that it paused.';
@@ -6965,8 +7014,8 @@ CREATE OR REPLACE FUNCTION cue.mail_limit_reached(p_account_id uuid, p_now times
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.email, a.plan, p.executions_per_month, a.limit_reached_at + interval '24 hours'
-    from cue.accounts a join cue.plans p using (plan)
-   where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
+   where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now) and p.executions_per_month is not null
 $function$;
 comment on function cue.mail_limit_reached(uuid,timestamp with time zone) is 'Returns the content of the mail about the monthly limit.';
 grant execute on function cue.mail_limit_reached(uuid,timestamp with time zone) to cue_service;
@@ -7063,9 +7112,9 @@ CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
  LANGUAGE sql
  STABLE
 AS $function$
-  select (select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id)
+  select (select p.max_timeout_seconds from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id)
 $function$;
-comment on function cue.max_timeout(uuid) is 'Returns the maximum timeout of an account''s plan, in seconds; null without one.';
+comment on function cue.max_timeout(uuid) is 'Returns an account''s maximum timeout in seconds; null without one.';
 grant execute on function cue.max_timeout(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.may_resume(c cue.cues)
@@ -7076,9 +7125,9 @@ CREATE OR REPLACE FUNCTION cue.may_resume(c cue.cues)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select c.memory_check or p.cues > (
+  select c.memory_check or p.cues is null or p.cues > (
            select count(*) from cue.cues q where q.account_id = c.account_id and q.deleted_at is null and q.status = 'active' and not q.memory_check)
-    from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id
+    from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id
 $function$;
 comment on function cue.may_resume(cue.cues) is 'Returns whether the plan allows one more active cue; the caller has locked the account.';
 grant execute on function cue.may_resume(cue.cues) to cue_service;
@@ -7294,7 +7343,7 @@ end $function$;
 comment on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) is 'Gives cues a next run that was computed from a new calendar; returns those that changed or were locked meanwhile.';
 grant execute on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, slot timestamp with time zone, expected timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7303,7 +7352,6 @@ CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions intege
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_nestloop TO 'off'
- SET lock_timeout TO '5ms'
 AS $function$
 declare
   v_first timestamptz := (select min(u.at) from unnest(p_expected) as u (at));
@@ -7317,17 +7365,15 @@ begin
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
          -- Cues of the release before this one have none.
          schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
-    from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-            as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
-     and r.next_run is not distinct from d.expected and not r.tracked
+    from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $function$;
-comment on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues to their next slots; fails if one of them is locked.';
-grant execute on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
+comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
+grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -7674,9 +7720,11 @@ CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select a.id, p.open_deliveries from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = any (p_account_ids)
+  select a.id, p.open_deliveries from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = any (p_account_ids)
+  union all
+  select null, o.least::int from cue.overridden_limits o where o.name = 'open_deliveries'
 $function$;
-comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have, by plan.';
+comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries each account may have; null as account: at least that many, whatever its own limit.';
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_local_account(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
@@ -7696,6 +7744,9 @@ begin
     exit when found;
     a := cue.insert_account(p_account_id, p_email, p_now);
     if a.id is not null then
+      update cue.accounts
+         set plan = 'scale', limits = '{"requests_per_minute": null, "cues": null, "executions_per_month": null, "fires_per_hour": null}'
+       where id = a.id;
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
       exit;
@@ -8250,6 +8301,27 @@ end $function$;
 comment on function cue.raise_refused(uuid,text,text) is 'Raises the error for a cue that add_cues refused.';
 grant execute on function cue.raise_refused(uuid,text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.cue_detail_view
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (
+     select c.*, e.executions, e.execution_total, m.missed
+       from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
+      where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
+end $function$;
+comment on function cue.read_cue_details(uuid[],text[],timestamp with time zone) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
+grant execute on function cue.read_cue_details(uuid[],text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_view
  LANGUAGE plpgsql
@@ -8607,22 +8679,6 @@ end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns an account''s figures of 24 hours, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.read_tagged_cues(p_account_ids uuid[], p_cue_ids text[])
- RETURNS SETOF cue.tagged_cue_view
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  return query
-  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (select * from cue.tagged_cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
-end $function$;
-comment on function cue.read_tagged_cues(uuid[],text[]) is 'Returns cues by account and id, with their tags; rows not found are left out.';
-grant execute on function cue.read_tagged_cues(uuid[],text[]) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer)
  LANGUAGE sql
@@ -8633,7 +8689,7 @@ CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now
 AS $function$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
          cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
-    from cue.accounts a join cue.plans p using (plan),
+    from cue.accounts a cross join lateral cue.limits_of(a) p,
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,
          lateral (select coalesce(sum(x.executions), 0)::bigint as executions, coalesce(sum(x.reported), 0)::bigint as reported,
@@ -9528,9 +9584,9 @@ declare
   v_limit int;
 begin
   if c.memory_check then return; end if;
-  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
+  select p.cues into v_limit from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id;
   if c.status = 'paused' and not cue.may_resume(c) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or change the plan.', v_limit using errcode = cue.refusal('QU030');
   end if;
   if c.status in ('completed', 'failed') then
     if v_limit <= (select count(*) from cue.cues
@@ -9831,14 +9887,6 @@ end $function$;
 comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or all; returns how many; QU050 if a key calls.';
 grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.row_tag(p_xmin xid, p_ctid tid, p_updated_at timestamp with time zone)
- RETURNS text
- LANGUAGE sql
- STABLE
-AS $function$ select p_xmin::text || p_ctid::text || p_updated_at::text $function$;
-comment on function cue.row_tag(xid,tid,timestamp with time zone) is 'Returns a text that every write of a row changes.';
-grant execute on function cue.row_tag(xid,tid,timestamp with time zone) to cue_reader, cue_service;
-
 CREATE OR REPLACE FUNCTION cue.run_batch(o cue.operations, t cue.operation_targets, p_allowed integer, p_resumed jsonb, p_at timestamp with time zone, OUT operation cue.operations, OUT acted integer, OUT later integer)
  RETURNS record
  LANGUAGE plpgsql
@@ -10130,44 +10178,27 @@ end $function$;
 comment on function cue.set_customer(uuid,text,timestamp with time zone) is 'Sets an account''s Stripe customer unless it has one, and returns the one stored.';
 grant execute on function cue.set_customer(uuid,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.set_plan(p_account_id uuid, p_plan cue.plan, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.set_limits(p_account_id uuid, p_limits jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  a cue.accounts := cue.lock_account(p_account_id);
-  p cue.plans;
-  v_ids text[];
-begin
-  if a.plan = p_plan then return; end if;
-  select * into p from cue.plans where plan = p_plan;
-  update cue.accounts
-     set plan = p_plan, updated_at = p_now,
-         limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
-   where id = a.id;
-  perform cue.retry_refused(array[a.id], p_now);
-  perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
-  v_ids := array(
-    select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
-     order by created_at, id offset p.cues);
-  if cardinality(v_ids) > 0 then
-    perform cue.lock_cues(v_ids);
-    v_ids := array(
-      select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
-    perform cue.pause_cues(v_ids, 'plan', p_now => p_now);
-  end if;
-  if p_plan < a.plan then
-    perform cue.add_job('mails', jsonb_build_object('kind', 'downgrade', 'account_id', a.id, 'cue_ids', v_ids));
-  end if;
-  perform cue.note_memory(a.id);
-  return query select unnest(v_ids);
-end $function$;
+AS $function$ select cue.change_plan(p_account_id, null, p_limits, p_actor, p_ip, p_now) $function$;
+comment on function cue.set_limits(uuid,jsonb,text,text,timestamp with time zone) is 'Gives an account limits of its own, with the names of cue.plans; null removes one. Returns the cues paused because the new limit is lower.';
+grant execute on function cue.set_limits(uuid,jsonb,text,text,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.set_plan(p_account_id uuid, p_plan cue.plan, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ select cue.change_plan(p_account_id, p_plan, '{}', p_actor, p_ip, p_now) $function$;
 comment on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) is 'Sets an account''s plan and returns the cues paused because the new limit is lower.';
-grant execute on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) to cue_service;
+grant execute on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  RETURNS void
@@ -10183,8 +10214,8 @@ begin
   -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
      set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month,
-         open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds, min_interval_seconds = n.min_interval_seconds,
-         payload_bytes_per_day = n.payload_bytes_per_day
+         fires_per_hour = n.fires_per_hour, open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds,
+         min_interval_seconds = n.min_interval_seconds, payload_bytes_per_day = n.payload_bytes_per_day
     from jsonb_each(p_plans) as l (name, limits)
    cross join lateral (select to_jsonb(q) || l.limits as limits from cue.plans q where q.plan::text = l.name) merged
    cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
@@ -10192,7 +10223,8 @@ begin
   if found then
     with below as (
       update cue.accounts a set limit_reached_at = null
-        from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month
+       where a.limit_reached_at is not null
+         and cue.executions_used(a.id) < (select p.executions_per_month from cue.limits_of(a) p)
       returning a.id)
     select array_agg(id) into v_below from below;
     perform cue.retry_refused(v_below);
@@ -10218,7 +10250,7 @@ end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reported boolean[], p_reported_results text[], p_reported_errors text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10244,19 +10276,20 @@ begin
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
   with r as materialized (
-    select u.*, q.*, q.awaits and u.reported is not null as reports,
+    select u.*, q.*, f.report, f.note,
            case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
-                when q.awaits and u.reported is null then 'pending_outcome' else 'success' end::cue.execution_status as status
+                when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
       from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
-                  p_reported, p_reported_results, p_reported_errors)
-        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, reported, result, reported_error)
+                  p_reports, p_omitted)
+        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, response, omitted)
      cross join lateral (
        select x.outcome_recorded_at from cue.executions x
         where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
       left join lateral (
        select q.retry_backoff_minutes, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
               u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
-         from cue.cues q where q.id = u.cue_id limit 1) q on true),
+         from cue.cues q where q.id = u.cue_id limit 1) q on true
+      left join lateral cue.fit_report(u.response, u.omitted) f on q.awaits),
   moved as (
     update cue.executions x
        set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
@@ -10265,21 +10298,25 @@ begin
            delivered_at = case when r.error is null then p_now end,
            ended_at = case when r.status in ('success', 'failed') then p_now end,
            outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
-           outcome_success = case when r.reports then r.reported else x.outcome_success end,
-           outcome_recorded_at = case when r.reports then p_now else x.outcome_recorded_at end,
-           outcome_state = case when r.reports
-             then cue.judge_outcome(r.verification_mode, r.reported, x.external_id, x.result_url, x.artifacts) else x.outcome_state end,
-           result = case when r.reports then r.result else x.result end,
-           error = case when r.reports then r.reported_error else x.error end,
+           -- An execution that awaits its outcome has none of these yet.
+           outcome_success = coalesce(x.outcome_success, (r.report ->> 'success')::boolean),
+           outcome_recorded_at = coalesce(x.outcome_recorded_at, case when r.report is not null then p_now end),
+           outcome_state = case when r.report is null then x.outcome_state else cue.judge_outcome(r.verification_mode,
+             (r.report ->> 'success')::boolean, r.report ->> 'external_id', r.report ->> 'result_url', r.report -> 'artifacts') end,
+           result = coalesce(x.result, r.report ->> 'result'), error = coalesce(x.error, r.report ->> 'error'),
+           external_id = coalesce(x.external_id, r.report ->> 'external_id'), result_url = coalesce(x.result_url, r.report ->> 'result_url'),
+           result_ref = coalesce(x.result_ref, r.report ->> 'result_ref'), result_type = coalesce(x.result_type, r.report ->> 'result_type'),
+           summary = coalesce(x.summary, r.report ->> 'summary'), artifacts = coalesce(x.artifacts, r.report -> 'artifacts'),
+           metadata = coalesce(x.metadata, r.report -> 'metadata'),
            updated_at = p_now
       from r
      where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error),
+              r.http_status, r.error, r.note),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
     select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
-           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, m.error from moved m)
+           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note) from moved m)
   select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
@@ -10295,8 +10332,8 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
-grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) to cue_service;
+comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
+grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.settle_dead_letter(p_execution_id uuid)
  RETURNS void
@@ -10456,7 +10493,7 @@ CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp wit
 AS $function$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $function$;
-comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
+comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down.';
 grant execute on function cue.stop_engine(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p_now timestamp with time zone DEFAULT now())
@@ -10629,25 +10666,21 @@ declare
   v_cue_ids text[];
   v_expected timestamptz[];
   v_slots timestamptz[];
-  v_free text[] := p_cue_ids;
+  v_free text[];
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  for v_try in 1..2 loop
-    begin
-      select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
-        from cue.move_due_cues(v_free, p_versions, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
-      exit;
-    exception when lock_not_available then
-      if v_try = 2 then raise; end if; -- the table is locked
-      -- Null in the place of each cue that is.
-      v_free := array(
-        select l.cue_id from unnest(p_cue_ids) with ordinality as u (id, n)
-          left join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = u.id limit 1 for update skip locked) l on true
-         order by u.n);
-    end;
-  end loop;
+  -- Null in the place of each cue that is locked, or was moved by another engine.
+  v_free := array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run = u.expected and u.expected <= p_now limit 1 for update skip locked) l on true
+     order by u.n);
+  if cardinality(array_remove(v_free, null)) = 0 then return; end if;
+  select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
+    from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
   if v_cue_ids is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');

@@ -42,9 +42,6 @@ begin
     -- Its rows are many, and expected to be few.
     (6, 'enable_nestloop = off', '{move_due_cues}'),
 
-    -- Whoever waits longer takes the cues that are free.
-    (7, 'lock_timeout = ''5ms''', '{move_due_cues}'),
-
     -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
     -- separately.
     (8, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_each_cue}'),

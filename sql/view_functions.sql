@@ -1,44 +1,5 @@
 -- Functions that return rows of views. Loaded after the views.
 
--- Saves a round trip for the most frequent read. The caller keeps the cues that it has read, and reads those again whose tag has changed: most of a
--- cue's columns are half of what admitting a request and reading it would cost.
-create or replace function cue.admit_with_runs(
-  p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_cue_ids text[],
-  p_limited boolean default true, p_now timestamptz default now()
-) returns table (
-  error text, caller_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean, rate_limit int, rate_remaining int, rate_reset bigint,
-  retry_after int, tag text, next_run timestamptz, next_slot timestamptz, last_run timestamptz, run_count bigint, fired_count bigint, version int,
-  revision int, last_slot timestamptz, executions json, execution_total bigint, missed jsonb
-)
-language plpgsql security definer as $$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-begin
-  return query
-  select a.error, a.caller_id, a.actor, a.scopes, a.plan, a.usage_warning, a.rate_limit, a.rate_remaining, a.rate_reset, a.retry_after, c.*
-    from rows from (cue.admit(p_key_hashes, p_session_ids, p_execution_ids, p_addresses, p_scopes, p_limited, p_now), unnest(p_cue_ids))
-           as a (error, caller_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after, cue_id)
-    left join lateral (
-      select cue.row_tag(q.xmin, q.ctid, q.updated_at), r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, r.version, r.revision, r.last_slot,
-             e.executions, e.execution_total, m.missed
-        from cue.cues q
-       cross join lateral (select * from cue.cue_run_view v where v.cue_id = q.id limit 1) r
-       cross join lateral cue.latest_executions(q.id, v_tomorrow) e
-       cross join lateral cue.latest_missed(q.id) m
-       where a.error is null and q.id = a.cue_id and q.account_id = a.caller_id and q.deleted_at is null
-       limit 1) c on true;
-end $$;
-comment on function cue.admit_with_runs is 'Admits requests, and returns how the cue that each asks for has run.';
-
-create or replace function cue.read_tagged_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.tagged_cue_view
-language plpgsql stable security definer as $$
-begin
-  return query
-  select c.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (select * from cue.tagged_cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
-end $$;
-comment on function cue.read_tagged_cues is 'Returns cues by account and id, with their tags; rows not found are left out.';
-
 -- One statement for the reads of many requests, with a generic plan: planning over all partitions takes thirty times as long as the read.
 create or replace function cue.read_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_view
 language plpgsql stable security definer as $$
@@ -48,6 +9,22 @@ begin
    cross join lateral (select * from cue.cue_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) c;
 end $$;
 comment on function cue.read_cues is 'Returns cues by account and id; rows not found are left out.';
+
+create or replace function cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamptz default now())
+returns setof cue.cue_detail_view
+language plpgsql stable security definer as $$
+declare
+  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (
+     select c.*, e.executions, e.execution_total, m.missed
+       from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
+      where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
+end $$;
+comment on function cue.read_cue_details is
+  'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
 
 -- Without the payloads, which may have megabytes each.
 create or replace function cue.read_declared_cues(p_account_id uuid, p_keys text[])
@@ -93,11 +70,7 @@ create or replace function cue.cue_detail_by_key(p_account_id uuid, p_key text, 
 returns setof cue.cue_detail_view
 language plpgsql stable security definer as $$
 begin
-  return query
-  select c.*, e.executions, e.execution_total, m.missed
-    from cue.cue_view c
-   cross join lateral cue.latest_executions(c.id, cue.uuid_v7_floor(p_now + interval '1 day')) e cross join lateral cue.latest_missed(c.id) m
-   where c.id = cue.cue_id_by_key(p_account_id, p_key) and c.account_id = p_account_id limit 1;
+  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)], p_now);
 end $$;
 comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with its latest executions and missed slots.';
 

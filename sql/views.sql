@@ -165,16 +165,6 @@ select c.*, e.executions, e.execution_total, m.missed
  cross join lateral cue.latest_missed(c.id) m;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 
--- Every write of a row, also one by hand, gives it another transaction or place. After a failover that lost transactions, their numbers are used again.
-create or replace function cue.row_tag(p_xmin xid, p_ctid tid, p_updated_at timestamptz) returns text
-language sql stable as $$ select p_xmin::text || p_ctid::text || p_updated_at::text $$;
-comment on function cue.row_tag is 'Returns a text that every write of a row changes.';
-
-create or replace view cue.tagged_cue_view as
-select c.*, t.tag from cue.cue_view c
- cross join lateral (select cue.row_tag(q.xmin, q.ctid, q.updated_at) as tag from cue.cues q where q.id = c.id limit 1) t;
-comment on view cue.tagged_cue_view is 'Cues with a tag for all that does not change when they run: while it is the same, so is their row of cue.cues.';
-
 -- For people in psql -----------------------------------------------------------------------------------------------------------------
 
 create or replace view cue.unserved_periods as
@@ -250,7 +240,7 @@ select a.id as account_id, a.email, a.plan, cue.executions_used(a.id) as executi
        (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
            and not c.memory_check) as cues_used,
        p.cues, a.limit_reached_at
-  from cue.accounts a join cue.plans p using (plan);
+  from cue.accounts a join cue.plans q using (plan) cross join lateral jsonb_populate_record(q, a.limits) p;
 comment on view cue.account_usage is 'Each account''s use of its plan in the current UTC month.';
 
 create or replace view cue.recent_failures as
@@ -274,8 +264,11 @@ select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret
        p.cues as active_cue_limit, p.executions_per_month as monthly_execution_limit, p.requests_per_minute as rate_limit_per_minute,
        (select k.prefix from cue.api_keys k where k.account_id = a.id and k.revoked_at is null
          order by k.is_default desc, k.created_at desc, k.id desc limit 1) as api_key_prefix
-  from cue.accounts a join cue.plans p using (plan);
+  from cue.accounts a join cue.plans q using (plan) cross join lateral jsonb_populate_record(q, a.limits) p;
 comment on view cue.account_view is 'Accounts as the API shows them. api_key_prefix is the default key''s, or the newest one''s.';
+
+create or replace view cue.account_limits as select id, email, plan, limits from cue.accounts;
+comment on view cue.account_limits is 'Accounts with their plans and the limits of their own, which set_plan and set_limits change.';
 
 create or replace view cue.key_view as
 select id, account_id, prefix, label, scopes::text[] as scopes, created_by, is_default, created_at, last_used_at, revoked_at from cue.api_keys;

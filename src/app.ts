@@ -13,12 +13,10 @@ import calendars from './calendars/routes.ts'
 import type { Config } from './config.ts'
 import cues from './cues/routes.ts'
 import dashboard from './dashboard/routes.ts'
-import { createPacer, type Pacer } from './database/batched.ts'
 import { type Clock, createClock } from './database/clock.ts'
 import { followDatabase } from './database/follow-clock.ts'
 import { createFunctions, type Functions } from './database/functions.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
-import { createPipeline } from './database/pipeline.ts'
 import { createTransactions } from './database/transaction.ts'
 import { createTurns } from './database/turns.ts'
 import type { DB } from './db.types.ts'
@@ -59,8 +57,6 @@ declare module 'fastify' {
     fn: Functions
     /** The same without that limit, for statements that serve many accounts. */
     shared: Functions
-    /** Makes the same for one batcher, whose statements don't wait for each other's results: see createPipeline. Null behind a pooler. */
-    pipelined: (() => Functions) | null
     /** Begins a transaction of an account with its first call, after calling `first`. */
     transaction: ReturnType<typeof createTransactions>
     /** The views of schema `cue`, for all reads. */
@@ -68,8 +64,6 @@ declare module 'fastify' {
     clock: Clock
     /** The database's current time; in tests, the test's. */
     now: () => Date
-    /** Orders the statements that serve many requests at once. */
-    pacer: Pacer
     /** Rules for callback addresses. */
     rules: AddressRules
     metrics: Metrics
@@ -78,8 +72,6 @@ declare module 'fastify' {
     lookAtHealth: () => Promise<Found | null>
     /** The apps of all cells by number, including this one. */
     cells: Pick<FastifyInstance, 'config' | 'db' | 'fn' | 'lookAtHealth' | 'lookAtFigures' | 'measure'>[]
-    /** Whether this cell may get requests of another, because older credentials are not known yet. */
-    mayBeMisrouted: () => boolean
     /** Responds with 404, or with 405 if the path exists for other methods. */
     refuseUnknown: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
     /** Aborted when the service begins to stop. Handlers that hold a request open then respond. */
@@ -124,9 +116,7 @@ export const build = async (options: Options) => {
   app.decorate('fn', traces.functions(createFunctions(pool, fixed, limits)))
   app.decorate('transaction', createTransactions(pool, limits, { clock: fixed, trace: traces.functions }))
   app.decorate('shared', createFunctions(pool, fixed))
-  app.decorate('pipelined', config.pooled ? null : () => createFunctions(createPipeline(pool), fixed))
   app.decorate('db', new Kysely<DB>({ dialect: new PostgresDialect({ pool }), log: traces.queries }).withSchema('cue'))
-  app.decorate('pacer', createPacer())
   app.decorate('clock', clock)
   app.decorate('now', clock.now)
   app.decorate('rules', rules ?? createAddressRules({ allowCidrs: config.callbackAllowCidrs, allowHttp: config.callbackAllowHttp }))
@@ -134,7 +124,6 @@ export const build = async (options: Options) => {
   app.decorate('traces', traces)
   metrics.watchPool('api', pool)
   app.decorate('cells', [app])
-  app.decorate('mayBeMisrouted', () => false)
   app.decorate(
     'lookAtHealth',
     createLook(app, async () => {
@@ -146,7 +135,7 @@ export const build = async (options: Options) => {
   if (!fixed) followDatabase(app)
   await app.register(traces.requests)
   await app.register(securityHeaders)
-  await app.register(http, { patience, responseLimits })
+  await app.register(http, { responseLimits })
   await app.register(auth)
   await app.register(lists)
   await app.register(body)

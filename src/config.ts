@@ -13,6 +13,7 @@ export type Limits = {
   requests_per_minute: number
   cues: number
   executions_per_month: number
+  fires_per_hour: number
   open_deliveries: number
   max_timeout_seconds: number | null
   min_interval_seconds: number | null
@@ -30,15 +31,16 @@ export const version: string = JSON.parse(readFileSync(new URL('../package.json'
 
 const optionalLimits = { max_timeout_seconds: null, min_interval_seconds: null, payload_bytes_per_day: null }
 const defaultPlans: Record<Plan, Limits> = {
-  free: { requests_per_minute: 60, cues: 10, executions_per_month: 300, open_deliveries: 50, ...optionalLimits },
-  pro: { requests_per_minute: 200, cues: 100, executions_per_month: 5000, open_deliveries: 250, ...optionalLimits },
-  scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000, open_deliveries: 1000, ...optionalLimits }
+  free: { requests_per_minute: 60, cues: 10, executions_per_month: 300, fires_per_hour: 10, open_deliveries: 50, ...optionalLimits },
+  pro: { requests_per_minute: 200, cues: 100, executions_per_month: 5000, fires_per_hour: 10, open_deliveries: 250, ...optionalLimits },
+  scale: { requests_per_minute: 500, cues: 500, executions_per_month: 50_000, fires_per_hour: 10, open_deliveries: 1000, ...optionalLimits }
 }
 /** Minimum and maximum of each limit. */
-const limitBounds: Record<keyof Limits, [number, number]> = {
+export const limitBounds: Record<keyof Limits, [number, number]> = {
   requests_per_minute: [1, 2 ** 31 - 1],
   cues: [0, 2 ** 31 - 1],
   executions_per_month: [0, 2 ** 31 - 1],
+  fires_per_hour: [1, 2 ** 31 - 1],
   open_deliveries: [1, 2 ** 31 - 1],
   max_timeout_seconds: [1, 3600],
   min_interval_seconds: [1, 2 ** 31 - 1],

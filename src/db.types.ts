@@ -88,6 +88,13 @@ export type VerificationMode = "manual" | "none" | "require_artifacts" | "requir
 
 export type WebhookAuthorization = "api_key" | "execution_token";
 
+export interface AccountLimits {
+  email: string | null;
+  id: string | null;
+  limits: Json | null;
+  plan: Plan | null;
+}
+
 export interface Accounts {
   /**
    * Signs alert webhooks: 64 hex digits, created on first use.
@@ -117,6 +124,10 @@ export interface Accounts {
    * When the monthly execution limit was reached; the grace period ends 24 hours later. Applies to that month only.
    */
   limit_reached_at: Timestamp | null;
+  /**
+   * Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.
+   */
+  limits: Generated<Json>;
   /**
    * Whether the account has agreed to the memory block.
    */
@@ -1848,6 +1859,17 @@ export interface Outages {
   until_at: Timestamp;
 }
 
+export interface OverriddenLimits {
+  /**
+   * Smallest value of any account so far.
+   */
+  least: number;
+  /**
+   * Name of a column of cue.plans.
+   */
+  name: string;
+}
+
 export interface PayloadCounters {
   /**
    * The account.
@@ -1911,6 +1933,10 @@ export interface Plans {
    * Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the limit.
    */
   executions_per_month: number;
+  /**
+   * Manual fires of a cue in any hour.
+   */
+  fires_per_hour: Generated<number>;
   /**
    * Maximum of delivery.timeout_seconds; null: 3600.
    */
@@ -2121,45 +2147,6 @@ export interface Subscriptions {
   version: Generated<number>;
 }
 
-export interface TaggedCueView {
-  account_id: string | null;
-  alerts: Json | null;
-  await_outcome_set: boolean | null;
-  callback: Json | null;
-  catch_up: CatchUp | null;
-  completed_reason: Completion | null;
-  created_at: Timestamp | null;
-  delivery: Json | null;
-  description: string | null;
-  fired_count: number | null;
-  id: string | null;
-  key: string | null;
-  last_run: Timestamp | null;
-  last_slot: Timestamp | null;
-  managed_by: string | null;
-  name: string | null;
-  next_run: Timestamp | null;
-  next_slot: Timestamp | null;
-  on_failure: Json | null;
-  overlap: Overlap | null;
-  pause_reason: string | null;
-  paused_at: Timestamp | null;
-  paused_by: PauseCause | null;
-  paused_until: Timestamp | null;
-  payload: string | null;
-  retry: Json | null;
-  revision: number | null;
-  run_count: number | null;
-  schedule: Json | null;
-  status: CueStatus | null;
-  tag: string | null;
-  tags: string[] | null;
-  transport: Transport | null;
-  updated_at: Timestamp | null;
-  verification: Json | null;
-  version: number | null;
-}
-
 export interface Tickets {
   /**
    * The author's account.
@@ -2296,6 +2283,7 @@ export interface WorkerView {
 }
 
 export interface DB {
+  account_limits: AccountLimits;
   account_usage: AccountUsage;
   account_view: AccountView;
   accounts: Accounts;
@@ -2349,6 +2337,7 @@ export interface DB {
   operation_view: OperationView;
   operations: Operations;
   outages: Outages;
+  overridden_limits: OverriddenLimits;
   payload_counters: PayloadCounters;
   payloads: Payloads;
   plans: Plans;
@@ -2362,7 +2351,6 @@ export interface DB {
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;
   subscriptions: Subscriptions;
-  tagged_cue_view: TaggedCueView;
   ticket_view: TicketView;
   tickets: Tickets;
   unserved_periods: UnservedPeriods;

@@ -122,12 +122,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     onOutage: () => ahead.reset(),
     log
   })
-  const share = () => heartbeat.share
   const flights = createFlights(createFunctions(leasePool))
   const leases = createLeases({ fn, flights, now, connectedAt: () => listener?.connectedAt ?? null, metrics, log })
   const computing = createComputing()
   const sweeping = { fn, calendars: createCalendars(fn), computing, onError, now }
-  const ahead = createAhead({ ...sweeping, pollIntervalMs: config.pollIntervalMs, share, onPrepared: wake })
+  const ahead = createAhead({ ...sweeping, pollIntervalMs: config.pollIntervalMs, onPrepared: wake })
   const holds = createHolds({ fn, onChange: () => ahead.expect(0) })
   const results = createResults({ fn: createFunctions(resultsPool), flights, onWritten: wake, log })
   const pump = createPump({
@@ -146,7 +145,7 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     concurrency: config.deliveryConcurrency,
     leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
     capacity: capacityFor(config.deliveryConcurrency, log, undefined, config.engineCells.length),
-    share,
+    engines: () => heartbeat.engines,
     isHeld: holds.isHeld,
     onChange: () => {
       wake()

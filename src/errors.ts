@@ -114,6 +114,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU031: 'rate_limit_exceeded', // DETAIL: seconds for Retry-After
   QU032: 'execution_limit_exceeded',
   QU033: 'calendar_limit_exceeded',
+  QU034: 'validation_error',
   QU041: 'last_key_protected',
   QU042: 'multiple_active_keys',
   QU043: 'deletion_already_pending',

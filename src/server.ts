@@ -1,7 +1,7 @@
 /** Starts a replica: configuration, database, migrations, engine and API; stops them in order. `npm start` runs this. */
 import { pino } from 'pino'
-import type { Api } from './api/api.ts'
-import { superviseApi } from './api/supervise.ts'
+import type { Api } from './api-server/api.ts'
+import { superviseApi } from './api-server/supervise.ts'
 import { atPort, type Config, ConfigError, loadConfig, version } from './config.ts'
 import { startDatabase } from './database/pool.ts'
 import type { Engine } from './engine.ts'
@@ -41,7 +41,7 @@ const start = async () => {
   const cells = await openCells(config, logger, say)
   const openApi = async (): Promise<Api> => {
     if (roles.api && roles.engine) return superviseApi({ cells, log: logger, write })
-    const { createApi } = await import('./api/api.ts')
+    const { createApi } = await import('./api-server/api.ts')
     return createApi({ cells, logger, traces })
   }
   const api = await openApi()

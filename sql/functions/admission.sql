@@ -154,12 +154,12 @@ comment on function cue.note_use is 'Notes that an API key is being used, and re
 -- each; all sessions of an account share one, since a session can create others. Everything else counts by address, unknown keys included:
 -- a window per unknown key could fill the table.
 -- error is null, rate_limit_exceeded, not_authenticated, invalid_api_key, insufficient_scope, or unavailable (the window is locked: try
--- that request on its own). With p_limited false nothing is counted.
+-- that request on its own). With p_limited false nothing is counted, and neither are accounts without a limit. limits: the account's own.
 create or replace function cue.admit(
   p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean default true,
   p_now timestamptz default now()
 ) returns table (
-  error text, account_id uuid, actor text, scopes text[], plan cue.plan, usage_warning boolean,
+  error text, account_id uuid, actor text, scopes text[], plan cue.plan, limits jsonb, usage_warning boolean,
   rate_limit int, rate_remaining int, rate_reset bigint, retry_after int
 )
 language plpgsql security definer as $$
@@ -168,7 +168,8 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   return query
   with callers as materialized (
-    select q.n, i.account_id, i.actor, i.scopes, i.stale_key, p.plan, coalesce(p.requests_per_minute, 60) as requests,
+    select q.n, i.account_id, i.actor, i.scopes, i.stale_key, p.plan, p.limits,
+           case when i.account_id is null then 60 else p.requests_per_minute end as requests,
            coalesce(p.usage_warning, false) as usage_warning, coalesce(i.subject, 'address:' || q.address) as subject,
            case when q.scope is null then null
                 when i.account_id is null and q.key_hash is null and q.execution_id is null then 'not_authenticated'
@@ -188,21 +189,21 @@ begin
          where q.execution_id is not null and q.session_id is null and q.key_hash is null
         limit 1) i on true
       left join lateral (
-        select a.plan, p.requests_per_minute,
+        select a.plan, a.limits, p.requests_per_minute,
                (select coalesce(sum(u.executions), 0) from cue.usage_counters u
                  where u.account_id = a.id and u.month = cue.usage_month(p_now)) * 5 >= p.executions_per_month::bigint * 4 as usage_warning
-          from cue.accounts a cross join lateral (select l.* from cue.plans l where l.plan = a.plan limit 1) p where a.id = i.account_id
+          from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = i.account_id
         limit 1) p on true)
-  select case when p_limited and h.allowed is null then 'unavailable' when not h.allowed then 'rate_limit_exceeded' else c.error end,
-         c.account_id, c.actor, c.scopes, c.plan, c.usage_warning, c.requests, coalesce(h.remaining, c.requests),
+  select case when p_limited and c.requests is not null and h.allowed is null then 'unavailable' when not h.allowed then 'rate_limit_exceeded' else c.error end,
+         c.account_id, c.actor, c.scopes, c.plan, c.limits, c.usage_warning, c.requests, coalesce(h.remaining, c.requests),
          ceil(date_part('epoch', coalesce(h.reset_at, p_now)))::bigint, h.retry_after
-    from callers c
+    from (select k.*, count(k.requests) over (order by k.n) as place from callers k) c
     left join (
       -- With p_limited false it is not even called: rate_windows may be locked, or damaged.
-      select * from cue.count_hits((select array_agg(c.subject order by c.n) from callers c),
-                                   (select array_agg(c.requests order by c.n) from callers c), '1 minute', false, p_now)
-       where p_limited offset 0) h on h.place = c.n
-   where case when c.stale_key is not null and coalesce(h.allowed, not p_limited) then cue.note_use(c.stale_key, p_now) else true end
+      select * from cue.count_hits((select array_agg(c.subject order by c.n) from callers c where c.requests is not null),
+                                   (select array_agg(c.requests order by c.n) from callers c where c.requests is not null), '1 minute', false, p_now)
+       where p_limited offset 0) h on h.place = c.place and c.requests is not null
+   where case when c.stale_key is not null and coalesce(h.allowed, c.requests is null or not p_limited) then cue.note_use(c.stale_key, p_now) else true end
    order by c.n;
 end $$;
 comment on function cue.admit is 'Checks credentials, scope, rate limit and usage of requests; one row each, in order.';

@@ -88,40 +88,68 @@ begin
 end $$;
 comment on function cue.apply_subscription is 'Applies a subscription event, and sets the resulting plan.';
 
--- The newest cues above the limit are paused, and a mail lists them. Nothing is deleted, and a larger plan resumes nothing.
-create or replace function cue.set_plan(
-  p_account_id uuid, p_plan cue.plan, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+-- Null keeps the plan. The newest cues above the limit are paused, and a mail lists them. Nothing is deleted, and a larger limit resumes nothing.
+create or replace function cue.change_plan(
+  p_account_id uuid, p_plan cue.plan default null, p_limits jsonb default '{}', p_actor text default session_user, p_ip text default null,
+  p_now timestamptz default now()
 ) returns setof text
 language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
+  old cue.accounts := a;
   p cue.plans;
   v_ids text[];
 begin
-  if a.plan = p_plan then return; end if;
-  select * into p from cue.plans where plan = p_plan;
+  perform cue.check_limits(p_limits);
+  a.plan := coalesce(p_plan, old.plan);
+  -- The account of an embedded database, whose address nobody can register, has no limits to begin with.
+  a.limits := case when lower(old.email) = 'you@localhost' then old.limits || p_limits else jsonb_strip_nulls(old.limits || p_limits) end;
+  if (a.plan, a.limits) = (old.plan, old.limits) then return; end if;
+  p := cue.limits_of(a);
+  insert into cue.overridden_limits as o (name, least)
+  select l.key, l.value::bigint from jsonb_each_text(p_limits) l where l.value is not null
+  on conflict (name) do update set least = excluded.least where o.least > excluded.least;
   update cue.accounts
-     set plan = p_plan, updated_at = p_now,
+     set plan = a.plan, limits = a.limits, updated_at = p_now,
          limit_reached_at = case when cue.executions_used(a.id, p_now) >= p.executions_per_month then limit_reached_at end
    where id = a.id;
   perform cue.retry_refused(array[a.id], p_now);
-  perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_build_object('from', a.plan, 'to', p_plan), p_now);
-  v_ids := array(
-    select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
-     order by created_at, id offset p.cues);
+  perform cue.record_event(a.id, 'plan.changed', p_actor, p_ip, jsonb_strip_nulls(jsonb_build_object(
+    'from', nullif(old.plan, a.plan), 'to', nullif(a.plan, old.plan)))
+    || case p_limits when '{}' then '{}'::jsonb else jsonb_build_object('limits', p_limits) end, p_now);
+  if p.cues is not null then
+    v_ids := array(
+      select id from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check
+       order by created_at, id offset p.cues);
+  end if;
   if cardinality(v_ids) > 0 then
     perform cue.lock_cues(v_ids);
     v_ids := array(
       select id from cue.cues where id = any (v_ids) and status = 'active' and deleted_at is null order by created_at desc, id desc);
     perform cue.pause_cues(v_ids, 'plan', p_now => p_now);
   end if;
-  if p_plan < a.plan then
-    perform cue.add_job('mails', jsonb_build_object('kind', 'downgrade', 'account_id', a.id, 'cue_ids', v_ids));
+  if a.plan < old.plan or cardinality(v_ids) > 0 then
+    perform cue.add_job('mails', jsonb_strip_nulls(jsonb_build_object(
+      'kind', 'downgrade', 'account_id', a.id, 'cue_ids', coalesce(v_ids, '{}'), 'same_plan', nullif(a.plan = old.plan, false))));
   end if;
   perform cue.note_memory(a.id);
   return query select unnest(v_ids);
 end $$;
+comment on function cue.change_plan is
+  'Sets an account''s plan and limits of its own in one step, as set_plan and set_limits do; returns the cues paused because a limit is lower.';
+
+create or replace function cue.set_plan(
+  p_account_id uuid, p_plan cue.plan, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns setof text
+language sql security definer as $$ select cue.change_plan(p_account_id, p_plan, '{}', p_actor, p_ip, p_now) $$;
 comment on function cue.set_plan is 'Sets an account''s plan and returns the cues paused because the new limit is lower.';
+
+create or replace function cue.set_limits(
+  p_account_id uuid, p_limits jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns setof text
+language sql security definer as $$ select cue.change_plan(p_account_id, null, p_limits, p_actor, p_ip, p_now) $$;
+comment on function cue.set_limits is
+  'Gives an account limits of its own, with the names of cue.plans; null removes one. Returns the cues paused because the new limit is lower.';
 
 create or replace function cue.note_failed_payment(
   p_event_id text, p_type text, p_customer_id text, p_subscription_id text default null, p_next_attempt_at timestamptz default null,

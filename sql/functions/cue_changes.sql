@@ -164,9 +164,9 @@ comment on function cue.changed_fields is 'Returns the names of the columns in w
 
 create or replace function cue.may_resume(c cue.cues) returns boolean
 language sql stable security definer as $$
-  select c.memory_check or p.cues > (
+  select c.memory_check or p.cues is null or p.cues > (
            select count(*) from cue.cues q where q.account_id = c.account_id and q.deleted_at is null and q.status = 'active' and not q.memory_check)
-    from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id
+    from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id
 $$;
 comment on function cue.may_resume is 'Returns whether the plan allows one more active cue; the caller has locked the account.';
 
@@ -177,9 +177,9 @@ declare
   v_limit int;
 begin
   if c.memory_check then return; end if;
-  select p.cues into v_limit from cue.accounts a join cue.plans p using (plan) where a.id = c.account_id;
+  select p.cues into v_limit from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id;
   if c.status = 'paused' and not cue.may_resume(c) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or upgrade.', v_limit using errcode = cue.refusal('QU030');
+    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or change the plan.', v_limit using errcode = cue.refusal('QU030');
   end if;
   if c.status in ('completed', 'failed') then
     if v_limit <= (select count(*) from cue.cues
@@ -233,7 +233,7 @@ comment on function cue.delete_cue is 'Deletes one cue, if it still has p_versio
 -- p_payload and p_task replace the cue's; the caller merged them from the cue at p_version. Idempotency keys last 24 hours.
 -- p_overlap applies to this fire; the cue's own does not.
 -- QU001 not found, QU011 ended, QU013 idempotency key reused for another request, QU014 changed at the same time, QU029 skipped, as p_overlap
--- says, QU031 above ten per hour, QU032 above the plan's limit.
+-- says, QU031 above the plan's fires per hour, QU032 above the plan's limit.
 create or replace function cue.fire_cue(
   p_account_id uuid, p_cue_id text, p_payload text default null, p_task text default null, p_version int default null,
   p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
@@ -246,6 +246,7 @@ declare
   v_id uuid;
   v_version int;
   v_oldest timestamptz;
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
   v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
@@ -272,9 +273,9 @@ begin
     raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
   select t.fired_at into v_oldest from cue.fires t
-   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset 9 limit 1;
-  if found then
-    raise exception 'Fire limit reached: 10 per cue per hour.' using errcode = cue.refusal('QU031'),
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
+  if found and v_limit is not null then
+    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   perform cue.admit_execution(p_account_id, p_now);

@@ -73,6 +73,7 @@ begin
     select n.account_id, count(*) filter (where not n.memory_check and not n.is_taken)::int as cues from named n group by n.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
+             when p.cues is null then w.cues
              when known.plan_cues = p.cues and known.room >= w.cues then known.room
              else greatest(0, p.cues - (
                select count(*)::int from (
@@ -82,12 +83,12 @@ begin
       from wanted w
      cross join lateral (
        select l.cues, a.webhook_authorization = 'api_key' as sends_key
-         from cue.accounts a cross join lateral (select q.cues from cue.plans q where q.plan = a.plan limit 1) l
+         from cue.accounts a cross join lateral cue.limits_of(a) l
         where a.id = w.account_id limit 1) p
       left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
   taken as (
     insert into cue.cue_rooms as k (account_id, plan_cues, room)
-    select r.account_id, r.plan_cues, greatest(0, r.cues - r.wanted) from room r
+    select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
     select n.*, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
@@ -122,8 +123,8 @@ comment on function cue.add_cues is
 
 create or replace function cue.cue_limit_message(p_account_id uuid) returns text
 language sql stable security definer as $$
-  select format('Cue limit reached: the plan allows %s cues. Delete one or upgrade.', p.cues)
-    from cue.accounts a join cue.plans p using (plan) where a.id = p_account_id
+  select format('Cue limit reached: the plan allows %s cues. Delete one or change the plan.', p.cues)
+    from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id
 $$;
 comment on function cue.cue_limit_message is 'Returns the message for an account that has reached its cue limit.';
 
@@ -168,8 +169,7 @@ end $$;
 comment on function cue.raise_refused is 'Raises the error for a cue that add_cues refused.';
 
 -- Without an id: another transaction has locked the account (is_locked), another cue has the key (taken_by), or message says why. With none of
--- these, create_cue raises the error, or can create the cue now. The cues are not read again, which would take a quarter of the time: the caller
--- knows their columns.
+-- these, create_cue raises the error, or can create the cue now.
 create or replace function cue.create_each_cue(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}',
   p_actors text[] default null

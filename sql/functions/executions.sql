@@ -40,11 +40,11 @@ declare
   v_used bigint;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
-  select executions_per_month into v_limit from cue.plans where plan = a.plan;
+  select executions_per_month into v_limit from cue.limits_of(a);
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
     if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Upgrade, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
+      raise exception 'Execution limit reached: the plan allows % executions per month. Change the plan, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
     end if;
     perform cue.start_grace(a, p_now);
   end if;

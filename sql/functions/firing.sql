@@ -32,28 +32,28 @@ comment on function cue.signing_account is 'Returns an account''s signing secret
 create or replace function cue.limits_timeouts() returns boolean
 language plpgsql stable as $$
 begin
-  return exists (select from cue.plans where max_timeout_seconds is not null);
+  return exists (select from cue.plans where max_timeout_seconds is not null) or cue.is_overridden('max_timeout_seconds');
 end $$;
-comment on function cue.limits_timeouts is 'Returns whether any plan limits timeouts.';
+comment on function cue.limits_timeouts is 'Returns whether any plan or account limits timeouts.';
 
 -- It also applies to cues created before the limit was set.
 create or replace function cue.max_timeout(p_account_id uuid) returns int
 language sql stable as $$
-  select (select p.max_timeout_seconds from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id)
+  select (select p.max_timeout_seconds from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id)
 $$;
-comment on function cue.max_timeout is 'Returns the maximum timeout of an account''s plan, in seconds; null without one.';
+comment on function cue.max_timeout is 'Returns an account''s maximum timeout in seconds; null without one.';
 
-create or replace function cue.has_used_grace(p_account_id uuid, p_plan cue.plan, p_now timestamptz) returns boolean
+create or replace function cue.has_used_grace(a cue.accounts, p_now timestamptz) returns boolean
 language sql stable security definer as $$
-  select cue.executions_used(p_account_id, p_now) >= 2 * p.executions_per_month::bigint from cue.plans p where p.plan = p_plan
+  select cue.executions_used(a.id, p_now) >= 2 * p.executions_per_month::bigint from cue.limits_of(a) p
 $$;
-comment on function cue.has_used_grace is 'Returns whether an account has used twice its plan''s monthly executions.';
+comment on function cue.has_used_grace is 'Returns whether an account has used twice its monthly executions.';
 
 -- Stable like its body: otherwise the planner doesn't inline it.
 create or replace function cue.is_over_limit(a cue.accounts, p_now timestamptz) returns boolean
 language sql stable as $$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
-     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a.id, a.plan, p_now))
+     and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a, p_now))
 $$;
 comment on function cue.is_over_limit is 'Returns whether an account''s executions are refused: over the limit and its grace.';
 
@@ -172,14 +172,6 @@ $$;
 comment on function cue.look_ahead is
   'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
 
--- Cheaper than trying to take them all: it writes and locks nothing.
-create or replace function cue.cues_left(p_cue_ids text[], p_expected timestamptz[]) returns setof text
-language sql stable security definer as $$
-  select u.cue_id from unnest(p_cue_ids, p_expected) as u (cue_id, expected)
-   cross join lateral (select from cue.cue_runs r where r.cue_id = u.cue_id and r.next_run = u.expected limit 1) r
-$$;
-comment on function cue.cues_left is 'Returns the cues that nobody has taken yet.';
-
 create or replace function cue.is_unserved(p_account_id uuid, p_slot timestamptz) returns boolean
 language plpgsql stable security definer as $$
 begin
@@ -189,11 +181,10 @@ begin
 end $$;
 comment on function cue.is_unserved is 'Returns whether a slot came due in an outage or a long hold, or its account is held now.';
 
--- Locks no rows beforehand, which would cost as much as the update: a row that another transaction holds fails the statement. With joins hashed,
--- rows are found by their ids alone, whatever the tables' sizes when this was planned. Both sides of the join are ordered by id, the lock order.
+-- With joins hashed, rows are found by their ids alone, whatever the tables' sizes when this was planned.
 create or replace function cue.move_due_cues(
-  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_next_slots timestamptz[], p_success_due timestamptz[],
-  p_capped boolean, p_now timestamptz
+  p_cue_ids text[], p_expected timestamptz[], p_next timestamptz[], p_next_slots timestamptz[], p_success_due timestamptz[], p_capped boolean,
+  p_now timestamptz
 ) returns table (cue_id text, account_id uuid, slot timestamptz, expected timestamptz)
 language plpgsql security definer as $$
 declare
@@ -208,16 +199,14 @@ begin
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
          -- Cues of the release before this one have none.
          schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
-    from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-            as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
-     and r.next_run is not distinct from d.expected and not r.tracked
+    from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $$;
-comment on function cue.move_due_cues is 'Moves due cues to their next slots; fails if one of them is locked.';
+comment on function cue.move_due_cues is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
 
 -- A cue is skipped if its version or next_run has changed since the following slot was computed. next_slot is null where it equals next_run, and
 -- so is p_next_slots. Slots that came due during an outage or above the plan's limit are left to catch_up_cues and refuse_due_cues, and tracked
@@ -238,25 +227,21 @@ declare
   v_cue_ids text[];
   v_expected timestamptz[];
   v_slots timestamptz[];
-  v_free text[] := p_cue_ids;
+  v_free text[];
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  for v_try in 1..2 loop
-    begin
-      select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
-        from cue.move_due_cues(v_free, p_versions, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
-      exit;
-    exception when lock_not_available then
-      if v_try = 2 then raise; end if; -- the table is locked
-      -- Null in the place of each cue that is.
-      v_free := array(
-        select l.cue_id from unnest(p_cue_ids) with ordinality as u (id, n)
-          left join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = u.id limit 1 for update skip locked) l on true
-         order by u.n);
-    end;
-  end loop;
+  -- Null in the place of each cue that is locked, or was moved by another engine.
+  v_free := array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run = u.expected and u.expected <= p_now limit 1 for update skip locked) l on true
+     order by u.n);
+  if cardinality(array_remove(v_free, null)) = 0 then return; end if;
+  select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
+    from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
   if v_cue_ids is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');

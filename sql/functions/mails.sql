@@ -44,8 +44,8 @@ create or replace function cue.mail_limit_reached(p_account_id uuid, p_now times
 returns table (email text, plan cue.plan, executions_per_month int, grace_ends_at timestamptz)
 language sql stable security definer as $$
   select a.email, a.plan, p.executions_per_month, a.limit_reached_at + interval '24 hours'
-    from cue.accounts a join cue.plans p using (plan)
-   where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
+   where a.id = p_account_id and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now) and p.executions_per_month is not null
 $$;
 comment on function cue.mail_limit_reached is 'Returns the content of the mail about the monthly limit.';
 
@@ -70,7 +70,7 @@ language sql stable security definer as $$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
                 order by c.created_at desc, c.id desc limit 100)
-    from cue.accounts a join cue.plans p using (plan)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
    where a.id = p_account_id
 $$;
 comment on function cue.mail_downgrade is 'Returns the content of the mail about a downgrade, with the names of the newest 100 cues that it paused.';

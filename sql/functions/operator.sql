@@ -52,7 +52,7 @@ begin
          (select count(*)::int from (
             select from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
              limit 1000) q), p.cues
-    from most m join cue.accounts a on a.id = m.account_id join cue.plans p using (plan)
+    from most m join cue.accounts a on a.id = m.account_id cross join lateral cue.limits_of(a) p
    order by 4 desc, a.id;
 end $$;
 comment on function cue.busiest_accounts is

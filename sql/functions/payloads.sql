@@ -114,14 +114,14 @@ comment on function cue.payload_bytes_used is 'Returns the payload bytes of an a
 create or replace function cue.caps_payloads() returns boolean
 language plpgsql stable security definer as $$
 begin
-  return exists (select from cue.plans where payload_bytes_per_day is not null);
+  return exists (select from cue.plans where payload_bytes_per_day is not null) or cue.is_overridden('payload_bytes_per_day');
 end $$;
-comment on function cue.caps_payloads is 'Returns whether any plan limits payload bytes per day.';
+comment on function cue.caps_payloads is 'Returns whether any plan or account limits payload bytes per day.';
 
 create or replace function cue.exceeds_payload_cap(p_cue_id text, p_now timestamptz default now()) returns boolean
 language sql stable security definer as $$
   select exists (
-    select from cue.cues c join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+    select from cue.cues c join cue.accounts a on a.id = c.account_id cross join lateral cue.limits_of(a) p
      where c.id = p_cue_id
        and p.payload_bytes_per_day < cue.payload_bytes_used(a.id, p_now) + cue.payload_bytes(c.payload, c.payload_id))
 $$;
@@ -149,7 +149,7 @@ language sql security definer as $$
   select cue.add_payload_bytes(array_agg(b.account_id), array_agg(b.bytes), p_now) from (
     select c.account_id, sum(n.count * cue.payload_bytes(c.payload, c.payload_id))::bigint as bytes
       from unnest(p_cue_ids, p_counts) as n (cue_id, count)
-      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id join cue.plans p on p.plan = a.plan
+      join cue.cues c on c.id = n.cue_id join cue.accounts a on a.id = c.account_id cross join lateral cue.limits_of(a) p
      where p.payload_bytes_per_day is not null
      group by c.account_id) b
   having count(*) > 0
@@ -162,10 +162,10 @@ language plpgsql security definer as $$
 declare
   v_cap bigint;
 begin
-  select p.payload_bytes_per_day into v_cap from cue.accounts a join cue.plans p on p.plan = a.plan where a.id = p_account_id;
+  select p.payload_bytes_per_day into v_cap from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id;
   if v_cap is null then return; end if;
   if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Upgrade, or wait until the next day.',
+    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Change the plan, or wait until the next day.',
       v_cap, p_bytes using errcode = cue.refusal('QU032');
   end if;
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);

@@ -5,7 +5,7 @@ create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
   p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_name text default null,
   p_full_accounts uuid[] default '{}', p_passed_over text[] default '{}'
-) returns table (database_now timestamptz, outage_recorded boolean, engines int, place int)
+) returns table (database_now timestamptz, outage_recorded boolean, engines int)
 language plpgsql security definer as $$
 declare
   v_last timestamptz := (select max(last_seen_at) from cue.engines);
@@ -27,7 +27,7 @@ begin
          open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
          passed_over = excluded.passed_over;
   return query
-  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
+  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $$;
 comment on function cue.beat_engine is 'Records an engine''s heartbeat, and an outage before it; returns how many live.';
@@ -36,7 +36,7 @@ create or replace function cue.stop_engine(p_engine_id uuid, p_now timestamptz d
 language sql security definer as $$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $$;
-comment on function cue.stop_engine is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
+comment on function cue.stop_engine is 'Records that an engine has shut down.';
 
 create or replace function cue.forget_engines(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$

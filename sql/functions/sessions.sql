@@ -90,6 +90,9 @@ begin
     exit when found;
     a := cue.insert_account(p_account_id, p_email, p_now);
     if a.id is not null then
+      update cue.accounts
+         set plan = 'scale', limits = '{"requests_per_minute": null, "cues": null, "executions_per_month": null, "fires_per_hour": null}'
+       where id = a.id;
       k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
       perform cue.record_event(a.id, 'account.registered', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
       exit;

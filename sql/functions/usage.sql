@@ -1,5 +1,34 @@
 -- Plans, and monthly counts of executions and their results.
 
+-- The planner inlines it, since it is stable and returns a set.
+create or replace function cue.limits_of(a cue.accounts) returns setof cue.plans
+language sql stable rows 1 as $$
+  select l.* from cue.plans p cross join lateral jsonb_populate_record(p, a.limits) l where p.plan = a.plan limit 1
+$$;
+comment on function cue.limits_of is 'Returns an account''s limits: its own, or else those of its plan; null: no limit.';
+
+-- Null: removes a limit of its own. Maximums are those of the types, and of timeouts.
+create or replace function cue.check_limits(p_limits jsonb) returns void
+language plpgsql security definer as $$
+declare
+  l record;
+begin
+  for l in select * from jsonb_each(p_limits) loop
+    if not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan') then
+      raise exception 'Unknown limit %', l.key using errcode = cue.refusal('QU034');
+    elsif l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
+                                 or l.key = 'max_timeout_seconds' and l.value > '3600') then
+      raise exception 'Invalid limit: % cannot be %', l.key, l.value using errcode = cue.refusal('QU034');
+    end if;
+  end loop;
+  perform jsonb_populate_record(null::cue.plans, p_limits);
+end $$;
+comment on function cue.check_limits is 'Raises QU034 unless all of these are valid limits of an account.';
+
+create or replace function cue.is_overridden(p_name text) returns boolean
+language plpgsql stable security definer as $$ begin return exists (select from cue.overridden_limits where name = p_name); end $$;
+comment on function cue.is_overridden is 'Returns whether any account has, or had, a limit of its own with this name.';
+
 create or replace function cue.executions_used(p_account_id uuid, p_now timestamptz default now()) returns bigint
 language sql stable security definer as $$
   select coalesce(sum(executions), 0)::bigint from cue.usage_counters where account_id = p_account_id and month = cue.usage_month(p_now)
@@ -70,7 +99,7 @@ create or replace function cue.read_usage(p_account_id uuid, p_actor text, p_now
 language sql stable security definer as $$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
          cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
-    from cue.accounts a join cue.plans p using (plan),
+    from cue.accounts a cross join lateral cue.limits_of(a) p,
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,
          lateral (select coalesce(sum(x.executions), 0)::bigint as executions, coalesce(sum(x.reported), 0)::bigint as reported,
@@ -102,7 +131,7 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('cue.fold_usage')) then return 0; end if;
   v_reached := array(
     select c.id from (select distinct u.account_id from cue.usage_counters u where u.slot <> 0) u
-      join cue.accounts c on c.id = u.account_id join cue.plans p on p.plan = c.plan
+      join cue.accounts c on c.id = u.account_id cross join lateral cue.limits_of(c) p
      where (c.limit_reached_at is null or cue.usage_month(c.limit_reached_at) < cue.usage_month(p_now))
        and cue.executions_used(c.id, p_now) >= p.executions_per_month);
   for a in select * from cue.accounts where id = any (v_reached) order by id for no key update skip locked loop
@@ -140,8 +169,8 @@ begin
   -- A replica of the previous release may omit limits: those stay unchanged.
   update cue.plans p
      set requests_per_minute = n.requests_per_minute, cues = n.cues, executions_per_month = n.executions_per_month,
-         open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds, min_interval_seconds = n.min_interval_seconds,
-         payload_bytes_per_day = n.payload_bytes_per_day
+         fires_per_hour = n.fires_per_hour, open_deliveries = n.open_deliveries, max_timeout_seconds = n.max_timeout_seconds,
+         min_interval_seconds = n.min_interval_seconds, payload_bytes_per_day = n.payload_bytes_per_day
     from jsonb_each(p_plans) as l (name, limits)
    cross join lateral (select to_jsonb(q) || l.limits as limits from cue.plans q where q.plan::text = l.name) merged
    cross join lateral jsonb_populate_record(null::cue.plans, merged.limits) as n
@@ -149,7 +178,8 @@ begin
   if found then
     with below as (
       update cue.accounts a set limit_reached_at = null
-        from cue.plans p where p.plan = a.plan and a.limit_reached_at is not null and cue.executions_used(a.id) < p.executions_per_month
+       where a.limit_reached_at is not null
+         and cue.executions_used(a.id) < (select p.executions_per_month from cue.limits_of(a) p)
       returning a.id)
     select array_agg(id) into v_below from below;
     perform cue.retry_refused(v_below);

@@ -101,6 +101,7 @@ create table cue.plans ( --- Limits of each plan. The service writes them at sta
   --- Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the
   --- limit.
   executions_per_month int not null check (executions_per_month >= 0),
+  fires_per_hour int not null default 10 check (fires_per_hour > 0), --- Manual fires of a cue in any hour.
   --- Webhook requests an account may have open at once, shared equally among replicas.
   open_deliveries int not null default 1000 check (open_deliveries > 0),
   --- Maximum of delivery.timeout_seconds; null: 3600.
@@ -114,10 +115,17 @@ create table cue.plans ( --- Limits of each plan. The service writes them at sta
 insert into cue.plans (plan, requests_per_minute, cues, executions_per_month, open_deliveries)
 values ('free', 60, 10, 300, 50), ('pro', 200, 100, 5000, 250), ('scale', 500, 500, 50000, 1000);
 
+create table cue.overridden_limits ( --- Limits that accounts have, or had, of their own.
+  name text primary key, --- Name of a column of cue.plans.
+  least bigint not null --- Smallest value of any account so far.
+);
+
 create table cue.accounts ( --- Owners of cues. Every table with data of an account has account_id.
   id uuid primary key, --- UUIDv7, created at registration.
   email text not null check (length(email) <= 254), --- Email address as registered. Unique, ignoring case.
   plan cue.plan not null default 'free' references cue.plans, --- Plan, which sets the account's limits.
+  --- Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.
+  limits jsonb not null default '{}',
   --- Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.
   webhook_secret text not null check (webhook_secret ~ '^whsec_[0-9a-f]{64}$'),
   previous_webhook_secret text, --- Also signs until previous_webhook_secret_until.

@@ -2,14 +2,14 @@
 import type { FastifyBaseLogger } from 'fastify'
 import pg from 'pg'
 import { enums } from '../catalog.ts'
-import type { Config, Plan } from '../config.ts'
-import { createBatches, type Pacer } from '../database/batched.ts'
-import type { AdmitWithRunsRow, Functions } from '../database/functions.ts'
+import type { Config, Limits, Plan } from '../config.ts'
+import { createBatches } from '../database/batched.ts'
+import type { Functions } from '../database/functions.ts'
 import { deriveKey, readExecutionToken } from '../deliveries/signature.ts'
 import { type ErrorCode, isLost } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { limitCallers } from './callers.ts'
-import { createKeyHash } from './keys.ts'
+import { hashKey, isKey } from './keys.ts'
 import { createSessions } from './sessions.ts'
 
 export const scopes = enums.keyScope
@@ -28,10 +28,7 @@ export type Caller = {
   ip: string
 }
 
-/** How a cue has run, and a tag of all else of it. */
-export type CueRun = AdmitWithRunsRow & { tag: string }
-
-/** A result row of the SQL functions `admit` and `admit_with_runs`. */
+/** A result row of the SQL function `admit`. */
 export type Admission = {
   /** `unavailable`: its rate window is locked by another session. */
   error: Refusal | 'unavailable' | null
@@ -39,12 +36,14 @@ export type Admission = {
   actor: string | null
   scopes: Scope[] | null
   plan: Plan | null
+  /** Limits of its own. */
+  limits: Partial<Limits> | null
   usage_warning: boolean
-  rate_limit: number
-  rate_remaining: number
+  /** Null: the account has no limit. */
+  rate_limit: number | null
+  rate_remaining: number | null
   rate_reset: number
   retry_after: number | null
-  cue?: CueRun | null
 }
 
 type Answer = Admission & { error: Refusal | null }
@@ -57,14 +56,14 @@ export type Admitted = {
   scopes: Scope[]
   /** The plan of the caller's account. */
   plan: Plan | null
-  /** `reset`, in epoch seconds, is when the oldest request leaves the window. */
-  rate: { limit: number; remaining: number; reset: number }
+  /** The account's own, instead of those of its plan. */
+  limits: Partial<Limits> | null
+  /** `reset`, in epoch seconds, is when the oldest request leaves the window. Without a limit, the first two are null. */
+  rate: { limit: number | null; remaining: number | null; reset: number }
   /** Seconds; set with `rate_limit_exceeded`. */
   retry_after: number | null
   /** The account has used at least 80 % of its monthly executions. */
   usage_warning: boolean
-  /** If a cue was requested that the caller owns. */
-  cue: CueRun | null
 }
 
 export const refusals = {
@@ -75,17 +74,12 @@ export const refusals = {
 } as const satisfies Partial<Record<ErrorCode, string>>
 export type Refusal = keyof typeof refusals
 
-type Admit = Pick<Functions, 'admit' | 'admitWithRuns'>
-
 type Options = {
-  fn: Admit
-  /** The same over a pipeline that only admission uses (createPipeline). */
-  pipelined?: Admit
+  fn: Pick<Functions, 'admit'>
   config: Config
   log: Pick<FastifyBaseLogger, 'error'>
   /** The clock for the expiry of session JWTs, and for refusals. */
   now?: () => Date
-  pacer?: Pacer
   /** Aborted when the service begins to stop. */
   closing?: AbortSignal
 }
@@ -96,7 +90,6 @@ type Question = {
   execution_id: string | null
   address: string
   scope: Scope | 'any' | null
-  cue_id: string | null
 }
 
 const columns = (questions: Question[]) => ({
@@ -118,17 +111,14 @@ type Asked = {
   scope: Needed | null
   /** The execution in the path, if the route accepts its token. */
   execution_id?: string | null
-  /** A cue to read in the same round trip. */
-  cue_id?: string | null
   /** Part of a request that was counted before. */
   isCounted?: boolean
 }
 
 /** Creates the check that runs before every request. It rejects only if the database is unavailable. */
-export const createAdmission = ({ fn, pipelined, config, log, now = () => new Date(), pacer, closing }: Options) => {
+export const createAdmission = ({ fn, config, log, now = () => new Date(), closing }: Options) => {
   const tokenKey = deriveKey(config.sessionSecret, 'execution-token')
   const sessions = createSessions(config.sessionSecret)
-  const hashOf = createKeyHash()
 
   const withLimits = async <T>(ask: (limited: boolean) => Promise<T>): Promise<T> => {
     try {
@@ -142,52 +132,30 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
     }
   }
 
-  const ask = async (fn: Admit, questions: Question[], limited: boolean): Promise<Admission[]> => {
-    const cue_ids = questions.map(({ cue_id }) => cue_id)
-    const asked = { ...columns(questions), limited }
-    if (cue_ids.every(id => id === null)) return (await fn.admit(asked)) as Admission[]
-    const rows = await fn.admitWithRuns({ ...asked, cue_ids })
-    return rows.map(row => {
-      const { error, caller_id: account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after } = row
-      const admission = { error, account_id, actor, scopes, plan, usage_warning, rate_limit, rate_remaining, rate_reset, retry_after }
-      // With the columns of the admission, which the response's schema leaves out: a copy without them took 2 % of a request's CPU.
-      return { ...admission, cue: row.tag === null ? null : row } as Admission
-    })
-  }
-  const uncounted = async (question: Question) => (await ask(fn, [question], false))[0] as Answer
-  const many = (fn: Admit) => async (questions: Question[]) => {
-    const answers = await withLimits(limited => ask(fn, questions, limited))
-    return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
-  }
+  const ask = async (questions: Question[], limited: boolean) => (await fn.admit({ ...columns(questions), limited })) as Admission[]
+  const uncounted = async (question: Question) => (await ask([question], false))[0] as Answer
   const batched = createBatches<Question, Answer>({
-    many: many(fn),
-    pipelined: pipelined && many(pipelined),
-    ownerOf: credentialOf,
-    pacer
+    many: async questions => {
+      const answers = await withLimits(limited => ask(questions, limited))
+      return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
+    },
+
+    ownerOf: credentialOf
   })
   // With the address, because an invalid credential counts towards it.
   const callerOf = (question: Question) => `${credentialOf(question)} ${question.address}`
   const admit = limitCallers(batched, { callerOf, now, closing })
 
-  return async ({
-    authorization,
-    isCookie = false,
-    address,
-    scope,
-    execution_id = null,
-    cue_id = null,
-    isCounted = false
-  }: Asked): Promise<Admitted> => {
+  return async ({ authorization, isCookie = false, address, scope, execution_id = null, isCounted = false }: Asked): Promise<Admitted> => {
     const bearer = scope === null ? '' : (/^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '')
-    const key_hash = hashOf(bearer)
+    const key_hash = isKey(bearer) ? hashKey(bearer) : null
     const tokenOf = readExecutionToken(tokenKey, bearer) ?? null
     const { error, account_id, actor, ...rest } = await (isCounted ? uncounted : admit)({
       key_hash,
       session_id: key_hash ? null : await sessions.read(bearer, now(), isCookie),
       execution_id: tokenOf,
       address: subjectOf(address),
-      scope: isOneOf(scope) ? 'any' : scope,
-      cue_id
+      scope: isOneOf(scope) ? 'any' : scope
     })
     const refusal =
       error === 'not_authenticated' && bearer.startsWith('svc_sk_')
@@ -202,10 +170,10 @@ export const createAdmission = ({ fn, pipelined, config, log, now = () => new Da
       caller: refusal === null && account_id !== null && actor !== null ? { account_id, actor, ip: address } : null,
       scopes: refusal === null ? (rest.scopes ?? []) : [],
       plan: refusal === null ? rest.plan : null,
+      limits: rest.limits,
       rate: { limit: rest.rate_limit, remaining: rest.rate_remaining, reset: rest.rate_reset },
       retry_after: rest.retry_after,
-      usage_warning: rest.usage_warning,
-      cue: refusal === null ? (rest.cue ?? null) : null
+      usage_warning: rest.usage_warning
     }
   }
 }

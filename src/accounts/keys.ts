@@ -2,7 +2,6 @@
 import { createCipheriv, createDecipheriv, hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { cellDigit, cellOfDigit, digits } from '../cells/ids.ts'
-import { createRecent } from '../memoize/recent.ts'
 
 const PREFIX = 'svc_sk_'
 const RANDOM_LENGTH = 32
@@ -22,27 +21,11 @@ export const createKey = (cell = 1): string => {
 /** Whether a text has the form of a key and correct check digits, so that mistyped keys are rejected without a lookup. */
 export const isKey = (text: string): boolean => FORM.test(text) && text.endsWith(checkDigits(text.slice(0, -CHECK_LENGTH)))
 
-/** The cell that a key names; undefined for any other text. Keys created before there were cells name a random one. */
+/** The cell that a key names; undefined for any other text. */
 export const cellOfKey = (text: string): number | undefined => (FORM.test(text) ? cellOfDigit(text.slice(PREFIX.length)) : undefined)
 
 /** The stored form of a key: its SHA-256. Keys are random enough not to need a slow hash. */
 export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer')
-
-/** Keys whose hashes are remembered. */
-const keysKnown = 4096
-
-/** Makes a function that hashes keys, and returns null for any other text. It remembers the latest: hashing takes a twentieth of a request's CPU. */
-export const createKeyHash = () => {
-  const known = createRecent<string, Buffer>(keysKnown)
-  return (text: string): Buffer | null => {
-    const before = known.get(text)
-    if (before || !isKey(text)) return before ?? null
-    const hash = hashKey(text)
-    // A copy, since a part of a header would keep all of it.
-    known.set(Buffer.from(text).toString(), hash)
-    return hash
-  }
-}
 
 /** The part of a key that may be shown: its first 12 characters. */
 export const keyPrefix = (key: string): string => key.slice(0, 12)

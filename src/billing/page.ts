@@ -2,6 +2,7 @@
 import type { Limits, Plan } from '../config.ts'
 import { html } from '../pages/html.ts'
 import type { Page } from '../pages/page.ts'
+import { setByOperator } from './upgrade-url.ts'
 
 const amount = (n: number): string => n.toLocaleString('en')
 const command = (baseUrl: string, path: string, body?: string) =>
@@ -36,6 +37,10 @@ ${command(baseUrl, '/v1/billing/checkout', '{"plan": "pro", "interval": "monthly
 <h2>Cards, invoices, cancellation</h2>
 <p>This call returns the URL of a page to manage them:</p>
 ${command(baseUrl, '/v1/billing/portal')}`
-    : html`<p class="soft">Plans cannot be bought here. The operator of this service sets them.</p>`
+    : html`<p>${setByOperator} As the operator, use the page <a href="${baseUrl}/dashboard/operator">Operator</a>, or:</p>
+<pre tabindex="0"><code>curl -X PATCH ${baseUrl}/v1/operator/accounts/$ACCOUNT_ID \\
+  -H "Authorization: Bearer $OPERATOR_TOKEN" \\
+  -H 'Content-Type: application/json' \\
+  -d '{"limits": {"executions_per_month": 10000}}'</code></pre>`
 }`
 })

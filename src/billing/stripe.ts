@@ -73,7 +73,7 @@ export const createStripe = (config: Config) => {
   }
 }
 
-export const notConfigured = (message = 'Billing is not configured on this service. Ask its operator.') =>
+export const notConfigured = (message = 'Billing is not configured on this service: its operator sets plans and limits.') =>
   new ApiError('billing_not_configured', message)
 
 /** Whether Stripe responded that an object doesn't exist; `param` restricts this to one named by that parameter. */

@@ -1,6 +1,5 @@
 /**
  * The cell of an id, key or token, without a lookup. Cells are numbered from 1. In SQL, `cue.uuid_v7` and `cue.cell_of` follow the same rules.
- * Anything created before there was a second cell belongs to cell 1, whatever it seems to encode.
  */
 import { createHash } from 'node:crypto'
 
@@ -9,16 +8,12 @@ export const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 
 export const maxCells = 61
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])([0-9a-f]{3})-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7([0-9a-f]{3})-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/**
- * The cell of a UUID, such as an account's, an execution's or a deletion's.
- * @param since Time at which the second cell was created
- */
-export const cellOfId = (id: string, since: Date): number => {
-  const [, version, random = ''] = UUID.exec(id) ?? []
-  if (version !== '7' || Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) < since.getTime()) return 1
-  return Number.parseInt(random, 16) >> 6
+/** The cell of a UUID, such as an account's, an execution's or a deletion's; 1 for any other text. */
+export const cellOfId = (id: string): number => {
+  const random = UUID.exec(id)?.[1]
+  return random === undefined ? 1 : Number.parseInt(random, 16) >> 6
 }
 
 /** The first character of texts that belong to a cell. */

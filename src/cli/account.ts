@@ -45,7 +45,7 @@ export const usage = command({
         [
           ['', row => row.name],
           ['used', row => row.used],
-          ['limit', row => row.limit],
+          ['limit', row => row.limit ?? 'none'],
           ['remaining', row => row.remaining],
           ['%', row => row.percent_used]
         ]
@@ -54,7 +54,7 @@ export const usage = command({
       out.fields({
         'projected executions': `${executions.projected_month_end}${executions.will_exceed_limit ? `, over the limit: ${answer.upgrade_url}` : ''}`,
         outcomes: `${outcomes.reported} reported, ${outcomes.succeeded} succeeded, ${outcomes.failed} failed`,
-        requests: `${rate_limit.current_usage} of ${rate_limit.requests_per_minute} in this minute`
+        requests: `${rate_limit.current_usage}${rate_limit.limit === null ? '' : ` of ${rate_limit.limit}`} in this minute`
       })
     })
   }

@@ -166,6 +166,7 @@ export const cuesResume = command({
 export const cuesFire = command({
   args: 'ID [options]',
   summary: 'Fire a cue now, regardless of its schedule',
+  notes: 'Limit per cue and hour: fires_per_hour of the plan (10).',
   options: {
     payload: { type: 'string', value: 'JSON', help: "merged into the cue's payload: JSON, @FILE or -" },
     replace: { type: 'boolean', help: "--payload replaces the cue's payload instead" },

@@ -130,3 +130,4 @@ export type Usage = Answer<typeof usage.Usage>
 
 export type Operator = Answer<typeof operator.Operator>
 export type OperatorAnswer = Answer<typeof operator.Answer>
+export type OperatorAccount = Answer<typeof operator.Account>

@@ -13,7 +13,7 @@ import { changesBetween, type Definition } from './applied.ts'
 import { fault, newCue, replacementOf } from './changes.ts'
 import { type Applied, type Apply, DeclaredCue, MAX_DECLARED } from './declared-schemas.ts'
 import type { Columns } from './next-runs.ts'
-import { type Asking, changeInTurn, changesText, checkAddresses, checkTimeout, minIntervalOf } from './write.ts'
+import { type Asking, changeInTurn, changesText, checkAddresses, checkTimeout } from './write.ts'
 
 /** Callback hosts looked up at the same time. */
 const LOOKUPS = 100
@@ -94,7 +94,7 @@ const readCues = async (app: FastifyInstance, list: Json): Promise<{ cues: Decla
 const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredCue[], faults: Fault[]): Promise<Wanted[]> => {
   const rows = await app.fn.readDeclaredCues({ keys: cues.map(({ key }) => key), ...asking.caller })
   const byKey = new Map(rows.map(row => [row.key, row]))
-  const minInterval = minIntervalOf(app, asking)
+  const minInterval = asking.limits.min_interval_seconds
   const calendars = await readCalendars(app.fn, asking.caller.account_id, [
     ...new Set(cues.flatMap(({ schedule }) => namesOf(schedule ?? {})))
   ])
@@ -109,7 +109,7 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
         stored ? replacementOf(cue, stored as never, app.now(), minInterval, calendars) : newCue(cue, app.now(), minInterval, calendars)
       )
       const timeout = (stored?.delivery as DeclaredCue['delivery'])?.timeout_seconds
-      if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(app, asking.plan, cue)
+      if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(asking, cue)
       wanted.push({ cue, stored, columns, ...next })
     } catch (error) {
       faults.push(faultOf(cue.key, error))

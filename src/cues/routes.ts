@@ -9,7 +9,6 @@ import { type Cues, createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import * as declared from './declared-schemas.ts'
 import { readHistory } from './history.ts'
-import { createKnownCues } from './known-cues.ts'
 import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
@@ -29,8 +28,8 @@ const params = schemas.CueParams
 const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const { find, create, readTagged } = createCueBatches(app.shared, app.pacer, app.pipelined?.())
-  const complete = createKnownCues(app.traces.call('readTaggedCues', readTagged))
+  const { find, findDetail, create } = createCueBatches(app.shared, app.fn)
+  const show = app.traces.call('readCueDetails', findDetail)
   app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createEachCue', create) })
 
   app.post(
@@ -67,13 +66,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/cues/:cue_id',
     {
-      config: { scope: 'read', withCue: true },
+      config: { scope: 'read' },
       schema: { tags, summary: 'Get a cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
     },
-    async ({ caller, params, cue }, reply) => {
-      if (!cue) throw unknownCue()
-      return tagged(reply, await complete(caller.account_id, params.cue_id, cue))
-    }
+    async ({ caller, params }, reply) => tagged(reply, await show(caller.account_id, params.cue_id))
   )
 
   app.get(
@@ -267,6 +263,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags,
         summary: 'Fire a cue now, or at `send_at`',
+        description: 'Limit per cue and hour: `fires_per_hour` of the plan (10); above it, 429.',
         params,
         headers: IdempotencyKey,
         body: schemas.FireRequest,

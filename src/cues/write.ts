@@ -1,9 +1,9 @@
 /** Changes to cues: reads the cue, then calls one SQL function, and retries if the cue was changed in between. */
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
 import { constants } from '../catalog.ts'
-import type { Plan } from '../config.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
 import { createTurns } from '../database/turns.ts'
 import type { AddressRules } from '../deliveries/address.ts'
@@ -13,7 +13,6 @@ import { Json } from '../json/canonical-json.ts'
 import { namesOf } from '../schedule/parse-schedule.ts'
 import type { Rules } from '../schedule/schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
-import { columnsText } from './batched.ts'
 import { changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
 import type { Change, Columns } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
@@ -23,13 +22,15 @@ import type { StoredCue } from './stored.ts'
 const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
 
-/** The caller, its scopes and its plan. */
-export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'plan'>
+/** The caller, its scopes and its limits. */
+export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'limits'>
 
-export const minIntervalOf = (app: FastifyInstance, { plan }: Asking) => app.config.plans[plan].min_interval_seconds
-
-export const changesText = (app: FastifyInstance, asking: Asking, columns: Columns) =>
-  columnsText({ ...columns, callback_allowed: mayReceiveKey(asking) }, app.largeJson)
+/** Changes for SQL. A payload may be large, so another thread serialises it. */
+export const changesText = async (app: FastifyInstance, asking: Asking, { payload, ...columns }: Columns): Promise<string> => {
+  const text = JSON.stringify({ ...columns, callback_allowed: mayReceiveKey(asking) })
+  // A change of the payload always includes its task.
+  return typeof payload === 'string' ? `${text.slice(0, -1)},"payload":${await app.largeJson.literal(payload)}}` : text
+}
 
 /** Whether these scopes equal those of the account's own key, which may be sent to callbacks. */
 const mayReceiveKey = ({ scopes }: Asking) => scopes.includes('account')
@@ -44,12 +45,12 @@ export const createCue = async (
   { cues, shared }: Writes = app
 ): Promise<StoredCue> => {
   const { caller } = asking
-  checkTimeout(app, asking.plan, given)
+  checkTimeout(asking, given)
   await checkAddresses(app, given, given.callback_url)
   const names = namesOf(given.schedule ?? {})
   const cue = await untilUnmoved(async () => {
     const calendars = await readCalendars(app.fn, caller.account_id, names)
-    const change = newCue(given, app.now(), minIntervalOf(app, asking), calendars)
+    const change = newCue(given, app.now(), asking.limits.min_interval_seconds, calendars)
     return cues.create({ cue: await changesText(app, asking, change.columns), ...change, isAlone: names.length > 0, ...caller })
   })
   const isUnattended = cue.transport === 'worker' && !(await shared.hasLiveWorker(caller))
@@ -110,8 +111,8 @@ const replaceCue = async (
   const { caller } = asking
   const stored = await findVersion(app, caller, cue_id, versions)
   const calendars = await readCalendars(app.fn, caller.account_id, namesOf(given.schedule ?? {}))
-  const { columns, ...next } = replacementOf(given, stored, app.now(), minIntervalOf(app, asking), calendars)
-  if (given.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds) checkTimeout(app, asking.plan, given)
+  const { columns, ...next } = replacementOf(given, stored, app.now(), asking.limits.min_interval_seconds, calendars)
+  if (given.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds) checkTimeout(asking, given)
   await checkAddresses(app, given, given.callback_url)
   const changes = await changesText(app, asking, columns)
   const changed = await app.fn.updateCue({ cue_id, version: stored.revision, changes, ...next, ...caller })
@@ -125,11 +126,17 @@ export const updateCue = async (
   given: UpdateCue,
   versions?: Versions
 ): Promise<StoredCue> => {
-  checkTimeout(app, asking.plan, given)
+  checkTimeout(asking, given)
   await checkAddresses(app, given)
   return changeStored(app, asking, cue_id, versions, async stored => {
     const names = namesOf(given.schedule?.exclude_calendars === undefined ? (stored.schedule as Rules) : given.schedule)
-    return changesOf(given, stored, app.now(), minIntervalOf(app, asking), await readCalendars(app.fn, asking.caller.account_id, names))
+    return changesOf(
+      given,
+      stored,
+      app.now(),
+      asking.limits.min_interval_seconds,
+      await readCalendars(app.fn, asking.caller.account_id, names)
+    )
   })
 }
 
@@ -178,10 +185,10 @@ export const fireCue = async (
     overlap,
     ...(idempotency_key != null && {
       idempotency_key,
-      request_hash: await app.largeJson.hashOf(
-        override?.text ?? null,
-        JSON.stringify([merge_strategy, send_at ?? null, ...(overlap ? [overlap] : [])])
-      )
+      request_hash: createHash('sha256')
+        .update(JSON.stringify([merge_strategy, send_at ?? null, overlap ?? null]))
+        .update(override?.text ?? '')
+        .digest('hex')
     })
   }
   if (!override) return fn.fireCue({ ...request, ...caller })
@@ -249,16 +256,16 @@ export const checkAddresses = async (
 }
 
 /**
- * Applies a plan's maximum timeout to the timeout in a request. For cues created under another plan, and for the default, it applies when
+ * Applies an account's maximum timeout to the timeout in a request. For cues created under another one, and for the default, it applies when
  * executions are sent.
  *
  * @throws ApiError
  */
-export const checkTimeout = (app: FastifyInstance, plan: Plan, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
-  const limit = app.config.plans[plan].max_timeout_seconds
+export const checkTimeout = ({ limits }: Asking, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
+  const limit = limits.max_timeout_seconds
   const given = delivery?.timeout_seconds
   if (limit === null || given === undefined || given <= limit) return
-  const msg = `Input should be less than or equal to ${limit}, the maximum on the ${plan} plan`
+  const msg = `Input should be less than or equal to ${limit}, the maximum on your plan`
   throw invalid([{ type: 'less_than_equal', loc: ['body', 'delivery', 'timeout_seconds'], msg, input: given }])
 }
 

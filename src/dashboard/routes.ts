@@ -35,7 +35,13 @@ export default async (app: FastifyInstance): Promise<void> => {
     return sendFixed(
       request,
       reply,
-      fixed(shell(root, manifest, { isLocal: app.config.embedded, mayBeSignedIn: credentialOf(request.headers, app.config).isCookie }).text)
+      fixed(
+        shell(root, manifest, {
+          isLocal: app.config.embedded,
+          isSold: Boolean(app.config.stripeSecretKey),
+          mayBeSignedIn: credentialOf(request.headers, app.config).isCookie
+        }).text
+      )
     )
   }
   app.get('/dashboard', open, sendShell)
@@ -74,9 +80,9 @@ const shellHeaders = {
 const shell = (
   root: string,
   { style, early, script, imports }: Manifest,
-  { isLocal, mayBeSignedIn }: { isLocal: boolean; mayBeSignedIn: boolean }
+  { isLocal, isSold, mayBeSignedIn }: { isLocal: boolean; isSold: boolean; mayBeSignedIn: boolean }
 ) => html`<!doctype html>
-<html lang="en" data-root="${root}"${isLocal && html` data-local`}${mayBeSignedIn && html` data-session`}>
+<html lang="en" data-root="${root}"${isLocal && html` data-local`}${isSold && html` data-sold`}${mayBeSignedIn && html` data-session`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -5,7 +5,6 @@
  */
 import type { QueryConfig, QueryResult } from 'pg'
 import { changedNothing, isOutdated, isRefused } from '../errors.ts'
-import { arrayParameter } from './array-parameter.ts'
 import { type Functions, functions } from './functions.types.ts'
 import type { Turns } from './turns.ts'
 
@@ -46,7 +45,7 @@ export const bindFunctions = (
     for (const parameter of parameters) {
       const value = parameter === 'now' && clock ? clock() : args[parameter]
       if (value === undefined) continue
-      values.push(Array.isArray(value) ? arrayParameter(value) : value)
+      values.push(value)
       list += `${list && ', '}p_${parameter} => $${values.length}`
     }
     // The name stands for the whole text: one prepared statement per set of arguments.

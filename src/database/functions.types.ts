@@ -7,7 +7,6 @@ export const functions = {
   acknowledge_alert: ['value', 'account_id alert_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
-  admit_with_runs: ['rows', 'key_hashes session_ids execution_ids addresses scopes cue_ids limited now'],
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
@@ -25,6 +24,7 @@ export const functions = {
   cancel_deletion: ['value', 'deletion_id ip now'],
   cancel_execution: ['row', 'account_id execution_id now running'],
   catch_up_cues: ['value', 'cues now'],
+  change_plan: ['values', 'account_id plan limits actor ip now'],
   check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
   claim_address: ['value', 'email cell address now'],
   claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
@@ -40,7 +40,6 @@ export const functions = {
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now', 'stable'],
   cue_id_by_key: ['value', 'account_id key', 'stable'],
-  cues_left: ['values', 'cue_ids expected', 'stable'],
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
   delete_cue: ['value', 'account_id cue_id now version actor'],
@@ -131,6 +130,7 @@ export const functions = {
   put_calendar: ['value', 'account_id name description dates ranges revision now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   queue_operation: ['value', 'operation_id delay'],
+  read_cue_details: ['rows', 'account_ids cue_ids now', 'stable'],
   read_cues: ['rows', 'account_ids cue_ids', 'stable'],
   read_declared_cues: ['rows', 'account_id keys', 'stable'],
   read_destinations: ['row', 'account_id from to now', 'stable'],
@@ -141,7 +141,6 @@ export const functions = {
   read_memory: ['row', 'account_id release reader now'],
   read_operator: ['row', 'now', 'stable'],
   read_overview: ['row', 'account_id now', 'stable'],
-  read_tagged_cues: ['rows', 'account_ids cue_ids', 'stable'],
   read_usage: ['row', 'account_id actor now', 'stable'],
   record_exclusions: ['value', 'cues now'],
   recover_flights: ['value', 'limit asked_at now'],
@@ -174,8 +173,9 @@ export const functions = {
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
   service_health: ['row', 'now', 'stable'],
   set_customer: ['value', 'account_id customer_id now'],
+  set_plan: ['values', 'account_id plan actor ip now'],
   set_plans: ['value', 'plans'],
-  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reported reported_results reported_errors ended_flights now'],
+  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted ended_flights now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
@@ -217,36 +217,12 @@ export type AdmitRow = {
   actor: string | null
   scopes: string[] | null
   plan: Plan | null
+  limits: unknown | null
   usage_warning: boolean
-  rate_limit: number
-  rate_remaining: number
+  rate_limit: number | null
+  rate_remaining: number | null
   rate_reset: number
   retry_after: number | null
-}
-
-export type AdmitWithRunsRow = {
-  error: string | null
-  caller_id: string | null
-  actor: string | null
-  scopes: string[] | null
-  plan: Plan | null
-  usage_warning: boolean
-  rate_limit: number
-  rate_remaining: number
-  rate_reset: number
-  retry_after: number | null
-  tag: string | null
-  next_run: Date | null
-  next_slot: Date | null
-  last_run: Date | null
-  run_count: number
-  fired_count: number
-  version: number
-  revision: number
-  last_slot: Date | null
-  executions: unknown
-  execution_total: number
-  missed: unknown
 }
 
 export type AlertNoticeRow = {
@@ -293,7 +269,6 @@ export type BeatEngineRow = {
   database_now: Date
   outage_recorded: boolean
   engines: number
-  place: number
 }
 
 export type BegunAttempt = {
@@ -671,7 +646,7 @@ export type MailDeletionRequestedRow = {
 export type MailDowngradeRow = {
   email: string
   plan: Plan
-  cues: number
+  cues: number | null
   paused: string[]
 }
 
@@ -744,7 +719,7 @@ export type OpenKeySessionRow = {
 }
 
 export type OpenLimitsRow = {
-  account_id: string
+  account_id: string | null
   open_deliveries: number
 }
 
@@ -786,6 +761,47 @@ export type PollDeviceRow = {
   email: string | null
   account_id: string | null
   key_ciphertext: string | null
+}
+
+export type ReadCueDetailsRow = {
+  id: string
+  account_id: string
+  name: string
+  description: string
+  key: string
+  tags: string[]
+  managed_by: string
+  status: CueStatus
+  paused_at: Date
+  paused_by: PauseCause
+  pause_reason: string
+  paused_until: Date
+  completed_reason: Completion
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  payload: string
+  retry: unknown
+  on_failure: unknown
+  delivery: unknown
+  alerts: unknown
+  catch_up: CatchUp
+  overlap: Overlap
+  verification: unknown
+  next_run: Date
+  next_slot: Date
+  last_run: Date
+  run_count: number
+  fired_count: number
+  created_at: Date
+  updated_at: Date
+  version: number
+  revision: number
+  last_slot: Date
+  await_outcome_set: boolean
+  executions: unknown
+  execution_total: number
+  missed: unknown
 }
 
 export type ReadCuesRow = {
@@ -944,57 +960,18 @@ export type ReadOverviewRow = {
   upcoming: unknown
 }
 
-export type ReadTaggedCuesRow = {
-  id: string
-  account_id: string
-  name: string
-  description: string
-  key: string
-  tags: string[]
-  managed_by: string
-  status: CueStatus
-  paused_at: Date
-  paused_by: PauseCause
-  pause_reason: string
-  paused_until: Date
-  completed_reason: Completion
-  transport: Transport
-  schedule: unknown
-  callback: unknown
-  payload: string
-  retry: unknown
-  on_failure: unknown
-  delivery: unknown
-  alerts: unknown
-  catch_up: CatchUp
-  overlap: Overlap
-  verification: unknown
-  next_run: Date
-  next_slot: Date
-  last_run: Date
-  run_count: number
-  fired_count: number
-  created_at: Date
-  updated_at: Date
-  version: number
-  revision: number
-  last_slot: Date
-  await_outcome_set: boolean
-  tag: string
-}
-
 export type ReadUsageRow = {
   plan: Plan
   cues_used: number
   cues_active: number
-  cue_limit: number
+  cue_limit: number | null
   executions_used: number
-  execution_limit: number
+  execution_limit: number | null
   reported: number
   succeeded: number
   failed: number
   requests_used: number
-  requests_per_minute: number
+  requests_per_minute: number | null
 }
 
 export type RefreshSessionRow = {
@@ -1008,6 +985,7 @@ export type AccountsRow = {
   id: string
   email: string
   plan: Plan
+  limits: unknown
   webhook_secret: string
   previous_webhook_secret: string | null
   previous_webhook_secret_until: Date | null
@@ -1092,7 +1070,6 @@ export type Functions = {
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
-  admitWithRuns: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; cue_ids: (string | null)[]; limited?: boolean | null }) => Promise<AdmitWithRunsRow[]>
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
@@ -1110,6 +1087,7 @@ export type Functions = {
   cancelDeletion: (args: { deletion_id: string; ip?: string | null }) => Promise<void>
   cancelExecution: (args: { account_id: string; execution_id: string; running?: boolean | null }) => Promise<ExecutionsRow>
   catchUpCues: (args: { cues: object | string }) => Promise<number>
+  changePlan: (args: { account_id: string; plan?: Plan | null; limits?: object | string | null; actor?: string | null; ip?: string | null }) => Promise<string[]>
   checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>
   claimAddress: (args: { email: string; cell: number; address?: string | null }) => Promise<number>
   claimExecutions: (args: { account_id: string; worker_id: string; execution_id?: string | null; tasks?: string[] | null; limit?: number | null; lease?: string | null }) => Promise<ClaimExecutionsRow[]>
@@ -1125,7 +1103,6 @@ export type Functions = {
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
-  cuesLeft: (args: { cue_ids: string[]; expected: Date[] }) => Promise<string[]>
   databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
@@ -1216,6 +1193,7 @@ export type Functions = {
   putCalendar: (args: { account_id: string; name: string; description: string | null; dates: string[]; ranges: object | string; revision?: number | null }) => Promise<number>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
+  readCueDetails: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCueDetailsRow[]>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
   readDeclaredCues: (args: { account_id: string; keys: string[] }) => Promise<ReadDeclaredCuesRow[]>
   readDestinations: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadDestinationsRow>
@@ -1226,7 +1204,6 @@ export type Functions = {
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
   readOperator: (args: object) => Promise<ReadOperatorRow>
   readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
-  readTaggedCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadTaggedCuesRow[]>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
   recordExclusions: (args: { cues: object | string }) => Promise<number>
   recoverFlights: (args: { limit?: number | null; asked_at?: Date | null }) => Promise<number>
@@ -1259,8 +1236,9 @@ export type Functions = {
   sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>
   serviceHealth: (args: object) => Promise<ServiceHealthRow>
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
+  setPlan: (args: { account_id: string; plan: Plan; actor?: string | null; ip?: string | null }) => Promise<string[]>
   setPlans: (args: { plans: object | string }) => Promise<void>
-  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reported: (boolean | null)[]; reported_results: (string | null)[]; reported_errors: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
+  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>

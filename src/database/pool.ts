@@ -32,35 +32,15 @@ const settings = {
 const session = pinSettings(settings)
 const transaction = pinSettings(settings, 'transaction')
 
-// Most arrays contain nothing that is quoted, and splitting them is many times cheaper than parsing.
-const arrayOf =
-  (element: (text: string) => unknown, parse: (text: string) => unknown) =>
-  (text: string): unknown => {
-    if (text === '{}') return []
-    if (/["\\[{]/.test(text.slice(1))) return parse(text)
-    const elements = text.slice(1, -1).split(',')
-    return elements.map(one => (one === 'NULL' ? null : element(one)))
-  }
-// Rows of a batch often have the same instant.
-const parseInstant = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ)
-let instantText = ''
-let lastInstant: Date
-const instant = (text: string) => {
-  if (text !== instantText) {
-    lastInstant = parseInstant(text)
-    instantText = text
-  }
-  return lastInstant
-}
-const { INT8, TIMESTAMPTZ, DATE, INTERVAL } = pg.types.builtins
-/** Types of arrays, which are not among the names that pg-types has, and what converts their elements. */
-const arrays = { int4: [1007, Number], text: [1009, String], int8: [1016, Number], uuid: [2951, String] } as const
+const { INT8, DATE, INTERVAL } = pg.types.builtins
+/** Not among the names that pg-types has. */
+const INT8_ARRAY = 1016
+const parseArray = pg.types.getTypeParser(INT8_ARRAY as number) as (text: string) => (string | null)[]
 const parsers = new Map<number, (text: string) => unknown>([
   [INT8, Number], // counts, which stay far below 2^53
-  [TIMESTAMPTZ, instant],
+  [INT8_ARRAY, text => parseArray(text).map(element => (element === null ? null : Number(element)))],
   [DATE, String], // a day; a Date would have a time zone
-  [INTERVAL, String],
-  ...Object.values(arrays).map(([oid, element]) => [oid, arrayOf(element, pg.types.getTypeParser(oid as number))] as const)
+  [INTERVAL, String]
 ])
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') => parsers.get(oid) ?? pg.types.getTypeParser(oid, format as 'text')
@@ -162,7 +142,7 @@ class PooledClient extends CellClient {
  * Runs a statement, and calls `ended` when its connection can be given back: after an error, when the server has ended the transaction, so whoever
  * sees the error finds the locks released.
  */
-export const run = <R>(client: pg.PoolClient, query: unknown[], ended: (isUsable: boolean) => void): Promise<R> =>
+const run = <R>(client: pg.PoolClient, query: unknown[], ended: (isUsable: boolean) => void): Promise<R> =>
   new Promise((resolve, reject) => {
     const { isLimited } = client as pg.PoolClient & CellClient
     const done = (error: Error | undefined, result: R) => {
@@ -239,7 +219,6 @@ export const createPool = (
   const { max = config.pgPoolMax, name = 'pgcue', onError = () => {}, answerMs } = options
   const pool = new CellPool({
     ...connection(config.databaseUrl, name),
-    pipeline: !config.pooled, // for createPipeline; others wait for each result
     Client: (config.pooled ? PooledClient : CellClient) as unknown as new () => CellClient,
     ...(answerMs && { connectionTimeoutMillis: Math.min(connectMs, answerMs), query_timeout: answerMs }),
     max,

@@ -1,5 +1,5 @@
 /** Reads single things that accounts own, by id: concurrent requests share one statement. */
-import { createBatches, type Pacer } from './batched.ts'
+import { createBatches } from './batched.ts'
 
 /** An id, and the account that must own it. */
 export type Owned = { account_id: string; id: string }
@@ -9,8 +9,7 @@ export type Owned = { account_id: string; id: string }
  * @returns a function that reads one row; undefined if it doesn't exist or belongs to another account
  */
 export const createReader = <Row extends Owned>(
-  read: (account_ids: string[], ids: string[]) => Promise<Row[]>,
-  pacer?: Pacer
+  read: (account_ids: string[], ids: string[]) => Promise<Row[]>
 ): ((asked: Owned) => Promise<Row | undefined>) => {
   const many = async (asked: Owned[]) => {
     const rows = await read(
@@ -20,5 +19,5 @@ export const createReader = <Row extends Owned>(
     const found = new Map(rows.map(row => [`${row.account_id} ${row.id}`, row]))
     return asked.map(({ account_id, id }) => found.get(`${account_id} ${id}`))
   }
-  return createBatches<Owned, Row | undefined>({ many, ownerOf: ({ account_id }) => account_id, pacer })
+  return createBatches<Owned, Row | undefined>({ many, ownerOf: ({ account_id }) => account_id })
 }

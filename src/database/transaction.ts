@@ -1,6 +1,6 @@
 /** Transactions that begin with their first statement. */
 import type pg from 'pg'
-import { changedNothing, isOutdated } from '../errors.ts'
+import { changedNothing } from '../errors.ts'
 import { createFunctions, type Functions } from './functions.ts'
 import type { Turns } from './turns.ts'
 
@@ -23,7 +23,7 @@ type Options = {
 
 /** Opens connections of the pool within an account's limits. */
 export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace = fn => fn }: Options = {}) => {
-  const begin = (account_id: string, prepared: boolean): Promise<Begun> => {
+  const begin = (account_id: string): Promise<Begun> => {
     const begun = Promise.withResolvers<Begun>()
     const ended = Promise.withResolvers<void>()
     const connection = async () => {
@@ -31,7 +31,8 @@ export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace 
       let broken = false
       try {
         await client.query('begin')
-        const query = ({ name, ...rest }: pg.QueryConfig) => client.query(prepared ? { name, ...rest } : rest)
+        // Without a name: a prepared statement may be outdated, and within a transaction it cannot be sent again.
+        const query = ({ name, ...rest }: pg.QueryConfig) => client.query(rest)
         const done = Promise.withResolvers<'commit' | 'rollback'>()
         begun.resolve({
           fn: createFunctions({ query }, clock),
@@ -64,10 +65,10 @@ export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace 
       open = undefined
       await former?.end('rollback').catch(() => {})
     }
-    const attempt = async <T>(call: (fn: Functions) => Promise<T>, prepared: boolean): Promise<T> => {
+    const run = async <T>(call: (fn: Functions) => Promise<T>): Promise<T> => {
       try {
         if (!open) {
-          open = await begin(account_id, prepared)
+          open = await begin(account_id)
           await first(open.fn)
         }
         return await call(open.fn)
@@ -75,11 +76,6 @@ export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace 
         await rollback()
         throw changedNothing(error)
       }
-    }
-    /** Functions may be replaced at any time; within a transaction, a statement cannot be sent again alone. */
-    const run = async <T>(call: (fn: Functions) => Promise<T>): Promise<T> => {
-      const isFirst = !open
-      return attempt(call, true).catch(error => (isFirst && isStale(error) ? attempt(call, false) : Promise.reject(error)))
     }
     const bound = (name: keyof Functions) => (args: never) => run(fn => fn[name](args) as Promise<unknown>)
     return {
@@ -95,6 +91,3 @@ export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace 
     }
   }
 }
-
-/** The second attempt of an outdated statement finds the transaction aborted. */
-const isStale = (error: unknown) => isOutdated(error) || (error as { code?: string }).code === '25P02'

@@ -1,6 +1,6 @@
 /**
- * How many open deliveries each account's plan allows. A plan is read only for accounts with as many as the smallest plan allows, which are few,
- * and again every few seconds while they have. The engines share an account's limit evenly.
+ * How many open deliveries each account may have. Its limit is read only while it has as many as the smallest limit of all, which few have,
+ * and again every few seconds. The engines share an account's limit evenly.
  */
 import type { Functions } from '../database/functions.ts'
 
@@ -17,21 +17,25 @@ type Options = {
   onDone?: (task: string) => void
 }
 
-/** An upgrade takes effect within this time. */
+/** A changed limit takes effect within this time. */
 const keptMs = 5000
 const accountsKept = 10_000
 
 /** Returns a function: whether an account that holds `open` deliveries may open another. */
-export const createLimits = ({ fn, least, engines, onChange, onError, onDone = () => {} }: Options) => {
+export const createLimits = ({ fn, least: leastOfPlans, engines, onChange, onError, onDone = () => {} }: Options) => {
   const known = new Map<string, { limit: number; readAt: number }>()
   const asked = new Set<string>()
   let reading = false
+  /** The smallest limit, and when it was read. */
+  let least = leastOfPlans
+  let leastReadAt = -keptMs
 
   const read = async () => {
     const account_ids = [...asked]
     asked.clear()
     try {
       const limits = new Map((await fn.openLimits({ account_ids })).map(row => [row.account_id, row.open_deliveries]))
+      least = Math.min(leastOfPlans, limits.get(null) ?? leastOfPlans)
       onDone('read delivery limits')
       if (known.size > accountsKept) known.clear()
       const readAt = performance.now()
@@ -44,8 +48,8 @@ export const createLimits = ({ fn, least, engines, onChange, onError, onDone = (
     }
   }
 
-  const ask = (account: string) => {
-    asked.add(account)
+  const ask = (account?: string) => {
+    if (account) asked.add(account)
     if (reading) return
     reading = true
     setImmediate(read)
@@ -53,8 +57,12 @@ export const createLimits = ({ fn, least, engines, onChange, onError, onDone = (
 
   const shareOf = (limit: number) => Math.ceil(limit / Math.max(1, engines()))
 
-  /** Whether the account may open another delivery beside `open` ones. Uses the smallest plan's limit until the account's is read. */
+  /** Whether the account may open another delivery beside `open` ones. Uses the smallest limit until the account's is read. */
   return (account: string, open: number): boolean => {
+    if (performance.now() - leastReadAt > keptMs) {
+      leastReadAt = performance.now()
+      ask()
+    }
     if (open < shareOf(least)) return true
     const entry = known.get(account)
     if (!entry || performance.now() - entry.readAt > keptMs) ask(account)

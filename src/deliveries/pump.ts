@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import { type DueCue, dueColumns, isLast, movedColumns, type Share } from '../firing/due-cue.ts'
+import { type DueCue, dueColumns, isLast, movedColumns } from '../firing/due-cue.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { createCapacity } from './capacity.ts'
@@ -20,7 +20,8 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   leastOpen: number
   /** Maximum open deliveries shared by all accounts, and the reserve on top. */
   capacity?: { shared: number; reserve: number }
-  share?: () => Share
+  /** Number of live engines. */
+  engines?: () => number
   /** Whether the operator holds the account; without one, the service. */
   isHeld?: (account?: string) => boolean
   /** Length of an outage from which `catch_up` applies, as an interval. */
@@ -50,7 +51,7 @@ export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
   const { fn, ahead, flights, now, missedAfter, onChange, onError, onDone = () => {}, metrics } = options
-  const { share = () => ({ engines: 1, place: 0 }), isHeld = () => false } = options
+  const { engines = () => 1, isHeld = () => false } = options
   let takers = 0
   let size = firstBatchSize
   let aloneUntil = 0
@@ -60,10 +61,10 @@ export const createPump = (options: Options) => {
   let stopped = false
   let lateness: number | null = null
 
-  const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines: () => share().engines, onChange, onError, onDone })
+  const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines, onChange, onError, onDone })
   const isAllowed = (account: string, open: number) => !isHeld(account) && isWithinLimits(account, open)
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaiting({ fn, now, share, onChange, onError, onDone })
+  const waiting = createWaiting({ fn, now, onChange, onError, onDone })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)

@@ -4,14 +4,13 @@
  * another account. Its state may be outdated, since an attempt is begun only if the database still agrees.
  */
 import type { Functions } from '../database/functions.ts'
-import { engineOf, type Share } from '../firing/due-cue.ts'
+import { inRotatedOrder } from '../firing/lane.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
 
 type Options = {
   fn: Pick<Functions, 'lookWaiting'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
-  share: () => Share
   /** Attempts were read, or can be tried again. */
   onChange: () => void
   onError: (error: unknown, task: string) => void
@@ -31,14 +30,14 @@ const heldPerAccount = 500
 const lateMs = 10_000
 /** Between pages that are read again, so that this takes at most a tenth of a core of the database. */
 const pauseMs = 20
-/** An attempt that could not be begun is locked, or another engine's: it is tried once more after this, and then left to the next page. */
+/** An attempt that could not be begun is locked, or was begun by another engine: it is tried once more after this, and then left to the next page. */
 const againMs = 250
 
 const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
 const isBefore = (a: Place, b: Place) => a.at < b.at || (a.at === b.at && a.id < b.id)
 
-export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () => {} }: Options) => {
+export const createWaiting = ({ fn, now, onChange, onError, onDone = () => {} }: Options) => {
   const held = createTurnQueue<Waiting>()
   // Ids of attempts that are held or being begun.
   const known = new Set<string>()
@@ -69,11 +68,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () =
   const lookAt = async (from: Place): Promise<{ place: Place; isFull: boolean; next: number }> => {
     const rows = await fn.lookWaiting({ after: from.at, after_id: from.id, limit: pageSize })
     const due = rows.filter(row => row.is_due)
-    const { engines, place } = share()
-    // Each engine starts with its own, so that they don't all try the same ones.
-    const own = due.filter(row => engineOf(row.execution_id, engines) === place)
-    const others = due.filter(row => engineOf(row.execution_id, engines) !== place)
-    for (const row of [...own, ...others]) hold(row.execution_id, row.account_id, { at: row.due_at - 1, id: firstId })
+    for (const row of inRotatedOrder(due, row => row.due_at)) hold(row.execution_id, row.account_id, { at: row.due_at - 1, id: firstId })
     const last = due.at(-1)
     const next = rows.find(row => !row.is_due)
     return {

@@ -26,7 +26,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
       return await app.largeJson.canonicalJson(body)
     } catch (error) {
       if (!(error instanceof JsonError)) throw error
-      return app.largeJson.literal(body.toString())
+      return JSON.stringify(body.toString())
     }
   }
 

@@ -9,7 +9,7 @@ import type { Deadlines } from './deadlines.ts'
 type Options = {
   pump: Pick<Pump, 'turn' | 'wakeAt'>
   ahead: Pick<Ahead, 'firstDue'>
-  /** Fires due cues that need no delivery slot; `missed` and `tracked` ones take longer. `left` takes over those of other engines. */
+  /** Fires due cues that need no delivery slot; `missed` and `tracked` ones take longer. */
   firing: Record<(typeof lanes)[number], () => Promise<void>>
   deadlines: Pick<Deadlines, 'at' | 'meet'>
   /** The database's clock, in epoch milliseconds. */
@@ -19,7 +19,7 @@ type Options = {
   onDone?: (task: string) => void
 }
 
-const lanes = ['workers', 'missed', 'tracked', 'left'] as const
+const lanes = ['workers', 'missed', 'tracked'] as const
 
 /** After a task has failed, before it runs again. */
 const pauseMs = 500

@@ -2,7 +2,6 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
 import { constants } from '../catalog.ts'
-import type { Pacer } from '../database/batched.ts'
 import type { Functions } from '../database/functions.ts'
 import { pageInfo } from '../database/keyset-page.ts'
 import { createReader, type Owned } from '../database/reader.ts'
@@ -233,8 +232,8 @@ export const listExecutions = async (
  * Returns a function that reads one execution with its payload and attempts. @throws ApiError execution_not_found, also for other accounts'
  * executions
  */
-export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>, pacer?: Pacer) => {
-  const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }), pacer)
+export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecutionDetails'>) => {
+  const read = createReader((account_ids, execution_ids) => readExecutionDetails({ account_ids, execution_ids }))
   return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
     const row = await read({ account_id, id: id.toLowerCase() })
     if (!row) throw new ApiError('execution_not_found', 'Execution not found in this account.')

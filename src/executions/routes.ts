@@ -10,7 +10,7 @@ const tags = ['executions']
 const params = schemas.ExecutionParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const show = app.traces.call('readExecutionDetails', createShow(app.shared, app.pacer))
+  const show = app.traces.call('readExecutionDetails', createShow(app.shared))
 
   app.get(
     '/v1/executions',

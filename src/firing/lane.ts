@@ -37,7 +37,7 @@ export const createLane = () => {
     /** Replaces the cues by a new list, except those to keep, and keeps only the due ones of accounts that were skipped when it was read. */
     fill: (list: DueCue[], now: number, skipped: ReadonlySet<string> = new Set(), isKept: (cue: DueCue) => boolean = () => false) => {
       const kept = cues.slice(head).filter(isKept)
-      cues = list.length > 0 ? inOrder([...kept, ...list], now) : kept
+      cues = list.length > 0 ? inRotatedOrder([...kept, ...list], cue => Math.max(cue.due, now)) : kept
       head = 0
       const isHeld = due.size > maxHeld ? () => false : (cue: DueCue) => skipped.has(cue.account_id)
       due.keepOnly(cue => isHeld(cue) || isKept(cue))
@@ -61,19 +61,15 @@ export const createLane = () => {
   }
 }
 
-/**
- * By instant, with all overdue cues at one instant. Those of an instant start at a random cue, so that engines with the same list don't
- * compete for the same cues.
- */
-const inOrder = (cues: DueCue[], now: number): DueCue[] => {
-  const instantOf = (cue: DueCue) => Math.max(cue.due, now)
-  cues.sort((a, b) => instantOf(a) - instantOf(b))
-  const ordered: DueCue[] = []
-  for (let from = 0, to = 0; from < cues.length; from = to) {
-    while (to < cues.length && instantOf(cues[to]!) === instantOf(cues[from]!)) to++
+/** By instant. The items of an instant start at a random one, so that engines with the same list don't compete for the same items. */
+export const inRotatedOrder = <T>(items: T[], instantOf: (item: T) => number): T[] => {
+  items.sort((a, b) => instantOf(a) - instantOf(b))
+  const ordered: T[] = []
+  for (let from = 0, to = 0; from < items.length; from = to) {
+    while (to < items.length && instantOf(items[to]!) === instantOf(items[from]!)) to++
     const start = from + Math.floor(Math.random() * (to - from))
-    for (let n = start; n < to; n++) ordered.push(cues[n]!)
-    for (let n = from; n < start; n++) ordered.push(cues[n]!)
+    for (let n = start; n < to; n++) ordered.push(items[n]!)
+    for (let n = from; n < start; n++) ordered.push(items[n]!)
   }
   return ordered
 }

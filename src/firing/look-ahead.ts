@@ -5,7 +5,7 @@
 import type { Functions } from '../database/functions.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
 import { type Computing, createComputing } from './computing.ts'
-import { belongsTo, cuesOf, type DueCue, followingCue, leaveMs, prepare, type ReadCue, type Share } from './due-cue.ts'
+import { cuesOf, type DueCue, followingCue, prepare, type ReadCue } from './due-cue.ts'
 import { createLane } from './lane.ts'
 import { createPreparing, takesLong } from './preparing.ts'
 
@@ -19,7 +19,6 @@ type Options = {
   now: () => number
   /** Maximum time between two looks. */
   pollIntervalMs: number
-  share?: () => Share
   /** A cue was prepared after the look that read it. */
   onPrepared?: () => void
   onError?: (error: unknown, task: string) => void
@@ -43,7 +42,9 @@ const restTimes = 4
 /** With more due cues than this, looking waits: it is expensive, and these come first. */
 const crowd = 1000
 const retryMs = 500
+/** A cue that could not be taken in time is tried again after this. */
 const againMs = 5
+const inTimeMs = 50
 const passedOverMs = 60_000
 
 /** What a look reads: after which instant, until when; and the cues taken or put back meanwhile, which it may see as they were before. */
@@ -57,20 +58,18 @@ export const createAhead = ({
   computing = createComputing(),
   now,
   pollIntervalMs,
-  share = () => ({ engines: 1, place: 0 }),
   onPrepared = () => {},
   onError = () => {}
 }: Options) => {
   /**
    * `send`: cues that need a free delivery slot. `workers`: those of workers. `missed`: those due during an outage, and those over their limit.
-   * `tracked`: those whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
+   * `tracked`: those whose executions wait for each other.
    */
-  const lanes = { send: createLane(), workers: createLane(), missed: createLane(), tracked: createLane(), left: createLane() }
+  const lanes = { send: createLane(), workers: createLane(), missed: createLane(), tracked: createLane() }
   // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
-  // From when on a look reads everything again, and when the latest did.
+  // From when on a look reads everything again.
   let readAllAt = 0
-  let allReadAt = 0
   let nextLookAt = 0
   // While no cue is near: when to look in any case. Readings of the first due cue put this off.
   let pollAt = Number.POSITIVE_INFINITY
@@ -81,18 +80,14 @@ export const createAhead = ({
   let current: Reading | undefined
   // Cues that are being taken.
   const out = new Set<DueCue>()
-  // Cues that the latest look saw before the horizon, of all engines.
+  // Cues that the latest look saw before the horizon.
   let nearCount = 0
   // Accounts that the latest look skipped.
   let skipped: ReadonlySet<string> = new Set()
   // Cues that can't be fired → when to try them again.
   const passedOver = new Map<string, number>()
 
-  const isOwn = (cueId: string) => belongsTo(share(), cueId, nearCount)
-
-  const laneOf = (cue: DueCue) => (cue.isOwn ? laneOfKind(cue) : lanes.left)
-
-  const laneOfKind = (cue: DueCue) => {
+  const laneOf = (cue: DueCue) => {
     const { outage_until, over_limit, tracked, transport } = cue.schedule
     if (outage_until || over_limit || cue.slot.isExcluded) return lanes.missed
     if (tracked) return lanes.tracked
@@ -102,7 +97,7 @@ export const createAhead = ({
   /** Prepares cues for which that takes microseconds. */
   const prepareAll = (cues: ReadCue[]): DueCue[] => {
     try {
-      return prepare(cues, isOwn)
+      return prepare(cues)
     } catch (error) {
       if (cues.length > 1) return cues.flatMap(cue => prepareAll([cue]))
       leaveOut(cues[0]!, error)
@@ -117,7 +112,6 @@ export const createAhead = ({
 
   const preparing = createPreparing({
     computing,
-    isOwn,
     onPrepared: cue => {
       laneOf(cue).insert(cue)
       onPrepared()
@@ -133,10 +127,7 @@ export const createAhead = ({
     const after = lookedAt >= readAllAt ? 0 : Math.max(lookedUntil, lookedAt)
     const reading: Reading = { after, until, taken: new Set(out), putBack: [] }
     current = reading
-    if (after === 0) {
-      allReadAt = lookedAt
-      readAllAt = Number.POSITIVE_INFINITY
-    }
+    if (after === 0) readAllAt = Number.POSITIVE_INFINITY
     nextLookAt = Number.POSITIVE_INFINITY
     pollAt = Number.POSITIVE_INFINITY
     const askedAt = performance.now()
@@ -259,8 +250,8 @@ export const createAhead = ({
       )
     },
 
-    /** When the first cue of a lane is due, in epoch milliseconds; 0 for at once. Those of other engines are not while this engine's own are. */
-    firstDue: (lane: keyof typeof lanes) => (lane === 'left' && lanes.send.first <= now() ? Number.POSITIVE_INFINITY : lanes[lane].first),
+    /** When the first cue of a lane is due, in epoch milliseconds; 0 for at once. */
+    firstDue: (lane: keyof typeof lanes) => lanes[lane].first,
 
     /**
      * Takes up to `limit` due cues of a lane, in turns by account. `admit` is called before each; if it returns false, the account's cues stay
@@ -278,11 +269,6 @@ export const createAhead = ({
     /** These cues were taken, or could not be. */
     doneWith: (cues: DueCue[]) => {
       for (const cue of cues) out.delete(cue)
-    },
-
-    /** These cues of other engines are left, and due. */
-    takeOver: (cues: DueCue[]) => {
-      for (const cue of cues) laneOfKind(cue).insert({ ...cue, due: now() })
     },
 
     /** Whether several cues come due within ten milliseconds. */
@@ -306,14 +292,14 @@ export const createAhead = ({
 
     /**
      * A cue could not be taken: this engine's clock was ahead of the database's, another engine took it, or it has changed. It is tried once
-     * more and then left to the next look. All cues are read again within a second: another engine may have moved this one.
+     * more and then left to the next look, which reads overdue cues. If another engine took it, its next slot is known here too.
      */
     tryAgain: (cue: DueCue) => {
       // It is not taken: the look that is under way must not leave it out.
       current?.taken.delete(cue)
-      const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.slot.next_run.getTime() < leaveMs
-      if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
-      else if (cue.slot.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
+      const isEarly = !cue.isAgain && !passedOver.has(cue.cue_id) && now() - atOf(cue) < inTimeMs
+      if (isEarly) laneOf(cue).insert({ ...cue, due: now() + againMs, isAgain: true })
+      else putBack(cue)
     },
 
     /** Ids of the cues that are ignored. */

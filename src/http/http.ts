@@ -13,13 +13,13 @@ import {
 import fp from 'fastify-plugin'
 import { ApiError, type ErrorCode, isConflict, toApiError, tooLarge, unavailable } from '../errors.ts'
 import { MAX_BODY } from './body.ts'
-import { watchConnections } from './connections.ts'
+import { isWithinPipeline, watchConnections } from './connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
 import { createOrigins, type Origins } from './origins.ts'
 import { buildSerializer } from './serializer.ts'
 import { refuseUnknownQuery } from './validation.ts'
 
-/** Milliseconds that a client may take to send its headers, to send the whole request, and without accepting any of a response. */
+/** Milliseconds that a client may take to send its headers, to send the whole request, and without sending or accepting anything. */
 export type Patience = { headers: number; request: number; stalled?: number }
 
 declare module 'fastify' {
@@ -44,6 +44,8 @@ export const serverOptions = (patience: Patience = { headers: 20_000, request: 6
     schemaController: { compilersFactory: { buildSerializer } },
     // Against clients that send slowly or nothing. Time in handlers is not counted, so long polls are possible.
     requestTimeout: patience.request,
+    // Against clients that don't read. Longer than any request waits.
+    connectionTimeout: patience.stalled ?? 90_000,
     http: { headersTimeout: patience.headers, connectionsCheckingInterval: Math.min(5000, patience.headers) },
     // The maximum length of a URL, so that an overlong id gets a 404 like any other unknown id.
     routerOptions: { maxParamLength: 16_384 },
@@ -71,13 +73,13 @@ const refuse = (error: ApiError, reply: FastifyReply) => {
   return reply.code(error.statusCode).headers(error.headers).send(error.toJSON())
 }
 
-type HttpOptions = { patience?: Patience; responseLimits?: ResponseLimits }
+type HttpOptions = { responseLimits?: ResponseLimits }
 
 export default fp(
-  async (app: FastifyInstance, { patience, responseLimits }: HttpOptions) => {
+  async (app: FastifyInstance, { responseLimits }: HttpOptions) => {
     const corsOrigins: readonly string[] = app.config.corsOrigins
     const stopping = new AbortController()
-    const closeIdle = watchConnections(app.server, patience?.stalled ?? 30_000)
+    const closeIdle = watchConnections(app.server)
     const inFlight = createInFlight(responseLimits)
     app.decorate('inFlight', inFlight)
     const origins = createOrigins(app.config)
@@ -97,6 +99,7 @@ export default fp(
     })
 
     app.addHook('onRequest', (request, reply, done) => {
+      if (!isWithinPipeline(request)) return void reply.hijack()
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
       const refusal = origins.refusalOf(request.raw)

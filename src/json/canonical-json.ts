@@ -1,16 +1,22 @@
 /**
- * Canonical JSON: text that Python's `json.dumps(json.loads(text), sort_keys=True)` returns unchanged. It is made from text directly, because
- * JavaScript numbers cannot represent long integers or the difference between 1 and 1.0.
+ * Canonical JSON: text that Python's `json.dumps(json.loads(text), sort_keys=True)` returns unchanged. Numbers that a double cannot represent
+ * keep their digits.
  */
-import { isUtf8 } from 'node:buffer'
-import { JsonError, join, lastOfEach, type Member, Scanner } from './json-scanner.ts'
+export type JsonFault = 'malformed' | 'too_deep' | 'nul' | 'lone_surrogate' | 'number_too_large'
 
-export { JsonError, type JsonFault } from './json-scanner.ts'
+/** A text is not JSON, or JSON that this service doesn't accept. */
+export class JsonError extends Error {
+  override name = 'JsonError'
+  readonly reason: JsonFault
+
+  constructor(reason: JsonFault, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
 
 /** Maximum nesting of a payload: `[[1]]` has two levels, `1` none. */
 export const MAX_LEVELS = 64
-/** The maximum size of a payload. Beyond it, the size is computed exactly, without needless escapes. */
-const LARGE = 1024 * 1024
 
 /** A JSON value as canonical text. Response schemas with `AnyJson` insert that text; nothing else can serialize it. */
 export class Json {
@@ -18,23 +24,18 @@ export class Json {
   readonly text: string
   /** Size of the received JSON in UTF-8, without whitespace between tokens; of the canonical text if it came from the database. */
   readonly bytes: number
-  #task: string | null | undefined
+  /** The string member `task` of a received object, which is matched with workers' tasks. */
+  readonly task: string | null
 
-  constructor(text: string, bytes = text.length, task?: string | null) {
+  constructor(text: string, bytes = text.length, task: string | null = null) {
     this.text = text
     this.bytes = bytes
-    this.#task = task
+    this.task = task
   }
 
   /** The JavaScript value, with numbers as doubles. */
   get value(): unknown {
     return JSON.parse(this.text)
-  }
-
-  /** See `taskOf`. */
-  get task(): string | null {
-    if (this.#task === undefined) this.#task = taskOf(this.text)
-    return this.#task
   }
 
   toJSON(): never {
@@ -44,11 +45,10 @@ export class Json {
 
 /** The members that `split` keeps as text. */
 export type Free = {
-  /** In plain characters: none that JSON escapes. */
   names: readonly string[]
   /** Maximum depth of the objects whose members are kept; 0 is the outermost object. */
   depth?: number
-  /** Keeps the source text instead of the canonical text, for members that are read again later. */
+  /** Keeps compact text instead of the canonical text, for members that are read again later. */
   asWritten?: boolean
 }
 
@@ -57,34 +57,35 @@ type Kept = { text: string; bytes: number; task: string | null }
 export type Split = { rest: string; kept: Kept[] }
 
 /**
- * Takes free members out of a JSON text, so that only the rest is ever parsed.
+ * Takes free members out of a JSON text, so that the rest can be parsed without them.
  *
+ * @param levels maximum nesting of a member
  * @throws JsonError
  */
-export const split = (body: string | Uint8Array, { names, depth = 0, asWritten = false }: Free, levels = MAX_LEVELS): Split => {
-  const kept: Kept[] = []
-  const keep = (member: Member, scanner: Scanner): string => {
-    if (!names.includes(member.name.slice(1, -1))) return member.value
-    const source = scanner.source(member)
-    kept.push(
-      asWritten ? { text: source, bytes: source.length, task: null } : keptOf(member.value, Buffer.byteLength(source) - member.blanks)
-    )
-    return `"\\u0000${kept.length - 1}"`
-  }
-  const scanner = new Scanner(decode(body), levels, names.length > 0 ? { depth, member: keep } : undefined)
-  return { rest: scanner.startsObject() ? join(scanner.outermost()) : scanner.whole(), kept }
-}
+export const split = (body: string | Uint8Array, free: Free, levels = MAX_LEVELS): Split =>
+  bounded(levels, () => splitValue(parseExactly(decode(body)), free, levels))
 
 /** Splits at most `most` elements of a list. @throws JsonError */
 export const splitList = (text: string, most: number, free: Free): Split[] =>
-  new Scanner(text, Infinity).elements(most).map(element => split(element, free))
+  bounded(MAX_LEVELS, () => (parseExactly(text) as unknown[]).slice(0, most).map(element => splitValue(element, free, MAX_LEVELS)))
 
-const keptOf = (text: string, bytes: number): Kept => ({
-  text,
-  // The source may have needless escapes, like canonical text.
-  bytes: bytes > LARGE ? Math.min(bytes, compactBytes(text)) : bytes,
-  task: taskOf(text)
-})
+const splitValue = (value: unknown, { names, depth = 0, asWritten = false }: Free, levels: number): Split => {
+  const kept: Kept[] = []
+  const keep = (name: string, member: unknown, level: number): string | undefined => {
+    if (level > depth || !names.includes(name)) return undefined
+    const canonical = keptOf(member, level, levels)
+    kept.push(asWritten ? { ...canonical, text: JSON.stringify(member) } : canonical)
+    return `"\\u0000${kept.length - 1}"`
+  }
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return { rest: write(value, isObject ? 0 : 1, levels, names.length > 0 ? keep : undefined), kept }
+}
+
+const keptOf = (value: unknown, level = 0, levels = MAX_LEVELS): Kept => {
+  const text = write(value, level + 1, levels)
+  const { task } = (value ?? {}) as { task?: unknown }
+  return { text, bytes: Buffer.byteLength(JSON.stringify(value)), task: typeof task === 'string' ? task : null }
+}
 
 /** Parses the result of `split`, with a `Json` for each free member. */
 export const unite = ({ rest, kept }: Split): unknown => {
@@ -104,73 +105,130 @@ const withKept = (value: unknown, kept: readonly Kept[]): unknown => {
   return value
 }
 
+/** Converts a JSON text to its canonical form. @throws JsonError */
+export const canonicalJson = (text: string | Uint8Array): string =>
+  bounded(MAX_LEVELS, () => write(parseExactly(decode(text)), 1, MAX_LEVELS))
+
+/** Merges two canonical objects, one level deep; `override` wins. Unless both are objects, the result is `override`. */
+export const mergeJson = (base: string, override: string): Kept => {
+  const above = parseExactly(override)
+  return keptOf(base[0] === '{' && override[0] === '{' ? { ...(parseExactly(base) as object), ...(above as object) } : above)
+}
+
 /**
- * Parses a request body. The outermost object's members named in `raw` become `Json`, everything else plain values with numbers as doubles.
- * The last of duplicate keys counts; `__proto__` is a member like any other.
+ * Parses a JSON text. Numbers whose digits JavaScript would change become raw JSON, which `JSON.stringify` writes unchanged.
  *
- * @param levels maximum nesting of a member
  * @throws JsonError
  */
-export const readJson = (body: string | Uint8Array, raw: readonly string[] = [], levels = MAX_LEVELS): unknown =>
-  unite(split(body, { names: raw }, levels))
-
-/** Converts a JSON text to its canonical form. @throws JsonError */
-export const canonicalJson = (text: string | Uint8Array, levels = MAX_LEVELS): string => new Scanner(decode(text), levels).whole()
-
-/** Merges two canonical objects, one level deep; `override` wins. Unless both are objects, returns `override`. */
-export const canonicalMerge = (base: string, override: string): string => {
-  if (base[0] !== '{' || override[0] !== '{') return override
-  return join(lastOfEach([...new Scanner(base, Infinity).outermost(), ...new Scanner(override, Infinity).outermost()]))
-}
-
-/** `canonicalMerge`, with the size and task of the result. */
-export const mergeJson = (base: string, override: string): Kept => {
-  const text = canonicalMerge(base, override)
-  return keptOf(text, text.length)
-}
-
-/** The minimum size of a canonical text's value as JSON in UTF-8: without whitespace between tokens and needless escapes. */
-export const compactBytes = (text: string): number => {
-  let bytes = text.length
-  let isInString = false
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit === 0x22) isInString = !isInString
-    else if (unit === 0x20 && !isInString) bytes--
-    else if (unit === 0x5c && text.charCodeAt(++i) === 0x75) {
-      bytes -= 6 - bytesOf(Number.parseInt(text.slice(i + 1, i + 5), 16))
-      i += 4
-    }
+export const parseExactly = (text: string): unknown => {
+  try {
+    // A reviver makes parsing seven times slower, and few texts contain such numbers.
+    return /[\d.]{16}|\.0|\de/i.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
+  } catch (error) {
+    throw error instanceof SyntaxError ? new JsonError('malformed', error.message) : error
   }
-  return bytes
 }
 
-/** Bytes of one UTF-16 unit. A surrogate has half of the four bytes of its pair. */
-const bytesOf = (unit: number): number => {
-  if (unit < 0x20) return 6
-  if (unit < 0x80) return 1
-  return unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3
+const { rawJSON, isRawJSON } = JSON as unknown as {
+  rawJSON: (literal: string) => unknown
+  isRawJSON: (value: unknown) => value is { rawJSON: string }
 }
 
-/** The string member `task` of a canonical object, which is matched with workers' tasks; null if there is none. */
-export const taskOf = (text: string): string | null => {
-  if (text[0] !== '{' || !text.includes('"task": "')) return null
-  const { task } = JSON.parse(text)
-  return typeof task === 'string' ? task : null
-}
-
-/** Parses a JSON text. Numbers that a double cannot represent become raw JSON, which `JSON.stringify` writes unchanged. */
-export const parseExactly = (text: string): unknown =>
-  // A reviver makes parsing seven times slower, and few texts contain such numbers.
-  /\d{16}|\.0|\de/i.test(text) ? JSON.parse(text, keepLiteral) : JSON.parse(text)
-
-const { rawJSON } = JSON as unknown as { rawJSON: (literal: string) => unknown }
-
+/** Before Node 22, there is no context. */
 const keepLiteral = (_key: string, value: unknown, context?: { source: string }): unknown =>
-  typeof value === 'number' && String(value) !== context!.source ? rawJSON(context!.source) : value
+  typeof value === 'number' && context && String(value) !== context.source ? rawJSON(context.source) : value
 
+/** Recursion over a text that is nested too deeply overflows the stack at some point, if not the limit. */
+const bounded = <T>(levels: number, work: () => T): T => {
+  try {
+    return work()
+  } catch (error) {
+    throw error instanceof RangeError ? tooDeep(levels) : error
+  }
+}
+
+const tooDeep = (levels: number) => new JsonError('too_deep', `nested deeper than ${levels} levels`)
+
+/** Returns the text that replaces a member of an object at a level; undefined to write it as it is. */
+type Keep = (name: string, member: unknown, level: number) => string | undefined
+
+/** Writes a value in canonical form. Recursive, so the limit on levels also protects the stack. */
+const write = (value: unknown, level: number, levels: number, keep?: Keep): string => {
+  if (typeof value === 'string') return quote(value)
+  if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < 1e21 ? String(value) : float(value)
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (isRawJSON?.(value)) return literal(value.rawJSON)
+  if (level > levels) throw tooDeep(levels)
+  if (Array.isArray(value)) return `[${value.map(element => write(element, level + 1, levels, keep)).join(', ')}]`
+  const members = value as Record<string, unknown>
+  const texts = sorted(Object.keys(members)).map(
+    name => `${quote(name)}: ${keep?.(name, members[name], level) ?? write(members[name], level + 1, levels, keep)}`
+  )
+  return `{${texts.join(', ')}}`
+}
+
+/** A number whose digits count. */
+const literal = (source: string): string => {
+  if (/^-?\d+$/.test(source)) return source === '-0' ? '0' : source
+  const value = Number(source)
+  if (!Number.isFinite(value)) throw new JsonError('number_too_large', 'a number is out of range for a double')
+  return float(value)
+}
+
+const float = (value: number): string => {
+  const size = Math.abs(value)
+  if (size !== 0 && (size < 1e-4 || size >= 1e16)) return value.toExponential().replace(/(?<=e[+-])\d$/, '0$&')
+  if (Number.isInteger(value)) return Object.is(value, -0) ? '-0.0' : `${value}.0`
+  return String(value)
+}
+
+/** Sorts keys by code point. */
+const sorted = (keys: string[]): string[] => {
+  if (!keys.some(key => /[\ud800-\udfff]/.test(key))) return keys.sort()
+  return keys
+    .map(key => ({ key, order: sortable(key) }))
+    .sort((a, b) => (a.order < b.order ? -1 : 1))
+    .map(({ key }) => key)
+}
+
+/**
+ * Maps a key to a string that JavaScript, which compares UTF-16 units, sorts as the key sorts by code point: surrogates, which encode the highest
+ * code points, change places with U+E000 to U+FFFF.
+ */
+const sortable = (key: string): string =>
+  key.replace(/[\ud800-\uffff]/g, unit => String.fromCharCode(unit.charCodeAt(0) + (unit < '\ue000' ? 0x2000 : -0x800)))
+
+/** A string as JSON in printable ASCII. Writing bytes is ten times faster than `replace` if most characters are not ASCII. */
+const quote = (value: string): string => {
+  if (value.includes('\0')) throw new JsonError('nul', 'a string contains the NUL character')
+  if (!value.isWellFormed()) throw new JsonError('lone_surrogate', 'a string contains an unpaired surrogate')
+  const json = JSON.stringify(value)
+  if (!/[^ -~]/.test(json)) return json
+  const bytes = Buffer.allocUnsafe(json.length * 6)
+  let end = 0
+  for (let i = 0; i < json.length; i++) {
+    const unit = json.charCodeAt(i)
+    if (unit >= 0x20 && unit <= 0x7e) {
+      bytes[end++] = unit
+      continue
+    }
+    bytes[end++] = 0x5c
+    bytes[end++] = 0x75
+    for (let shift = 12; shift >= 0; shift -= 4) bytes[end++] = HEX.charCodeAt((unit >> shift) & 15)
+  }
+  return bytes.toString('latin1', 0, end)
+}
+
+const HEX = '0123456789abcdef'
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Skips a byte order mark. */
 const decode = (body: string | Uint8Array): string => {
-  if (typeof body === 'string') return body
-  if (!isUtf8(body)) throw new JsonError('malformed', 0, 'the text is not UTF-8')
-  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  if (typeof body === 'string') return body.replace(/^\ufeff/, '')
+  try {
+    return utf8.decode(body)
+  } catch {
+    throw new JsonError('malformed', 'the text is not UTF-8')
+  }
 }

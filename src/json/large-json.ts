@@ -5,8 +5,7 @@
 import { Worker } from 'node:worker_threads'
 import { unavailable } from '../errors.ts'
 import { JsonError } from './canonical-json.ts'
-import { work } from './json-work.ts'
-import type { Answered, Asked } from './json-worker.ts'
+import { type Answered, type Asked, threadData, work } from './json-worker.ts'
 
 /** Bytes or characters. The slowest text of this size takes about 10 ms. */
 const SMALL = 32 * 1024
@@ -27,6 +26,7 @@ export const createLargeJson = (): LargeJson => {
 
   const start = (): Worker => {
     const started = new Worker(new URL(`./json-worker${import.meta.url.slice(-3)}`, import.meta.url), {
+      workerData: threadData,
       resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 32 }
     })
     started.unref()
@@ -34,7 +34,7 @@ export const createLargeJson = (): LargeJson => {
       const { resolve, reject } = waiting.get(id)!
       waiting.delete(id)
       if (waiting.size === 0) idle = setTimeout(close, IDLE_MS).unref()
-      if (fault) reject(new JsonError(fault.reason, fault.position, fault.what))
+      if (fault) reject(new JsonError(fault.reason, fault.message))
       else resolve(result as never)
     })
     const lost = (error: unknown) => {

@@ -1,6 +1,6 @@
 /** All mails. A job has a kind and ids; the SQL function mail_<kind> looks up the content when the mail is sent. */
 import type { Links } from '../accounts/links.ts'
-import { upgradeUrl } from '../billing/upgrade-url.ts'
+import { setByOperator, upgradeUrl } from '../billing/upgrade-url.ts'
 import type { Functions, MailCueFailedRow } from '../database/functions.ts'
 import { counted, spoken } from '../pages/page.ts'
 import { type Mail, quote } from './layout.ts'
@@ -13,7 +13,7 @@ type Jobs = {
   limit_reached: { account_id: string }
   magic_link: { link_id: string }
   deletion_requested: { account_id: string; deletion_id: string }
-  downgrade: { account_id: string; cue_ids: string[] }
+  downgrade: { account_id: string; cue_ids: string[]; same_plan?: true }
   payment_failed: { account_id: string; next_attempt_at: string | null }
 }
 export type MailJob = { [kind in keyof Jobs]: { kind: kind } & Jobs[kind] }[keyof Jobs]
@@ -22,6 +22,8 @@ type Options = {
   fn: Functions
   links: Links
   baseUrl: string
+  /** Whether plans can be bought. */
+  isSold: boolean
   /** Decrypts with ENCRYPTION_KEYS; undefined if the key is missing. */
   decryptKey: (ciphertext: string, purpose: `device_code ${string}`) => string | undefined
 }
@@ -30,7 +32,7 @@ type Options = {
  * Returns a function that composes the mail of a job, or undefined if the mail is no longer needed or its recipient is gone. `isFirst`:
  * this is the job's first try.
  */
-export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
+export const createComposer = ({ fn, links, baseUrl, isSold, decryptKey }: Options) => {
   /** A mail about a failed execution. */
   const aboutFailure = async (
     { account_id, execution_id }: Jobs['cue_failed'],
@@ -119,11 +121,11 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
           to: row.email,
           subject: 'You have used your executions for this month',
           blocks: [
-            `Your plan, ${row.plan}, includes ${row.executions_per_month} executions per month. All of them are used.`,
-            `Cues keep running until ${spoken(row.grace_ends_at)}, or until you have used twice as many, whichever comes first. After that, nothing runs until the end of the month unless you choose a larger plan.`,
-            `See your usage: GET ${baseUrl}/v1/usage. Upgrade: POST ${baseUrl}/v1/billing/checkout.`
+            `Your account may run ${row.executions_per_month} executions per month. All of them are used.`,
+            `Cues keep running until ${spoken(row.grace_ends_at)}, or until you have used twice as many, whichever comes first. After that, nothing runs until the end of the month unless the limit is raised.`,
+            `See your usage: GET ${baseUrl}/v1/usage. ${isSold ? `Upgrade: POST ${baseUrl}/v1/billing/checkout.` : setByOperator}`
           ],
-          why: 'This mail is sent at most once a month, when the limit of the plan is reached.'
+          why: 'This mail is sent at most once a month, when the limit is reached.'
         }
       )
     },
@@ -163,21 +165,21 @@ export const createComposer = ({ fn, links, baseUrl, decryptKey }: Options) => {
       )
     },
 
-    downgrade: async ({ account_id, cue_ids }) => {
+    downgrade: async ({ account_id, cue_ids, same_plan }) => {
       const row = await fn.mailDowngrade({ account_id, cue_ids })
       return (
         row && {
           to: row.email,
-          subject: `Your plan is now ${row.plan}`,
+          subject: same_plan ? 'Your cue limit is lower now' : `Your plan is now ${row.plan}`,
           blocks: [
             row.paused.length
-              ? `It includes ${row.cues} cues. The newest cues over that limit are now paused; nothing was deleted:`
-              : `It includes ${row.cues} cues. All of yours keep running.`,
+              ? `You may have ${row.cues} active cues. The newest ones over that limit are now paused; nothing was deleted:`
+              : `You may have ${row.cues ?? 'any number of'} active cues. All of yours keep running.`,
             ...(row.paused.length ? [{ quotes: row.paused }] : []),
             ...(row.paused.length === namesListed && cue_ids.length > namesListed ? [`And ${cue_ids.length - namesListed} more.`] : []),
-            ...(row.paused.length ? ['To resume one of them, pause or delete another cue first.'] : [])
+            ...(row.paused.length ? [`To resume one of them, pause or delete another cue first.${isSold ? '' : ` ${setByOperator}`}`] : [])
           ],
-          why: 'This mail is sent when an account changes to a smaller plan.'
+          why: 'This mail is sent when an account changes to a smaller plan, or gets a lower limit of cues.'
         }
       )
     },

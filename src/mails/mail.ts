@@ -31,7 +31,13 @@ const closed = { disableFileAccess: true, disableUrlAccess: true }
 
 /** Starts sending mails. */
 export const startMails = async ({ jobs, fn, config, decryptKey, now, log }: Options): Promise<void> => {
-  const compose = createComposer({ fn, links: createLinks(config), baseUrl: config.baseUrl, decryptKey })
+  const compose = createComposer({
+    fn,
+    links: createLinks(config),
+    baseUrl: config.baseUrl,
+    isSold: Boolean(config.stripeSecretKey),
+    decryptKey
+  })
   const outbox = join(config.dataDir, 'outbox')
   const deliver = config.smtpUrl ? bySmtp(config.smtpUrl, log) : toOutbox(outbox, log)
   if (!config.smtpUrl) await tryOutbox(outbox, log)

@@ -197,7 +197,7 @@ export const cueTools: readonly Tool[] = [
   }),
   tool({
     name: 'fire_cue',
-    description: 'Run a cue now, or at send_at. At most 10 times per hour.',
+    description: 'Run a cue now, or at send_at. Limit per cue and hour: fires_per_hour of the plan (10).',
     scope: 'write',
     readOnly: false,
     input: Type.Object({ cue_id: Id('cue'), ...cues.FireRequest.properties }),

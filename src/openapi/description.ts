@@ -50,7 +50,7 @@ loopback answers only to \`localhost\`, loopback addresses and the host of BASE_
 
 A list page ends early at 4 MiB, but has at least one item; \`has_more\` or \`total\` shows this, and the next page starts at \`offset\` plus the number of
 items returned. Unread responses may take up 16 MiB per account (without a key: per address) and 64 MiB in total; beyond that, large responses are
-refused with 503. A connection that accepts no data for 30 seconds is closed. At most 16 pipelined requests per connection are read ahead.`
+refused with 503. A connection that accepts no data for 90 seconds is closed, and so is one with more than 100 pipelined requests.`
 
 const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })

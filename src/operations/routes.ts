@@ -23,7 +23,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Replay, cancel, pause … many executions or cues, or backfill one cue',
         description:
           'Acts in the background, on what the filter matches now. What has changed by then is skipped. At most 100,000 targets and 10 operations per hour; ' +
-          'one of each type runs at a time.',
+          'one of each type runs at a time. Fires count towards `fires_per_hour` of the plan (10 per cue).',
         headers: Type.Object({ ...IdempotencyKey.properties, ...schemas.Confirmed }),
         body: schemas.CreateOperation,
         response: { 200: schemas.DryRun, 202: schemas.Operation, '4xx': ErrorBody }

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
 import { refuseOtherOrigins } from '../accounts/cookies.ts'
 import { clearOperatorCookie, isLocalOperator, setOperatorCookie } from '../accounts/operator.ts'
@@ -157,6 +158,60 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     const account = await app.db.selectFrom('account_view').select('email').where('id', '=', caller.account_id).executeTakeFirst()
     if (!isLocalOperator(account?.email ?? '', app.config)) throw new ApiError('insufficient_scope', refusal)
   }
+
+  const accounts = (db: Cell['db']) => db.selectFrom('account_limits').selectAll()
+
+  app.get(
+    '/v1/operator/accounts',
+    {
+      config: { scope: 'account', operator: true },
+      schema: {
+        tags,
+        summary: 'Find accounts, with their plans and limits',
+        description: 'The first 100 by email address.',
+        querystring: schemas.AccountsQuery,
+        response: { 200: schemas.Accounts, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await requireOperator(request)
+      const search = request.query.search?.trim().toLowerCase() ?? ''
+      const reads = app.cells.map(({ db }) =>
+        accounts(db)
+          .where(sql<boolean>`strpos(lower(email), ${search}) > 0 or id::text = ${search}`)
+          .orderBy(sql`lower(email)`)
+          .limit(100)
+          .execute()
+      )
+      const found = (await Promise.all(reads)).flat() as Static<typeof schemas.Account>[]
+      return { accounts: found.sort((a, b) => (a.email < b.email ? -1 : 1)).slice(0, 100) }
+    }
+  )
+
+  app.patch(
+    '/v1/operator/accounts/:account_id',
+    {
+      config: { scope: 'account', operator: true, errors: ['not_found'] },
+      schema: {
+        tags,
+        summary: 'Change the plan and the limits of an account',
+        description: 'If a limit on cues is lower than before, the newest ones above it are paused, and a mail lists them.',
+        params: schemas.AccountParams,
+        body: schemas.ChangeAccount,
+        response: { 200: schemas.Account, '4xx': ErrorBody }
+      }
+    },
+    async request => {
+      await requireOperator(request)
+      const by = { actor: actorOf(request), ip: request.ip }
+      const [account] = await inCells(request.params.account_id, async ({ db, fn }, account_id = '') => {
+        await fn.changePlan({ ...request.body, account_id, ...by })
+        return accounts(db).where('id', '=', account_id).executeTakeFirst()
+      })
+      if (!account) throw unknownAccount()
+      return account as Static<typeof schemas.Account>
+    }
+  )
 
   /** They are not cached: whoever has pressed the button wants to see it. */
   const readHolds = async () => {

@@ -1,6 +1,7 @@
 /** The operator's figures on the wire. */
-import { Type } from 'typebox'
+import { type TInteger, type TNull, type TOptional, type TUnion, Type } from 'typebox'
 import { enums } from '../catalog.ts'
+import { type Limits, limitBounds } from '../config.ts'
 import { Nullable, Strict, Timestamp, Uuid } from '../schemas.ts'
 import { questions } from './on-call.ts'
 
@@ -62,9 +63,9 @@ const Figures = Type.Object({
       email: Type.String(),
       plan: Type.Enum([...enums.plan]),
       executions_used: { ...Count, description: 'In this UTC month.' },
-      executions_per_month: { ...Count, description: "The plan's limit." },
+      executions_per_month: Nullable(Type.Integer({ description: 'Its limit; null: none.' })),
       cues_used: { ...Count, description: 'Counted up to 1,000.' },
-      cues: { ...Count, description: "The plan's limit." }
+      cues: Nullable(Type.Integer({ description: 'Its limit; null: none.' }))
     }),
     { description: 'The 20 accounts with the most executions in this UTC month.' }
   ),
@@ -112,3 +113,27 @@ export const Release = Type.Optional(Strict({ account_id: Type.Optional(HeldAcco
 export const Released = Type.Object({ released: Type.Boolean({ description: 'Whether it was held.' }) })
 
 export const OpenOperatorSession = Strict({ operator_token: Type.String({ minLength: 1, maxLength: 1000 }) })
+
+const Plan = Type.Enum([...enums.plan])
+const limits = Object.fromEntries(
+  Object.entries(limitBounds).map(([name, [minimum, maximum]]) => [name, Type.Optional(Nullable(Type.Integer({ minimum, maximum })))])
+) as unknown as Record<keyof Limits, TOptional<TUnion<[TInteger, TNull]>>>
+export const Account = Type.Object({
+  id: Type.String(),
+  email: Type.String(),
+  plan: Plan,
+  limits: Type.Object(limits, {
+    description: 'Its own limits, instead of those of its plan. Null: no limit, as for the account of `npm start`.'
+  })
+})
+export const Accounts = Type.Object({ accounts: Type.Array(Account) })
+export const AccountParams = Type.Object({ account_id: Uuid('not_found', unknownAccount) })
+export const AccountsQuery = Type.Object({
+  search: Type.Optional(Type.String({ maxLength: 254, description: 'Part of the email address, or an id.' }))
+})
+export const ChangeAccount = Strict({
+  plan: Type.Optional(Plan),
+  limits: Type.Optional(
+    Strict(limits, { description: 'Names of `PLANS`: limits of its own instead of those of its plan. Null removes one; the others stay.' })
+  )
+})

@@ -19,10 +19,10 @@ export const projected = (used: number, now: Date): number => {
   return Math.round((used / now.getUTCDate()) * days)
 }
 
-/** Returns the use of a limit. `percent_used` is 100 only if the limit is reached, and never more. */
-export const share = (used: number, limit: number) => ({
+/** Returns the use of a limit, which may be none. `percent_used` is 100 only if the limit is reached, and never more. */
+export const share = (used: number, limit: number | null) => ({
   used,
   limit,
-  remaining: Math.max(limit - used, 0),
-  percent_used: used >= limit ? 100 : Math.floor((used / limit) * 100)
+  remaining: limit === null ? null : Math.max(limit - used, 0),
+  percent_used: limit === null ? 0 : used >= limit ? 100 : Math.floor((used / limit) * 100)
 })

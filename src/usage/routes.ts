@@ -25,7 +25,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         executions: {
           ...share(usage.executions_used, usage.execution_limit),
           projected_month_end,
-          will_exceed_limit: projected_month_end > usage.execution_limit
+          will_exceed_limit: usage.execution_limit !== null && projected_month_end > usage.execution_limit
         },
         outcomes: { reported: usage.reported, succeeded: usage.succeeded, failed: usage.failed },
         rate_limit: {

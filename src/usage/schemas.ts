@@ -1,12 +1,14 @@
 /** Usage on the wire. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
+import { Nullable } from '../schemas.ts'
 
 const Count = Type.Integer()
+const Limit = Nullable(Type.Integer({ description: 'Of the account or its plan; null: no limit.' }))
 const share = {
   used: Count,
-  limit: Count,
-  remaining: Count,
+  limit: Limit,
+  remaining: Nullable(Count),
   percent_used: Type.Integer({ minimum: 0, maximum: 100, description: '100 only if the limit is reached.' })
 }
 
@@ -28,8 +30,8 @@ export const Usage = Type.Object({
     { description: 'In this billing period. `failed` includes executions that failed or were missed without a report.' }
   ),
   rate_limit: Type.Object({
-    requests_per_minute: Count,
-    limit: Type.Integer({ description: 'Same as `requests_per_minute`.' }),
+    requests_per_minute: Limit,
+    limit: Nullable(Type.Integer({ description: 'Same as `requests_per_minute`.' })),
     current_usage: Type.Integer({
       description: 'Requests of this key, or of all sessions, in the last 60 seconds; 0 if rate limits are off.'
     })

@@ -1,6 +1,6 @@
 /** Claims of the next executions; concurrent requests share one statement. */
 import { constants } from '../catalog.ts'
-import { createBatches, type Pacer } from '../database/batched.ts'
+import { createBatches } from '../database/batched.ts'
 import type { ClaimExecutionsRow, Functions } from '../database/functions.ts'
 
 /** Passed to every function that grants a claim, and reported to workers, so that both always agree. As an interval. */
@@ -12,7 +12,7 @@ type Claims = ClaimExecutionsRow[]
 const held = Symbol('held')
 
 /** Returns a function that claims for one worker and resolves to an empty list if nothing is claimable. */
-export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>, pacer?: Pacer) => {
+export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>) => {
   const alone = (wanted: Wanted): Promise<Claims> => fn.claimExecutions({ ...wanted, lease: claimLease })
   const claim = createBatches<Wanted, Claims | typeof held>({
     one: alone,
@@ -23,9 +23,7 @@ export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNex
         return own[0]?.execution_id === null ? held : (own as Claims)
       })
     },
-    ownerOf: ({ account_id }) => account_id,
-    pacer,
-    isDurable: true
+    ownerOf: ({ account_id }) => account_id
   })
   return async (wanted: Wanted): Promise<Claims> => {
     const claims = await claim(wanted)

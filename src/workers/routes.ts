@@ -26,7 +26,7 @@ const sizeOf = (executions: { payload: string }[]) => executions.reduce((sum, { 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.addHook('onClose', () => waiting.close())
-  const claimNext = app.traces.call('claimNext', createClaiming(app.shared, app.pacer))
+  const claimNext = app.traces.call('claimNext', createClaiming(app.shared))
   const claimablePage = shareReads((asked: Parameters<typeof app.fn.claimablePage>[0]) =>
     app.readList(asked.account_id, () => app.fn.claimablePage(asked))
   )

@@ -6,12 +6,12 @@ import { payloadColumns } from '../../src/cues/payload.ts'
 import { type CreateCue, groups, plain, type UpdateCue } from '../../src/cues/schemas.ts'
 import type { StoredCue } from '../../src/cues/stored.ts'
 import { ApiError } from '../../src/errors.ts'
-import { type Json, readJson } from '../../src/json/canonical-json.ts'
+import { type Json, split, unite } from '../../src/json/canonical-json.ts'
 import { exactly } from '../support/exactly.ts'
 
 const now = new Date('2030-01-07T08:30:00Z')
 const url = 'https://example.com/hook'
-const json = (value: unknown) => (readJson(JSON.stringify({ value }), ['value']) as { value: Json }).value
+const json = (value: unknown) => (unite(split(JSON.stringify({ value }), { names: ['value'] })) as { value: Json }).value
 
 const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   id: 'cue_000000000000',

@@ -179,7 +179,7 @@ t.test('the mail about the monthly limit names the end of the grace period, and 
   await sendMails(service)
   const mails = server.mails.filter(({ subject }) => subject === 'You have used your executions for this month')
   t.equal(mails.length, 1)
-  t.match(mails[0]!.text, /Your plan, free, includes 2 executions per month.*until 16 January 2030, 12:00 UTC/s)
+  t.match(mails[0]!.text, /Your account may run 2 executions per month.*until 16 January 2030, 12:00 UTC/s)
   await service.addMail({ kind: 'limit_reached', account_id: service.account.id })
   service.clock.advance('3 weeks')
   await sendMails(service)

@@ -1,5 +1,6 @@
 /** The operator's figures, and who may read them. */
 import t from 'tap'
+import { createKey, storedKey } from '../../src/accounts/keys.ts'
 import { localEmail } from '../../src/accounts/operator.ts'
 import { build as buildApp } from '../../src/app.ts'
 import { version } from '../../src/config.ts'
@@ -150,4 +151,153 @@ t.test('without OPERATOR_TOKEN, only the account of an embedded database is the 
   const { api_key } = await as(local).post('/v1/auth/keys', { label: 'reader', scopes: ['read', 'write', 'worker'] })
   t.equal(await status(api_key), 403, 'only with the scope account')
   exactly(t, await call('POST', '/v1/auth/register', { email: localEmail }), error('validation_error', 422), 'nobody else can have it')
+})
+
+t.test('the operator changes plans and limits of accounts', { skip: forOneCell }, async t => {
+  const { as, account, register, get, post, pool, clock } = await build(t, noon, { env: { OPERATOR_TOKEN } })
+  const operator = (method: string, path = '', body?: object) =>
+    as(null).call(method, `/v1/operator/accounts${path}`, body, bearer(OPERATOR_TOKEN))
+  const change = (body: object, id = account.id) => operator('PATCH', `/${id}`, body)
+  const { id, email } = account
+  t.same((await change({ plan: 'pro', limits: { cues: 3, fires_per_hour: 2 } })).body, {
+    id,
+    email,
+    plan: 'pro',
+    limits: { cues: 3, fires_per_hour: 2 }
+  })
+  exactly(t, await get('/v1/usage'), { plan: 'pro', cues: { limit: 3 }, executions: { limit: 5000 } })
+  t.same((await change({ plan: 'scale' })).body.limits, { cues: 3, fires_per_hour: 2 }, 'they survive a change of plan')
+  await pool.query("select cue.set_plan($1, 'free')", [id])
+  t.same((await change({ limits: { executions_per_month: 4 } })).body.limits, { cues: 3, fires_per_hour: 2, executions_per_month: 4 })
+  exactly(t, await get('/v1/usage'), { plan: 'free', cues: { limit: 3 }, executions: { limit: 4, remaining: 4 } })
+
+  const cues: { id: string; status: string }[] = []
+  for (let n = 0; n < 3; n++) {
+    clock.advance('1 second')
+    cues.push(await post('/v1/cues', { name: `cue ${n}`, cron: '0 9 * * *', worker: true }))
+  }
+  exactly(t, await post('/v1/cues', { name: 'one more', cron: '0 9 * * *', worker: true }), { error: { code: 'cue_limit_exceeded' } })
+  const fire = () => post(`/v1/cues/${cues[0]!.id}/fire`)
+  for (const allowed of [true, true, false]) t.equal('id' in (await fire()), allowed)
+  exactly(t, await fire(), { error: { code: 'rate_limit_exceeded', message: 'Fire limit reached: 2 per cue per hour.' } })
+  await change({ limits: { fires_per_hour: 20 } })
+  for (const allowed of [true, true, true, true, true, true, false])
+    t.equal('id' in (await fire()), allowed, 'until twice the limit of executions')
+  await change({ limits: { executions_per_month: 40, cues: 1 } })
+  t.ok('id' in (await fire()))
+  t.same((await get('/v1/cues')).cues.map(({ status }: { status: string }) => status).sort(), ['active', 'paused', 'paused'])
+  const { rows: mails } = await pool.query(
+    "select data from pgboss.job where name = 'mails' and data ->> 'kind' = 'downgrade' order by created_on"
+  )
+  exactly(t, mails.at(-1).data, { cue_ids: [cues[2]!.id, cues[1]!.id], same_plan: true })
+
+  t.same((await change({ limits: { cues: null, executions_per_month: null, fires_per_hour: null } })).body, {
+    id,
+    email,
+    plan: 'free',
+    limits: {}
+  })
+  exactly(t, await get('/v1/usage'), { cues: { limit: 10 }, executions: { limit: 300 } })
+  t.same((await change({})).body, { id, email, plan: 'free', limits: {} })
+  const [{ event, actor, detail }] = (await get('/v1/auth/audit')).events
+  t.same(
+    { event, actor, detail },
+    {
+      event: 'plan.changed',
+      actor: 'operator',
+      detail: { limits: { cues: null, executions_per_month: null, fires_per_hour: null } }
+    }
+  )
+
+  const other = await register('grace@example.com')
+  t.same((await operator('GET', '?search=GRACE')).body, { accounts: [{ id: other.id, email: other.email, plan: 'free', limits: {} }] })
+  t.same((await operator('GET', `?search=${id}`)).body.accounts, [{ id, email, plan: 'free', limits: {} }])
+  t.equal((await operator('GET')).body.accounts.length, 2)
+  t.same((await operator('GET', '?search=%25')).body.accounts, [])
+
+  for (const nobody of ['018f0000-0000-7000-8000-000000000000', 'x'])
+    exactly(t, await change({ plan: 'pro' }, nobody), error('not_found', 404))
+  for (const invalid of [
+    { cues: -1 },
+    { unknown: 1 },
+    { plan: 'pro' },
+    { cues: 1.5 },
+    { cues: '1' },
+    { fires_per_hour: 0 },
+    { cues: 2 ** 31 },
+    []
+  ])
+    exactly(t, await change({ limits: invalid }), error('validation_error', 422), JSON.stringify(invalid))
+  exactly(t, await change({ plan: 'gold' }), error('validation_error', 422))
+  for (const invalid of [
+    '{"cues": -1}',
+    '{"unknown": 1}',
+    '{"plan": "pro"}',
+    '{"cues": 1.5}',
+    '{"cues": "1"}',
+    '{"open_deliveries": 0}',
+    '{"cues": 4294967296}'
+  ])
+    await t.rejects(pool.query('select cue.set_limits($1, $2)', [id, invalid]), { code: /^(QU034|22003)$/ }, invalid)
+  exactly(t, await as(other).call('PATCH', `/v1/operator/accounts/${other.id}`, { plan: 'scale' }), error('insufficient_scope', 403))
+  exactly(t, await as(other).call('GET', '/v1/operator/accounts'), error('insufficient_scope', 403))
+  t.same((await operator('GET', '?search=grace')).body.accounts[0].plan, 'free')
+})
+
+t.test('the account of an embedded database has no limits', { skip: forOneCell }, async t => {
+  const { as, fn, config, pool, clock } = await build(t, noon, { env: { RATE_LIMIT: 'on' } })
+  const api_key = createKey(config.cell)
+  const id = await fn.newAccountId({})
+  await fn.openLocalAccount({
+    account_id: id,
+    email: localEmail,
+    ...storedKey(config.encryptionKeys, api_key, id),
+    token_hash: Buffer.alloc(32)
+  })
+  await fn.openLocalAccount({
+    account_id: await fn.newAccountId({}),
+    email: localEmail,
+    ...storedKey(config.encryptionKeys, createKey(1), id),
+    token_hash: Buffer.alloc(32, 1)
+  })
+  const { call, get, post } = as({ id, email: localEmail, api_key })
+  exactly(t, await get('/v1/auth/me'), {
+    plan: 'scale',
+    active_cue_limit: null,
+    monthly_execution_limit: null,
+    rate_limit_per_minute: null
+  })
+  const names = ['cues', 'executions_per_month', 'fires_per_hour', 'requests_per_minute']
+  const unlimited = Object.fromEntries(names.map(name => [name, null]))
+  const limits = async () => (await pool.query('select limits from cue.accounts where id = $1', [id])).rows[0].limits
+  t.same(await limits(), unlimited)
+
+  // On a plan whose limits are soon reached.
+  await pool.query("select cue.set_plan($1, 'free')", [id])
+  const cues: { id: string; status: string }[] = []
+  for (let n = 0; n < 12; n++) cues.push(await post('/v1/cues', { name: `cue ${n}`, cron: '0 9 * * *', worker: true }))
+  t.same(new Set(cues.map(({ status }) => status)), new Set(['active']))
+  await pool.query("insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 7, 601)", [id])
+  for (let n = 0; n < 12; n++) t.ok('id' in (await post(`/v1/cues/${cues[0]!.id}/fire`)))
+  await fn.foldUsage({})
+  exactly(t, await post(`/v1/cues/${cues[1]!.id}/pause`), { status: 'paused' })
+  exactly(t, await post(`/v1/cues/${cues[1]!.id}/resume`), { status: 'active' })
+  for (let n = 0; n < 60; n++) t.equal((await call('GET', '/v1/auth/me')).status, 200)
+  const { body, headers } = await call('GET', '/v1/usage')
+  exactly(t, headers, { 'x-ratelimit-limit': '2147483647', 'x-ratelimit-remaining': '2147483647' })
+  t.notOk('x-service-usage-warning' in headers)
+  exactly(t, body, {
+    plan: 'free',
+    cues: { used: 12, limit: null, remaining: null, percent_used: 0 },
+    executions: { used: 613, limit: null, remaining: null, percent_used: 0, projected_month_end: 1267, will_exceed_limit: false },
+    rate_limit: { requests_per_minute: null, limit: null, current_usage: 0 }
+  })
+  t.same((await pool.query('select limit_reached_at from cue.accounts where id = $1', [id])).rows, [{ limit_reached_at: null }])
+  clock.advance('1 hour')
+  t.same((await get('/v1/cues')).total, 12)
+
+  await pool.query(`select cue.set_limits($1, '{"cues": 11, "open_deliveries": 5}')`, [id])
+  exactly(t, await post('/v1/cues', { name: 'one more', cron: '0 9 * * *', worker: true }), { error: { code: 'cue_limit_exceeded' } })
+  await pool.query(`select cue.set_limits($1, '{"cues": null}')`, [id])
+  t.same(await limits(), { ...unlimited, open_deliveries: 5 }, 'without an override, there is no limit again')
 })

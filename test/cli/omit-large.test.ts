@@ -23,6 +23,6 @@ t.test('replaces free JSON beyond 64 KB by null and marks it', async t => {
 })
 
 t.test('leaves text that looks like response members unchanged', async t => {
-  const trap = `{"a": ",\\"payload\\":1,\\"retry\\":", "metadata": ${half}}`
+  const trap = `{"a":",\\"payload\\":1,\\"retry\\":","metadata":${half}}`
   t.equal(shortened(`{"metadata":${trap},"payload":${half}}`), `{"metadata":${trap},"payload":null,"payload_omitted":true}`)
 })

@@ -2,7 +2,7 @@ import { Type } from '@fastify/type-provider-typebox'
 import fc from 'fast-check'
 import t from 'tap'
 import { buildSerializer } from '../../src/http/serializer.ts'
-import { canonicalJson, canonicalMerge, Json, JsonError, readJson, taskOf } from '../../src/json/canonical-json.ts'
+import { canonicalJson, Json, JsonError, mergeJson, split, unite } from '../../src/json/canonical-json.ts'
 import { AnyJson } from '../../src/schemas.ts'
 import { exactly } from '../support/exactly.ts'
 import { always } from '../support/seed.ts'
@@ -63,6 +63,7 @@ const vectors: [string, string][] = [
   ['-1e-400', '-0.0'],
   ['100.0e-2', '1.0'],
   ['4.35', '4.35'],
+  ['123456789012345.99999999', '123456789012346.0'],
   ['1.005', '1.005'],
   ['3.14159265358979323846', '3.141592653589793'],
   ['-2.5', '-2.5'],
@@ -71,6 +72,9 @@ const vectors: [string, string][] = [
   ['{}', '{}'],
   ['""', '""']
 ]
+
+const canonicalMerge = (base: string, override: string) => mergeJson(base, override).text
+const readJson = (text: string, names: string[] = []) => unite(split(text, { names }))
 
 const reasonOf = (act: () => unknown): string => {
   try {
@@ -161,29 +165,28 @@ t.test('rejects exactly what JSON.parse rejects', async () => {
   )
 })
 
-t.test('an error names its reason and position', async t => {
-  const refusals: [string, string, number][] = [
-    ['', 'malformed', 0],
-    ['  ', 'malformed', 2],
-    ['{"a":1,}', 'malformed', 7],
-    ['[1 2]', 'malformed', 3],
-    ['[01]', 'malformed', 2],
-    ['[1.]', 'malformed', 3],
-    ['[NaN]', 'malformed', 1],
-    ['{"a" 1}', 'malformed', 5],
-    ['1 1', 'malformed', 2],
-    ['"a\nb"', 'malformed', 2],
-    ['"a', 'malformed', 2],
-    ['["\\x"]', 'malformed', 1],
-    ['["a\\u0000"]', 'nul', 1],
-    ['{"\\u0000":1}', 'nul', 1],
-    ['["\\ud83d"]', 'lone_surrogate', 1],
-    ['{"\\ude00\\ud83d":1}', 'lone_surrogate', 1],
-    ['[1e400]', 'number_too_large', 1],
-    ['[-1.0e309]', 'number_too_large', 1]
+t.test('an error names its reason', async t => {
+  const refusals: [string, string][] = [
+    ['', 'malformed'],
+    ['  ', 'malformed'],
+    ['{"a":1,}', 'malformed'],
+    ['[1 2]', 'malformed'],
+    ['[01]', 'malformed'],
+    ['[1.]', 'malformed'],
+    ['[NaN]', 'malformed'],
+    ['{"a" 1}', 'malformed'],
+    ['1 1', 'malformed'],
+    ['"a\nb"', 'malformed'],
+    ['"a', 'malformed'],
+    ['["\\x"]', 'malformed'],
+    ['["a\\u0000"]', 'nul'],
+    ['{"\\u0000":1}', 'nul'],
+    ['["\\ud83d"]', 'lone_surrogate'],
+    ['{"\\ude00\\ud83d":1}', 'lone_surrogate'],
+    ['[1e400]', 'number_too_large'],
+    ['[-1.0e309]', 'number_too_large']
   ]
-  for (const [source, reason, position] of refusals)
-    t.throws(() => canonicalJson(source), { name: 'JsonError', reason, position }, JSON.stringify(source))
+  for (const [source, reason] of refusals) t.throws(() => canonicalJson(source), { name: 'JsonError', reason }, JSON.stringify(source))
 })
 
 t.test('accepts 64 levels of lists and objects, but not 65', async t => {
@@ -198,7 +201,7 @@ t.test('accepts 64 levels of lists and objects, but not 65', async t => {
       'too_deep'
     )
     t.equal(
-      reasonOf(() => canonicalJson(open.repeat(300_000))),
+      reasonOf(() => canonicalJson(nested(300_000))),
       'too_deep',
       'without overflowing the stack'
     )
@@ -256,7 +259,7 @@ t.test('the limit on levels counts from the member, not from the body', async t 
 t.test('the size of a member is that of its JSON as received, without blanks between tokens', async t => {
   const sizeOf = (payload: string): number =>
     (readJson(`{ "payload" : ${payload} , "b" : 1 }`, ['payload']) as { payload: Json }).payload.bytes
-  for (const payload of ['{"a":[1,2,3],"b":"x y"}', '"Grüße 😀"', '1', '{"a":1,"a":2}', '[]']) {
+  for (const payload of ['{"a":[1,2,3],"b":"x y"}', '"Grüße 😀"', '1', '1e5', '[1.50,12345678901234567890]', '[]']) {
     t.equal(sizeOf(payload), Buffer.byteLength(payload), payload)
     t.equal(sizeOf(`${payload.replaceAll(/([[{,:\]}])/g, ' $1\n')}`), Buffer.byteLength(payload), `${payload} with blanks`)
   }
@@ -311,7 +314,6 @@ t.test('the task is the member "task" if that is a string', async t => {
     ['null', null]
   ]
   for (const [source, task] of tasks) {
-    t.equal(taskOf(canonicalJson(source)), task, source)
-    t.equal(new Json(canonicalJson(source)).task, task, source)
+    t.equal((readJson(`{"payload":${source}}`, ['payload']) as { payload: Json }).payload.task, task, source)
   }
 })

@@ -103,6 +103,30 @@ t.test('reads limits of accounts only when they hold as many as the smallest pla
   t.notOk(isAllowed('a', 84))
 })
 
+t.test('reads the limits of all accounts once any account has a smaller one than every plan', async t => {
+  let read = () => {}
+  const isAllowed = createLimits({
+    fn: {
+      openLimits: async ({ account_ids }) => [
+        { account_id: null, open_deliveries: 5 },
+        ...account_ids.map(account_id => ({ account_id, open_deliveries: account_id === 'small' ? 5 : 250 }))
+      ]
+    },
+    least: 50,
+    engines: () => 1,
+    onChange: () => read(),
+    onError: error => t.fail(String(error))
+  })
+  const next = () => new Promise<void>(resolve => (read = resolve))
+  t.ok(isAllowed('small', 0))
+  await next()
+  t.notOk(isAllowed('small', 5))
+  t.notOk(isAllowed('large', 5))
+  await next()
+  t.notOk(isAllowed('small', 5))
+  t.ok(isAllowed('large', 249))
+})
+
 t.test('a queue serves accounts in turn and keeps attempts that are not admitted', async t => {
   const queue = createTurnQueue<string>(2)
   for (const item of ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1', 'c2', 'c3']) queue.add(item[0]!, item)

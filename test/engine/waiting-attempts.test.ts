@@ -25,7 +25,6 @@ const setup = (given: Row[]) => {
       }
     },
     now: () => time,
-    share: () => ({ engines: 1, place: 0 }),
     onChange: () => {},
     onError: error => t.fail(String(error))
   })

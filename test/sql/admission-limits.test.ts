@@ -24,7 +24,7 @@ for (const [plan, limit] of [
     t.equal(all.filter(({ error }) => error === 'rate_limit_exceeded').length, 50)
     const left = all.filter(({ error }) => error === null).map(({ rate }) => rate.remaining)
     t.same(
-      left.sort((a, b) => b - a),
+      left.sort((a, b) => b! - a!),
       Array.from({ length: limit }, (_, i) => limit - 1 - i),
       'each gets a different number of remaining requests'
     )

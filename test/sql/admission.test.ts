@@ -32,56 +32,6 @@ t.test('admits a key as its account, and rejects unknown, mistyped and revoked k
   exactly(t, await call(text), { error: 'invalid_api_key', caller: null })
 })
 
-t.test('returns the requested cue together with the admission, and to no refused caller', async t => {
-  const { ask, call, config, fn, key, account_id, addKey, pool } = await setup(t)
-  const cue = { name: 'c', transport: 'worker', schedule_type: 'recurring', cron: '0 9 * * *', ...cueDefaults }
-  const create = (account_id: string) => fn.createCue({ account_id, cue, next_run: null })
-  const cue_id = await create(account_id)
-  const other = await fn.newAccountId({})
-  await fn.register({
-    account_id: other,
-    email: 'b@example.com',
-    key_hash: hashKey(createKey()),
-    prefix: 'svc_sk_x',
-    ciphertext: 'x',
-    address: null,
-    ip: '192.0.2.1'
-  })
-  const foreign = await create(other)
-  const { text: writing } = await addKey({ scopes: ['write'] })
-  const { id } = await fn.fireCue({ account_id, cue_id })
-  const token = executionToken(deriveKey(config.sessionSecret, 'execution-token'), id)
-  const [{ tag }] = (await pool.query('select tag from cue.tagged_cue_view where id = $1', [cue_id])).rows
-  const wants = (bearer: string, cue_id: string, more: object = {}) =>
-    ask({ authorization: `Bearer ${bearer}`, address: '192.0.2.1', scope: 'read', cue_id, ...more })
-
-  exactly(t, await wants(key, cue_id), {
-    error: null,
-    cue: { tag, run_count: 1, version: 1, executions: [{ id }], execution_total: 1, missed: [] }
-  })
-  exactly(t, await wants(key, cue_id, { isCounted: true }), { error: null, cue: { tag } })
-  exactly(t, await wants(key, foreign), { error: null, cue: null })
-  exactly(t, await wants(key, 'cue_000000000000'), { error: null, cue: null })
-  exactly(t, await wants(writing, cue_id), { error: 'insufficient_scope', cue: null })
-  exactly(t, await wants(createKey(), cue_id), { error: 'invalid_api_key', cue: null })
-  exactly(t, await wants(token, cue_id), { error: 'insufficient_scope', cue: null })
-  exactly(t, await call(), { error: null, cue: null })
-  const together = await Promise.all([call(), wants(key, cue_id), wants(writing, cue_id), wants(key, foreign), call(null)])
-  t.strictSame(
-    together.map(({ error, cue }) => [error, cue?.tag]),
-    [
-      [null, undefined],
-      [null, tag],
-      ['insufficient_scope', undefined],
-      [null, undefined],
-      ['not_authenticated', undefined]
-    ],
-    'each result in its place'
-  )
-  await pool.query("update cue.plans set requests_per_minute = 1 where plan = 'free'")
-  exactly(t, await wants(key, cue_id), { error: 'rate_limit_exceeded', cue: null })
-})
-
 t.test('rejects any header that is not one of our bearer tokens as not_authenticated', async t => {
   const { ask, key } = await setup(t)
   for (const authorization of [

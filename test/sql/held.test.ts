@@ -58,7 +58,7 @@ t.test('says why a cue was refused, beside cues that were created', async t => {
   t.same(
     made.map(({ id, message }) => [id !== null, message]),
     [
-      [false, 'Cue limit reached: the plan allows 0 cues. Delete one or upgrade.'],
+      [false, 'Cue limit reached: the plan allows 0 cues. Delete one or change the plan.'],
       [true, null]
     ]
   )

@@ -104,7 +104,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
       },
       settle: async () => {
         const ended = some(recent())
-        const result = pick([{}, refused, { ...refused, gone: true }, { reported: true }])
+        const result = pick([{}, refused, { ...refused, gone: true }, { report: { success: true } }])
         await fn.settleAttempts({ ...resultsOf(ended, result, new Date()), ended_flights: endedFlights(ended) })
       },
       extend: () => fn.extendFlights({ flight_ids: some(recent()).map(attempt => attempt.flight_id), lease }),

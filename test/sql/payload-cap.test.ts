@@ -1,5 +1,6 @@
 // The cap on payload bytes per UTC day: exact for requests; schedules may exceed it by the batch being taken.
 import t, { type Test } from 'tap'
+import { exactly } from '../support/exactly.ts'
 import { stage as bareStage, dueCues } from '../support/stage.ts'
 
 const cap = 10_000
@@ -35,6 +36,15 @@ t.test('counts the payload of each execution, even if it is stored once', async 
   t.equal(await bytesUsed(), 8730)
 })
 
+t.test('an account may have a cap, and a maximum timeout, of its own', async t => {
+  const { cue, take, fire, idle, rows, account_id, bytesUsed } = await stage(t, null)
+  const id = await cue({ payload: json(3000) })
+  await rows(`select cue.set_limits($1, '{"payload_bytes_per_day": 5000, "max_timeout_seconds": 7}')`, [account_id])
+  exactly(t, await take([id]), [{ timeout_seconds: 7 }])
+  t.equal(await bytesUsed(), 3000)
+  await t.rejects(fire(await idle(3000)), { code: 'QU032' })
+})
+
 t.test('counts nothing without a limit', async t => {
   const { idle, cue, take, fire, counters } = await stage(t, null)
   await fire(await idle(3000))
@@ -48,7 +58,7 @@ t.test('refuses fires and replays that would exceed the limit, but not smaller o
   const { id: execution_id } = await fire(id)
   await rows(`update cue.executions set status = 'failed', ended_at = now(), attempt_due_at = null where id = $1`, [execution_id])
   const message =
-    'Payload limit reached: the plan allows 10000 bytes per UTC day, and this payload has 6000 bytes. Upgrade, or wait until the next day.'
+    'Payload limit reached: the plan allows 10000 bytes per UTC day, and this payload has 6000 bytes. Change the plan, or wait until the next day.'
   await t.rejects(fire(id), { code: 'QU032', message })
   await t.rejects(fn.replayExecution({ account_id, execution_id }), { code: 'QU032', message })
   t.equal(await bytesUsed(), 6000)

@@ -65,7 +65,14 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     const open = unended.get(flight_id)
     return open?.delete(execution_id) && open.size === 0 ? [flight_id] : []
   }
-  const results: Result[] = [{}, {}, refused, { ...refused, gone: true }, { reported: true }, { reported: false, reported_error: 'no' }]
+  const results: Result[] = [
+    {},
+    {},
+    refused,
+    { ...refused, gone: true },
+    { report: { success: true } },
+    { report: { success: false, error: 'no' } }
+  ]
 
   const on = (state: State, operation: Operation, call: (fn: Functions) => Promise<unknown>): Step => ({ on: state.id, operation, call })
 
@@ -87,7 +94,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
       attempt: attempt.attempt,
       error: result.error ?? null,
       gone: result.gone ?? false,
-      reported: result.reported ?? null
+      reported: result.report?.success ?? null
     }
     const columns = { ...resultsOf([attempt], result, clock.now()), ended_flights }
     const isPlain = attempt.plain && operation.error === null

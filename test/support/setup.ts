@@ -45,7 +45,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
   }
   const cells = await Promise.all(databases.map(open))
   const { config, fn, pool, url } = cells[cell - 1]!
-  const app = appOf(t, cell, cells)
+  const app = appOf(cell, cells)
   t.teardown(() => app.close())
 
   /** Another account, created like a registered one. */

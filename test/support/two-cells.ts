@@ -1,13 +1,14 @@
 /** With TEST_CELLS=2, a service under test has two cells. Its accounts live in one of them, which differs from service to service. */
 import { basename } from 'node:path'
 import Fastify, { type FastifyListenOptions, type InjectOptions } from 'fastify'
-import type { Test } from 'tap'
-import { joinCells } from '../../src/api/api.ts'
-import type { OpenCell } from '../../src/api/former.ts'
+import type pg from 'pg'
+import { joinCells } from '../../src/api-server/api.ts'
 import type { App } from '../../src/app.ts'
 import { cellConfig } from '../../src/cells/settings.ts'
 import type { Config } from '../../src/config.ts'
 import { testConfig } from './database.ts'
+
+type OpenCell = { app: App; pool: pg.Pool }
 
 export const cellNumbers = process.env.TEST_CELLS === '2' ? [1, 2] : [1]
 
@@ -24,13 +25,11 @@ export const configOf = (cell: number, urls: string[], accountsIn: number, env: 
 }
 
 /** Returns the app of a cell with the server of all cells, which are joined by the first request: until then, tests add routes of their own. */
-export const appOf = (t: Test, cell: number, open: OpenCell[]): App => {
+export const appOf = (cell: number, open: OpenCell[]): App => {
   const [{ app: home }] = open as [OpenCell]
   if (open.length === 1) return home
-  const ending = new AbortController()
-  t.teardown(() => ending.abort())
   let joined: Promise<void> | undefined
-  const join = () => (joined ??= joinCells(open, ending.signal))
+  const join = () => (joined ??= joinCells(open.map(({ app }) => app)))
 
   // Only the router of the cells reads the URL.
   const urls = new WeakMap<object, string>()

@@ -99,7 +99,7 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
       ] as const)
     : []
   for (const [name, { used, limit, percent_used }] of shares) {
-    if (percent_used < 80) continue
+    if (limit === null || percent_used < 80) continue
     items.push({
       key: `usage ${name}`,
       icon: 'usage',

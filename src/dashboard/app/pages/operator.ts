@@ -11,6 +11,7 @@ import { TextField } from '../ui/form.ts'
 import { Page } from '../ui/frame.ts'
 import { List } from '../ui/table.ts'
 import { When } from '../ui/when.ts'
+import { AccountLimits } from './account-limits.ts'
 import { Figure } from './attention.ts'
 import { Holds, OnCall } from './on-call.ts'
 
@@ -32,6 +33,7 @@ export const OperatorPage = () => {
           { class: 'stack' },
           h(Holds, { operator: data, onDone: read.reload }),
           h(OnCall, { questions: data.questions }),
+          h(AccountLimits, {}),
           data.cells.map(cell =>
             h(
               'div',
@@ -170,15 +172,15 @@ const Work = ({ figures: { queues, jobs } }: { figures: Figures }) =>
 const Accounts = ({ accounts }: Pick<Figures, 'accounts'>) =>
   h(List, {
     title: 'Accounts with the most executions this month',
-    columns: ['Account', 'Plan', 'Executions', 'Of its plan', 'Cues'],
-    numbers: ['Executions', 'Of its plan', 'Cues'],
+    columns: ['Account', 'Plan', 'Executions', 'Of its limit', 'Cues'],
+    numbers: ['Executions', 'Of its limit', 'Cues'],
     none: 'Nothing has run this month.',
     rows: accounts.map(({ account_id, email, plan, executions_used, executions_per_month, cues_used, cues }) => [
       [h('span', { class: 'name' }, email), h('div', { class: 'under mono' }, account_id)],
       h(Badge, { tone: 'info' }, plan),
       count(executions_used),
-      `${count(Math.round((executions_used / Math.max(executions_per_month, 1)) * 100))}%`,
-      `${count(cues_used)}${cues_used >= 1000 ? '+' : ''} of ${count(cues)}`
+      executions_per_month === null ? '–' : `${count(Math.round((executions_used / Math.max(executions_per_month, 1)) * 100))}%`,
+      `${count(cues_used)}${cues_used >= 1000 ? '+' : ''}${cues === null ? '' : ` of ${count(cues)}`}`
     ])
   })
 

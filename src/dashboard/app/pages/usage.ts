@@ -4,13 +4,13 @@ import type { Usage } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { h } from '../h.ts'
 import { useRead } from '../query.ts'
-import { serviceRoot } from '../root.ts'
+import { isSold, serviceRoot } from '../root.ts'
 import { useMay } from '../session.ts'
 import { Badge, Button, count, Facts, Loading, Panel, Problem } from '../ui/basics.ts'
 import { act } from '../ui/dialog.ts'
 import { Page } from '../ui/frame.ts'
 
-type Share = { used: number; limit: number; percent_used: number }
+type Share = { used: number; limit: number | null; percent_used: number }
 
 const Meter = ({ name, share: { used, limit, percent_used }, note }: { name: string; share: Share; note: string }) => {
   const tone = percent_used >= 100 ? 'bad' : percent_used >= 80 ? 'warn' : 'good'
@@ -18,8 +18,8 @@ const Meter = ({ name, share: { used, limit, percent_used }, note }: { name: str
     'div',
     { class: 'usage' },
     h('h2', {}, name),
-    h('p', { class: 'usage-value' }, count(used), h('span', { class: 'soft' }, ` of ${count(limit)}`)),
-    h('meter', { class: tone, min: 0, max: 100, value: percent_used, 'aria-label': `${name}: ${percent_used}% used` }),
+    h('p', { class: 'usage-value' }, count(used), h('span', { class: 'soft' }, limit === null ? ', no limit' : ` of ${count(limit)}`)),
+    limit !== null && h('meter', { class: tone, min: 0, max: 100, value: percent_used, 'aria-label': `${name}: ${percent_used}% used` }),
     h('p', { class: 'hint' }, note)
   )
 }
@@ -47,7 +47,7 @@ export const UsagePage = () => {
               name: 'Executions this month',
               share: data.executions,
               note: data.executions.will_exceed_limit
-                ? `At this rate, ${count(data.executions.projected_month_end)} by the end of the month, which is more than the plan allows.`
+                ? `At this rate, ${count(data.executions.projected_month_end)} by the end of the month, which is more than the limit.`
                 : `At this rate, ${count(data.executions.projected_month_end)} by the end of the month.`
             }),
             h(Meter, { name: 'Cues', share: data.cues, note: `${count(data.cues.active)} active; paused cues count too.` })
@@ -61,22 +61,30 @@ export const UsagePage = () => {
                 ['Outcomes reported', count(data.outcomes.reported)],
                 ['Succeeded', count(data.outcomes.succeeded)],
                 ['Failed', count(data.outcomes.failed)],
-                ['Requests per minute', `${count(data.rate_limit.current_usage)} of ${count(data.rate_limit.limit)} used from browsers`]
+                [
+                  'Requests per minute',
+                  data.rate_limit.limit === null
+                    ? 'no limit'
+                    : `${count(data.rate_limit.current_usage)} of ${count(data.rate_limit.limit)} used from browsers`
+                ]
               ]
             })
           ),
           h(
             Panel,
-            { key: 'plan', title: 'Change the plan' },
+            { key: 'plan', title: isSold ? 'Change the plan' : 'Plan and limits' },
             h(
               'p',
               {},
               h('a', { href: `${serviceRoot}/plans` }, 'Compare the plans'),
-              mayBuy
-                ? ', then choose one. You pay on Stripe’s pages.'
-                : '. To change it, sign in with a key that has the account scope, or with an email link.'
+              !isSold
+                ? '. The operator of this service sets plans and limits.'
+                : mayBuy
+                  ? ', then choose one. You pay on Stripe’s pages.'
+                  : '. To change it, sign in with a key that has the account scope, or with an email link.'
             ),
-            mayBuy &&
+            isSold &&
+              mayBuy &&
               h(
                 'div',
                 { class: 'actions left' },
