@@ -1371,17 +1371,6 @@ export interface Executions {
   verification_reason: string | null;
 }
 
-export interface ExecutionSources {
-  account_id: string | null;
-  claim_timeout_seconds: number | null;
-  id: string | null;
-  payload: string | null;
-  payload_id: number | null;
-  payload_ref: number | null;
-  task: string | null;
-  transport: Transport | null;
-}
-
 export interface ExecutionView {
   account_id: string | null;
   attempts: number | null;
@@ -2328,7 +2317,6 @@ export interface DB {
   engines: Engines;
   execution_brief_view: ExecutionBriefView;
   execution_detail_view: ExecutionDetailView;
-  execution_sources: ExecutionSources;
   execution_view: ExecutionView;
   executions: Executions;
   fires: Fires;

@@ -54,8 +54,7 @@ begin
        limit p_limit);
   end if;
 end $$;
-comment on function cue.find_claimable is
-  'Returns the next claimable executions of one task, or of all, and locks them if asked, skipping locked ones.';
+comment on function cue.find_claimable is 'Returns the next claimable executions of one task, or of all; locks them if asked.';
 
 -- If there is more than one page, half of it is shared among the tasks, so that a backlog of one task doesn't hide others. A page holds at
 -- most p_bytes, but at least one execution; it is then filled task by task.

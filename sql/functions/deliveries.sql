@@ -67,8 +67,7 @@ begin
    where u.id <> all (v_executions) and (select true from cue.executions x where x.id = u.id limit 1)
       or u.cue_id <> all (v_cues) and (select true from cue.cues c where c.id = u.cue_id limit 1);
 end $$;
-comment on function cue.held_attempts is
-  'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
+comment on function cue.held_attempts is 'Returns attempts whose results cannot be written now: a row they need is locked.';
 
 -- A locked flight is being extended or taken over: it is removed when its lease expires.
 create or replace function cue.end_flights(p_flight_ids bigint[]) returns void
@@ -143,8 +142,7 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
-comment on function cue.finish_attempts is
-  'Records 2xx responses of recurring cues that await no outcome; returns the number of executions moved.';
+comment on function cue.finish_attempts is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
 
 create or replace function cue.attempts_to_repeat(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_errors text[], p_gone boolean[]
@@ -260,5 +258,4 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
-comment on function cue.settle_attempts is
-  'Records all other results: failures with their retries, awaited or reported outcomes, and one-time cues.';
+comment on function cue.settle_attempts is 'Records all other results: failures, retries, outcomes, one-time cues.';

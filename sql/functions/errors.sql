@@ -56,5 +56,4 @@ begin
               select e.status, e.http_status, coalesce(e.error_message, e.error) as message, e.ended_at, e.cue_id, c.name
                 from cue.executions e join cue.cues c on c.id = e.cue_id where e.id = m.last_id limit 1) l), '[]');
 end $$;
-comment on function cue.read_errors is
-  'Returns an account''s dead letters of a time window, at most its newest 5,000, grouped by error: up to 100 groups, the largest first.';
+comment on function cue.read_errors is 'Returns up to 100 groups of an account''s newest 5,000 dead letters, by error.';

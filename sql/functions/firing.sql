@@ -26,8 +26,7 @@ language sql stable as $$
            where k.account_id = a.id and k.is_default and k.revoked_at is null and a.webhook_authorization = 'api_key')
     from cue.accounts a where a.id = p_account_id limit 1
 $$;
-comment on function cue.signing_account is
-  'Returns an account''s signing secrets, current one first, and its encrypted key if callbacks carry it.';
+comment on function cue.signing_account is 'Returns an account''s signing secrets, and its key if callbacks carry it.';
 
 -- Saves the lookup per cue while none does.
 create or replace function cue.limits_timeouts() returns boolean
@@ -56,8 +55,7 @@ language sql stable as $$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
      and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a, p_now))
 $$;
-comment on function cue.is_over_limit is
-  'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
+comment on function cue.is_over_limit is 'Returns whether an account''s executions are refused: over the limit and its grace.';
 
 -- Accounts are skipped with a hashed subquery: a list would be compared with every cue. A SQL function, because the planner inlines it.
 create or replace function cue.runs_near(p_until timestamptz, p_after timestamptz, p_overdue timestamptz, p_skip_accounts uuid[]) returns setof cue.cue_runs
@@ -153,8 +151,7 @@ begin
      select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
        from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $$;
-comment on function cue.look_ahead_by_schedule is
-  'Returns the cues due until p_until and the first one after it, in one row for all that share a schedule; next_runs are epoch milliseconds. Takes no locks.';
+comment on function cue.look_ahead_by_schedule is 'Returns due cues and the next later one, a row for each schedule.';
 
 create or replace function cue.look_ahead(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
@@ -257,15 +254,12 @@ begin
   with moved as (select * from unnest(v_ids, v_cue_ids, v_slots, v_expected) as m (id, cue_id, slot, expected)),
   fired as materialized (
     select m.id, m.slot as scheduled_for, m.expected as due_at, c.account_id, c.id as cue_id, c.transport, c.callback_url, c.callback_method,
-           c.callback_headers, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds,
+           c.callback_headers, c.payload, c.payload_id, c.cue,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (
-       select q.account_id, q.id, q.transport, q.callback_url, q.callback_method, q.callback_headers, q.payload, q.payload_id, q.payload_ref, q.task,
-              q.claim_timeout_seconds, q.timeout_seconds, q.schedule_type, q.await_outcome
-         from cue.cues q where q.id = m.cue_id limit 1) c
+     cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
@@ -275,7 +269,7 @@ begin
     select n.*
       from fired f
      cross join lateral cue.new_execution(
-       row(f.cue_id, f.account_id, f.transport, f.payload, f.payload_id, f.payload_ref, f.task, f.claim_timeout_seconds)::cue.execution_sources, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
+       f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,

@@ -17,8 +17,7 @@ begin
   on conflict do nothing;
   if found and p_start_after <= now() then perform pg_notify('cue_jobs', p_queue); end if;
 end $$;
-comment on function cue.add_job is
-  'Adds a pg-boss job with its queue''s settings, in the caller''s transaction; does nothing if it exists.';
+comment on function cue.add_job is 'Adds a pg-boss job with its queue''s settings, unless it exists.';
 
 create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void
 language plpgsql security definer as $$
@@ -58,8 +57,7 @@ begin
       where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $$;
-comment on function cue.look_waiting is
-  'Returns a page of executions whose attempts are due, after a position, and the next one after that; takes no locks.';
+comment on function cue.look_waiting is 'Returns a page of executions whose attempts are due, and the next one; locks none.';
 
 -- Jobs are removed and a flight is added in the same call. An execution without a job is left to requeue_attempts.
 create or replace function cue.begin_attempts(
@@ -116,8 +114,7 @@ begin
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
 end $$;
-comment on function cue.begin_attempts is
-  'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
+comment on function cue.begin_attempts is 'Begins those due attempts that are not locked; returns the requests to send.';
 
 -- A job can be missing after a repair by hand, or because it expired. Runs every minute and looks only two minutes ahead, so that executions
 -- that wait for longer are not read each time.

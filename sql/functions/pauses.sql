@@ -41,8 +41,7 @@ begin
   perform cue.add_job('mails', jsonb_build_object('kind', 'cue_paused', 'account_id', c.account_id, 'execution_id', e.id, 'failures', v_count));
   return true;
 end $$;
-comment on function cue.count_run is
-  'Counts failed runs in a row of a cue with on_failure.pause_after, and pauses it at that number, with an alert and a mail; returns whether it did.';
+comment on function cue.count_run is 'Counts failed runs in a row, and pauses the cue at on_failure.pause_after.';
 
 create or replace function cue.with_pause(old cue.cues, c cue.cues, p_repeated boolean, p_now timestamptz) returns cue.cues
 language plpgsql immutable as $$

@@ -154,8 +154,7 @@ language sql security definer as $$
      group by c.account_id) b
   having count(*) > 0
 $$;
-comment on function cue.count_payloads is
-  'Counts the payload bytes of p_counts[n] scheduled executions of p_cue_ids[n], for plans that limit them.';
+comment on function cue.count_payloads is 'Counts the payload bytes of scheduled executions, for plans that limit them.';
 
 -- Exact, because the account is locked.
 create or replace function cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamptz default now()) returns void
