@@ -6,6 +6,7 @@ import type { BegunAttempt } from '../../src/database/functions.ts'
 import { createFlights } from '../../src/deliveries/flights.ts'
 import { leaseTimes } from '../../src/deliveries/leases.ts'
 import { createPump } from '../../src/deliveries/pump.ts'
+import { createDueQueue } from '../../src/firing/due-queue.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { once, refused, stage } from '../support/stage.ts'
@@ -77,14 +78,23 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
         granted.push(args.lease)
         return args.flight_ids
       },
-      endFlights: async () => {}
+      endFlights: async () => {},
+      openLimits: async () => []
     }
     const flights = createFlights(fn as never, leaseMs)
     let due = [{ cue_id: 'c', account_id: 'a', schedule: { schedule_rules: null }, slot: { next_run: new Date(0), next: null } }]
     const none = () => {}
+    const queue = createDueQueue()
     const pump = createPump({
       fn,
-      ahead: { takeDue: () => due.splice(0), doneWith: none, tryAgain: none, expectFrom: none, isLookDue: () => false },
+      ahead: {
+        takeDue: (kind: 'send', limit: number) => ({ cues: due.splice(0), waiting: queue.take(kind, 1e6, limit) }),
+        doneWith: none,
+        tryAgain: none,
+        expectFrom: none,
+        isLookDue: () => false
+      },
+      queue,
       flights,
       now: () => 1e6,
       concurrency: 1,
@@ -93,10 +103,11 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
       onChange: none,
       onError: (error: Error) => t.error(error)
     } as never)
-    pump.turn()
-    await new Promise(setImmediate)
-    pump.turn()
-    await new Promise(setImmediate)
+    for (let n = 0; n < 3; n++) {
+      pump.turn()
+      await new Promise(setImmediate)
+      time += 100 // few cues gather, and a statement that won few of them is followed by a pause
+    }
     flights.add(7, 1, time)
     await flights.extend()
     exactly(t, granted, [lease, lease, lease], 'taken, begun and extended')
