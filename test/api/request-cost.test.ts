@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { build } from '../support/setup.ts'
 import { hostileJson, longestStall, someHostileJson } from '../support/stalls.ts'
+
 /** Beside any one request, `/status` of an otherwise idle replica answers within this time. */
 const MOST_MS = 150
 const KB = 1024
