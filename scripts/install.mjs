@@ -89,5 +89,15 @@ if (!upToDate()) {
   writeFileSync(stamp, wanted)
 }
 
+// npm doesn't link a package's own command: this is `npx pgcue` in a clone.
+const windows = process.platform === 'win32'
+const command = join(modules, '.bin', windows ? 'pgcue.cmd' : 'pgcue')
+if (!existsSync(command)) {
+  const text = windows
+    ? '@"%~dp0node" "%~dp0..\\..\\src\\cli\\main.ts" %*\r\n'
+    : '#!/bin/sh\nbin=$(dirname "$0")\nexec "$bin/node" "$bin/../../src/cli/main.ts" "$@"\n'
+  writeFileSync(command, text, { mode: 0o755 })
+}
+
 const [module, ...args] = process.argv.slice(2)
 if (module) process.exitCode = spawnSync(node, [module, ...args], { cwd: root, stdio: 'inherit' }).status ?? 1

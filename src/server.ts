@@ -58,7 +58,7 @@ const start = async () => {
   collectGarbage()
 }
 
-const openLink = async (config: Config) => (await import('./startup/local-link.ts')).createLocalLink(config)
+const openLink = async (config: Config) => (await import('./startup/local-link.ts')).openLocalAccount(config)
 
 const say = (line: string) => console.error(line)
 
