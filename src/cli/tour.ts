@@ -47,7 +47,8 @@ export const tour = command({
     const token = `tour-${randomBytes(12).toString('hex')}`
     /** Shows a command and runs it. */
     const step = async (text: string, name: keyof typeof commands & string, args: string[], options: object) => {
-      out.line(`\n${text}`)
+      out.line('')
+      out.line(text)
       out.line(`$ npx pgcue ${[...name.split(' '), ...argv(args, options)].map(quoted).join(' ')}`, 'bold')
       await commands[name]!.run({ ...context, args, options: { ...context.options, ...options }, connect: async () => client })
     }
@@ -60,12 +61,14 @@ export const tour = command({
     )
     const { id } = await client.cues.getByKey('tour')
     await step('Fire it now, without waiting for 9:00. That creates an execution, which an engine delivers:', 'cues fire', [id], {})
-    out.line('\nThis arrived, signed so that the receiver can trust it:')
-    out.line(JSON.stringify(await arrived(client, token), null, 2))
+    out.line('')
+    out.line('This arrived, signed so that the receiver can trust it:')
+    for (const line of JSON.stringify(await arrived(client, token), null, 2).split('\n')) out.line(line)
     const { id: execution } = await ended(client, id)
     await step('The execution has each attempt, and its result:', 'executions get', [execution], {})
     const { url } = await linkOf(client)
-    out.line('\nThe same in the dashboard, signed in (the link works once, within 15 minutes; `npx pgcue dashboard` prints another):')
+    out.line('')
+    out.line('The same in the dashboard, signed in (the link works once, within 15 minutes; `npx pgcue dashboard` prints another):')
     out.line(url.replace('/dashboard#', `/dashboard/executions/${execution}#`), 'bold')
   }
 })

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 
 /** Creates a directory and its missing parents. Node's recursive mkdir never returns where a directory cannot be created, as in /proc. */
 export const makeDirectory = (path: string, mode?: number): void => {
@@ -29,4 +29,10 @@ export const isAlive = (pid: number): boolean => {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
+}
+
+/** A path below the working directory as people write it; any other is absolute. */
+export const shortPath = (path: string): string => {
+  const short = relative('', path)
+  return short === '' || short.startsWith('..') ? path : short
 }

@@ -1,6 +1,7 @@
 /** What `npm start` prints last: addresses, and the tour. At most 15 lines. */
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { type Config, version } from '../config.ts'
+import { shortPath } from '../files/directories.ts'
 
 /** @param link opens the dashboard signed in */
 export const firstScreen = (config: Config, link?: string): string => {
@@ -23,7 +24,7 @@ ${tour(config)}
 
 /** Lines for a shell, to be pasted as they are. */
 export const tour = ({ embedded, dataDir, baseUrl }: Pick<Config, 'embedded' | 'dataDir' | 'baseUrl'>): string => {
-  if (embedded) return `  ${dataDir === resolve('.data') ? '' : `DATA_DIR='${relative('', dataDir)}' `}npx pgcue tour`
+  if (embedded) return `  ${dataDir === resolve('.data') ? '' : `DATA_DIR='${shortPath(dataDir)}' `}npx pgcue tour`
   return `  npx pgcue register you@example.com --base-url ${baseUrl}
   npx pgcue tour --base-url ${baseUrl}
 The tour's callback is on this machine. To allow that, start with CALLBACK_ALLOW_HTTP=on CALLBACK_ALLOW_CIDRS=127.0.0.0/8,::1/128`

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { localFile } from '../../src/accounts/local-file.ts'
 import { firstScreen, tour } from '../../src/startup/first-screen.ts'
 import { openLocalAccount } from '../../src/startup/local-link.ts'
+import { prettyLines } from '../../src/startup/log.ts'
 import { listening } from '../support/cli-stage.ts'
 import { testConfig } from '../support/database.ts'
 import { startEngine } from '../support/engine.ts'
@@ -99,4 +100,28 @@ t.test('the command line finds the local account of its own user, and of no othe
   t.match((await pgcue('whoami')).err, /readable by other users/)
   rmSync(file)
   t.match((await pgcue('whoami')).err, /Invalid API key/, 'without the file, the stored key of this service')
+})
+
+t.test('a terminal gets a line for each warning, failed delivery and mail, and for nothing else', t => {
+  const time = new Date(2030, 0, 15, 9, 5, 7).getTime()
+  const entry = (fields: object) => `${JSON.stringify({ level: 30, time, pid: 1, hostname: 'h', ...fields })}\n`
+  const mail = { msg: 'mail written to the outbox; set SMTP_URL to send mails', kind: 'magic_link', links: ['http://localhost/x'] }
+  const lines = [
+    entry({ msg: 'starting', version: '1' }),
+    entry({ msg: 'request ended', method: 'GET', path: '/v1/cues', status: 200 }),
+    entry({ msg: 'attempt ended', execution_id: 'e', attempt: 2, http_status: 500, ms: 3 }),
+    entry({ msg: 'signed webhook ended', queue: 'alerts', error: null }),
+    entry({ msg: 'signed webhook ended', queue: 'alerts', error: 'timeout' }),
+    entry(mail),
+    entry({ msg: 'job failed', level: 40, queue: 'mails', err: { type: 'Error', message: 'refused', stack: 'x' } })
+  ].join('')
+  t.same(prettyLines(lines, 'info').split('\n'), [
+    '09:05:07 delivery failed  execution_id=e  attempt=2  http_status=500  ms=3',
+    '09:05:07 signed webhook ended  queue=alerts  error=timeout',
+    '09:05:07 mail written to the outbox; set SMTP_URL to send mails  kind=magic_link  links=["http://localhost/x"]',
+    '09:05:07 warning: job failed  refused  queue=mails',
+    ''
+  ])
+  t.equal(prettyLines(lines, 'debug').split('\n').length, 8)
+  t.end()
 })
