@@ -4,7 +4,7 @@
  */
 
 /** Functions called only by engines of the previous release, people in psql, and tests. */
-export const uncalled = new Set(['begin_waiting', 'look_ahead'])
+export const uncalled = new Set(['look_ahead'])
 
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
@@ -84,7 +84,7 @@ export const nullableArguments: Record<string, string> = {
   put_calendar: 'description',
   refuse_due_cues: 'next next_slots',
   resume_cues: 'next_runs next_slots',
-  settle_attempts: 'http_status bodies errors retry_after_ms reported reported_results reported_errors',
+  settle_attempts: 'http_status bodies errors retry_after_ms reports omitted',
   take_due_cues: 'next success_due next_slots'
 }
 

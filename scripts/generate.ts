@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,10 +14,9 @@ import { catalog } from './catalog.ts'
 import { cueColumns } from './cue-columns.ts'
 import { dumpSchema } from './dump-schema.ts'
 import { functionTypes } from './function-types.ts'
-import { openapi } from './openapi.ts'
 import { postsFile } from './posts.ts'
 
-/** Returns the generated files by path, from the routes and a migrated database of PostgreSQL 18. */
+/** Returns the generated files by path, from a migrated database of PostgreSQL 18. */
 export const generate = async (databaseUrl: string): Promise<Record<string, string>> => {
   const pool = createPool({ databaseUrl, pgPoolMax: 4 })
   try {
@@ -27,8 +27,7 @@ export const generate = async (databaseUrl: string): Promise<Record<string, stri
       'src/catalog.ts': await catalog(pool),
       'src/database/functions.types.ts': await functionTypes(pool),
       'src/cues/columns.ts': await cueColumns(pool),
-      'src/blog/posts.json': postsFile(),
-      'src/openapi.json': `${JSON.stringify(await openapi(), null, 2)}\n`
+      'src/blog/posts.json': postsFile()
     }
   } finally {
     await pool.end()
@@ -59,12 +58,19 @@ const rowTypes = (pool: pg.Pool) =>
     outFile: null
   })
 
-if (import.meta.main) {
-  const check = process.argv.includes('--check')
-  for (const [name, content] of Object.entries(await onFreshDatabase(generate))) {
+/** From the routes, in a process of its own: they import some of the other files, as they are by then. */
+export const openapiFile = (): Record<string, string> => {
+  const script = fileURLToPath(new URL('openapi.ts', import.meta.url))
+  return { 'src/openapi.json': execFileSync(process.execPath, [script], { encoding: 'utf8', maxBuffer: 2 ** 26 }) }
+}
+
+const isCheck = process.argv.includes('--check')
+
+const write = (files: Record<string, string>) => {
+  for (const [name, content] of Object.entries(files)) {
     const file = fileURLToPath(new URL(`../${name}`, import.meta.url))
     if (existsSync(file) && readFileSync(file, 'utf8') === content) continue
-    if (check) {
+    if (isCheck) {
       console.error(`${name} is out of date: run \`npm run generate\``)
       process.exitCode = 1
     } else {
@@ -72,4 +78,9 @@ if (import.meta.main) {
       console.log(`Wrote ${name}`)
     }
   }
+}
+
+if (import.meta.main) {
+  write(await onFreshDatabase(generate))
+  write(openapiFile())
 }

@@ -21,3 +21,5 @@ export const openapi = async (): Promise<object> => {
   await app.close()
   return document
 }
+
+if (import.meta.main) console.log(JSON.stringify(await openapi(), null, 2))

@@ -1,8 +1,5 @@
-/**
- * Generates src/blog/posts.json from Markdown files with front matter. Part of `npm run generate`; `node scripts/posts.ts` writes only this
- * file.
- */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+/** Generates src/blog/posts.json from Markdown files with front matter, for `npm run generate`. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Marked } from 'marked'
@@ -11,7 +8,6 @@ import { parse } from 'yaml'
 import type { Post } from '../src/blog/posts.ts'
 
 const postsDir = fileURLToPath(new URL('../src/blog/posts', import.meta.url))
-const target = fileURLToPath(new URL('../src/blog/posts.json', import.meta.url))
 const markdown = new Marked({ gfm: true })
 
 /** Reads all posts of a directory, newest first. A post's slug is its file name. @throws {Error} naming the file and the problem */
@@ -82,5 +78,3 @@ export const htmlOf = (content: string): string =>
 
 /** Returns the content of src/blog/posts.json. */
 export const postsFile = (): string => `${JSON.stringify(readPosts(), null, 2)}\n`
-
-if (import.meta.main) writeFileSync(target, postsFile())

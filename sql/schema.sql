@@ -470,7 +470,6 @@ create table cue.cues (
 );
 CREATE INDEX cues_deleted ON cue.cues USING btree (account_id) WHERE (deleted_at IS NOT NULL);
 CREATE UNIQUE INDEX cues_key ON cue.cues USING btree (account_id, key) WHERE ((key IS NOT NULL) AND (deleted_at IS NULL));
-CREATE INDEX cues_large_payload ON cue.cues USING btree (id) WHERE (octet_length(payload) > 2048);
 CREATE UNIQUE INDEX cues_memory_check ON cue.cues USING btree (account_id) WHERE (memory_check AND (deleted_at IS NULL));
 CREATE INDEX cues_of_account ON cue.cues USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX cues_of_set ON cue.cues USING btree (account_id, managed_by) WHERE ((managed_by IS NOT NULL) AND (deleted_at IS NULL));
@@ -478,7 +477,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
-CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN (((new.payload IS DISTINCT FROM old.payload) OR ((new.payload IS NOT NULL) AND (new.payload_ref IS NULL)))) EXECUTE FUNCTION cue.keep_payload();
+CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN ((new.payload IS DISTINCT FROM old.payload)) EXECUTE FUNCTION cue.keep_payload();
 CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
 comment on column cue.cues.id is 'cue_ and twelve random characters.';
@@ -535,18 +534,17 @@ create table cue.dead_letters (
   execution_id uuid not null,
   account_id uuid not null,
   cue_id text not null,
-  error_group uuid,
+  error_group uuid not null,
   constraint dead_letters_pkey PRIMARY KEY (execution_id)
 );
 CREATE INDEX dead_letters_account ON cue.dead_letters USING btree (account_id, execution_id);
 CREATE INDEX dead_letters_cue ON cue.dead_letters USING btree (cue_id, execution_id);
 CREATE INDEX dead_letters_group ON cue.dead_letters USING btree (account_id, error_group, execution_id);
-CREATE INDEX dead_letters_ungrouped ON cue.dead_letters USING btree (execution_id) WHERE (error_group IS NULL);
 comment on table cue.dead_letters is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
 comment on column cue.dead_letters.execution_id is 'The execution.';
 comment on column cue.dead_letters.account_id is 'Its account.';
 comment on column cue.dead_letters.cue_id is 'Its cue.';
-comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; null until group_dead_letters finds it.';
+comment on column cue.dead_letters.error_group is 'What it has in common with others that failed in the same way; see error_group.';
 grant select on cue.dead_letters to cue_service;
 
 create table cue.deletions (
@@ -1803,19 +1801,6 @@ create view cue.execution_detail_view as
 comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
 grant select on cue.execution_detail_view to cue_reader, cue_service;
 
-create view cue.execution_sources as
- SELECT id,
-    account_id,
-    transport,
-    payload,
-    payload_id,
-    payload_ref,
-    task,
-    claim_timeout_seconds
-   FROM cue.cues;
-comment on view cue.execution_sources is 'The columns of a cue that its new executions take. Few: each execution copies them.';
-grant select on cue.execution_sources to cue_reader, cue_service;
-
 create view cue.execution_view as
  SELECT e.id,
     e.account_id,
@@ -1957,69 +1942,10 @@ comment on view cue.operation_view is 'Bulk operations as the API shows them.';
 grant select on cue.operation_view to cue_reader, cue_service;
 
 create view cue.queue_depth as
- SELECT 'due'::text AS queue,
-    count(*) AS waiting,
-    min(cue_runs.next_run) AS oldest
-   FROM cue.cue_runs
-  WHERE cue_runs.next_run <= now()
-UNION ALL
- SELECT 'pending'::text AS queue,
-    count(*) AS waiting,
-    min(executions.attempt_due_at) AS oldest
-   FROM cue.executions
-  WHERE executions.attempt_due_at <= now() AND executions.attempts = 0
-UNION ALL
- SELECT 'retrying'::text AS queue,
-    count(*) AS waiting,
-    min(r.at) AS oldest
-   FROM ( SELECT executions.attempt_due_at AS at
-           FROM cue.executions
-          WHERE executions.attempt_due_at IS NOT NULL AND executions.attempts > 0
-        UNION ALL
-         SELECT executions.claimable_at
-           FROM cue.executions
-          WHERE executions.claimable_at > now() AND executions.attempts > 0) r
-UNION ALL
- SELECT 'delivering'::text AS queue,
-    COALESCE(sum(cardinality(flights.execution_ids)), 0::bigint) AS waiting,
-    min(flights.created_at) AS oldest
-   FROM cue.flights
-UNION ALL
- SELECT 'pending_outcome'::text AS queue,
-    count(*) AS waiting,
-    min(executions.delivered_at) AS oldest
-   FROM cue.executions
-  WHERE executions.outcome_deadline_at IS NOT NULL
-UNION ALL
- SELECT 'pending_worker'::text AS queue,
-    count(*) AS waiting,
-    min(executions.claimable_at) AS oldest
-   FROM cue.executions
-  WHERE executions.claimable_at <= now()
-UNION ALL
- SELECT 'claimed'::text AS queue,
-    count(*) AS waiting,
-    min(executions.claimed_at) AS oldest
-   FROM cue.executions
-  WHERE executions.lease_expires_at IS NOT NULL
-UNION ALL
- SELECT 'deferred'::text AS queue,
-    count(*) AS waiting,
-    min(d.at) AS oldest
-   FROM ( SELECT executions.attempt_due_at AS at
-           FROM cue.executions
-          WHERE executions.attempt_due_at > now() AND executions.attempt_due_at < 'infinity'::timestamp with time zone AND executions.attempts = 0
-        UNION ALL
-         SELECT executions.claimable_at
-           FROM cue.executions
-          WHERE executions.claimable_at > now() AND executions.claimable_at < 'infinity'::timestamp with time zone AND executions.attempts = 0) d
-UNION ALL
- SELECT 'queued'::text AS queue,
-    count(*) AS waiting,
-    min(e.created_at) AS oldest
-   FROM cue.open_executions o
-     JOIN cue.executions e ON e.id = o.execution_id
-  WHERE o.is_queued;
+ SELECT queue,
+    waiting,
+    oldest
+   FROM cue.waiting_work(now(), NULL::integer) waiting_work(queue, waiting, oldest);
 comment on view cue.queue_depth is 'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, including attempts that have ended.';
 grant select on cue.queue_depth to cue_reader, cue_service;
 
@@ -2163,7 +2089,7 @@ UNION ALL
     'held'::cue.missed_reason AS reason
    FROM cue.holds
   WHERE holds.catches_up;
-comment on view cue.unserved_periods is 'Periods in which due slots were not taken, of all accounts or one: outages, and holds, but for short ones that have ended.';
+comment on view cue.unserved_periods is 'Periods in which due slots were not taken: outages and long holds.';
 grant select on cue.unserved_periods to cue_reader, cue_service;
 
 create view cue.waiting_retries as
@@ -2198,6 +2124,7 @@ CREATE OR REPLACE FUNCTION cue.abort_operation(p_account_id uuid, p_operation_id
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   o cue.operations;
@@ -2213,7 +2140,7 @@ begin
   delete from cue.operation_targets where operation_id = o.id;
   return next o;
 end $function$;
-comment on function cue.abort_operation(uuid,text,timestamp with time zone) is 'Ends a running operation after the batch it is working on; one that was aborted before stays as it is. QU009 not found, QU011 completed.';
+comment on function cue.abort_operation(uuid,text,timestamp with time zone) is 'Ends an operation after its current batch; QU009 not found, QU011 completed.';
 grant execute on function cue.abort_operation(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2221,6 +2148,8 @@ CREATE OR REPLACE FUNCTION cue.acknowledge_alert(p_account_id uuid, p_alert_id u
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.alerts a set acknowledged_at = coalesce(a.acknowledged_at, p_now)
@@ -2293,19 +2222,21 @@ exception
     end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $function$;
-comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
+comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result as an object.';
 grant execute on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
- RETURNS text[]
+ RETURNS TABLE(id text, refusal text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+#variable_conflict use_column
 declare
   v_ids text[];
+  v_refusals text[];
   v_payload_ids bigint[];
   v_transports cue.transport[];
   v_tracked boolean[];
@@ -2352,35 +2283,34 @@ begin
     select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.place, n.account_id, case when n.is_taken then '='
-                                      when n.lesser and r.sends_key then '-'
-                                      when n.memory_check or n.nth <= r.cues then coalesce(n.given_id, cue.new_cue_id()) else '' end as id,
-           case when n.is_large then nextval('cue.payload_ids') end as payload_id
+    select n.*, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
       from counted n left join room r on r.account_id = n.account_id)
-  select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
+  select array_agg(case when f.refusal is null and f.is_free then coalesce(f.given_id, cue.new_cue_id()) end order by g.place),
+         array_agg(case when f.is_free then f.refusal else 'locked' end order by g.place),
+         array_agg(case when f.refusal is null and f.is_large then nextval('cue.payload_ids') end order by g.place),
          array_agg(g.transport order by g.place), array_agg(g.tracked order by g.place)
-    into v_ids, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
+    into v_ids, v_refusals, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
   perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
   if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
     select n.payload_id, n.account_id, n.cue_id, sha256(convert_to(n.payload, 'UTF8')), n.payload, 0, p_now
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
-     where n.payload_id is not null and cue.is_created(n.cue_id);
+     where n.payload_id is not null;
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
   select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked,
          (select cue.schedule_key(c) from cue.cues c where c.id = n.cue_id limit 1)
     from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
       as n (cue_id, account_id, transport, next_run, next_slot, tracked)
-   where cue.is_created(n.cue_id);
+   where n.cue_id is not null;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
-  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
-  return v_ids;
+  return query select * from unnest(v_ids, v_refusals);
 end $function$;
-comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the caller may not set a callback, ''='' if another cue has the key, null if the account is locked.';
+comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Adds cues and returns, in order, the id of each, or why it is refused: limit, scope (for a callback), key (taken), or locked (the account).';
 grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_dead_letter(e cue.executions)
@@ -2388,6 +2318,8 @@ CREATE OR REPLACE FUNCTION cue.add_dead_letter(e cue.executions)
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   insert into cue.dead_letters (execution_id, account_id, cue_id, error_group)
   values (e.id, e.account_id, e.cue_id, cue.error_group(e)) on conflict do nothing
@@ -2395,18 +2327,61 @@ $function$;
 comment on function cue.add_dead_letter(cue.executions) is 'Adds an ended execution to the dead letters.';
 grant execute on function cue.add_dead_letter(cue.executions) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_declared(p_account_id uuid, p_cues jsonb, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_new jsonb[] := array(
+    select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
+     where g.cue -> 'same' = 'false' and g.cue ->> 'cue_id' is null order by g.place);
+  r record;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  if v_new = '{}' then return v_results; end if;
+  for r in
+    select a.cue ->> 'key' as key, a.refusal
+      from rows from (unnest(v_new), cue.add_cues(
+             array_fill(p_account_id, array[cardinality(v_new)]),
+             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') order by n.place)
+                from unnest(v_new) with ordinality as n (cue, place)),
+             array(select (n.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
+             array(select (n.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
+        as a (cue, id, refusal)
+  loop
+    begin
+      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key); end if;
+      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
+    exception when sqlstate 'QU030' or sqlstate 'QU052' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $function$;
+comment on function cue.add_declared(uuid,jsonb,timestamp with time zone) is 'Creates the declared cues that do not exist; returns what it did with each.';
+grant execute on function cue.add_declared(uuid,jsonb,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
  RETURNS cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   e cue.executions;
   v_id uuid := cue.uuid_v7(p_now);
 begin
   insert into cue.new_executions
-  select n.* from cue.new_execution(cue.source_of(c), v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
+  select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
   update cue.cue_runs
      set run_count = run_count + 1, fired_count = fired_count + 1, skipped_count = coalesce(skipped_count, 0) + 1
@@ -2421,6 +2396,8 @@ CREATE OR REPLACE FUNCTION cue.add_job(p_queue text, p_data jsonb DEFAULT NULL::
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   insert into pgboss.job (id, name, data, start_after, created_on, singleton_key, expire_seconds, deletion_seconds, keep_until, retry_limit,
@@ -2432,7 +2409,7 @@ begin
   on conflict do nothing;
   if found and p_start_after <= now() then perform pg_notify('cue_jobs', p_queue); end if;
 end $function$;
-comment on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) is 'Adds a pg-boss job with its queue''s settings, in the caller''s transaction; does nothing if it exists.';
+comment on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) is 'Adds a pg-boss job with its queue''s settings, unless it exists.';
 grant execute on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_payload_bytes(p_account_ids uuid[], p_bytes bigint[], p_now timestamp with time zone DEFAULT now())
@@ -2440,6 +2417,8 @@ CREATE OR REPLACE FUNCTION cue.add_payload_bytes(p_account_ids uuid[], p_bytes b
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET lock_timeout TO '20ms'
 AS $function$
 declare
@@ -2462,6 +2441,8 @@ CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_s
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   delete from cue.sessions where id = any (array(
     select id from cue.sessions where account_id = p_account_id and key_id = p_key_id order by created_at desc, id offset 19));
@@ -2471,7 +2452,7 @@ AS $function$
   values (gen_random_uuid(), p_account_id, p_now, p_now + p_lifetime, p_scopes, p_key_id)
   returning *
 $function$;
-comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) is 'Adds a session to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
+comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) is 'Adds a session, with all scopes or those of its key.';
 grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
@@ -2479,6 +2460,8 @@ CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now);
   select expires_at from cue.session_tokens where token_hash = p_token_hash
@@ -2492,9 +2475,8 @@ CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[],
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_memoize TO 'off'
- SET lock_timeout TO '20ms'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET lock_timeout TO '20ms'
 AS $function$
 begin
   -- Counts may be lost in a crash; waiting for the disk would slow every request.
@@ -2539,7 +2521,7 @@ begin
    where case when c.stale_key is not null and coalesce(h.allowed, c.requests is null or not p_limited) then cue.note_use(c.stale_key, p_now) else true end
    order by c.n;
 end $function$;
-comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
+comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage of requests; one row each, in order.';
 grant execute on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_execution(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2547,6 +2529,8 @@ CREATE OR REPLACE FUNCTION cue.admit_execution(p_account_id uuid, p_now timestam
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -2572,6 +2556,8 @@ CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_cap bigint;
@@ -2592,6 +2578,8 @@ CREATE OR REPLACE FUNCTION cue.after_end(e cue.executions, c cue.cues, p_now tim
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   perform cue.count_ended(e.status);
@@ -2625,7 +2613,7 @@ begin
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $function$;
-comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'Applies the consequences of an execution''s end to its cue: next in the queue, status, failure counts, alerts and on_failure.';
+comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'Applies the consequences of an execution''s end to its cue.';
 grant execute on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_notice(p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -2633,6 +2621,8 @@ CREATE OR REPLACE FUNCTION cue.alert_notice(p_alert_id uuid, p_now timestamp wit
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   l cue.alerts;
@@ -2645,7 +2635,7 @@ begin
   return query select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id,
                       l.execution_id, l.created_at, l.metadata;
 end $function$;
-comment on function cue.alert_notice(uuid,timestamp with time zone) is 'Returns the body and signing secrets of an alert webhook, or no row if the alert, its cue or the address is gone.';
+comment on function cue.alert_notice(uuid,timestamp with time zone) is 'Returns the body and signing secrets of an alert webhook, or no row.';
 grant execute on function cue.alert_notice(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_signing_secrets(a cue.accounts, p_now timestamp with time zone)
@@ -2664,6 +2654,8 @@ CREATE OR REPLACE FUNCTION cue.alert_webhook_secret(p_account_id uuid, p_actor t
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -2686,28 +2678,13 @@ CREATE OR REPLACE FUNCTION cue.allow(p_subject text, p_limit integer, p_window i
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select h.allowed, h.remaining, h.reset_at, h.retry_after from cue.count_hits(array[p_subject], array[p_limit], p_window, true, p_now) h
 $function$;
 comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window and returns whether it is within the limit.';
 grant execute on function cue.allow(text,integer,interval,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.allow_key(p_account_id uuid, p_now timestamp with time zone)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-declare
-  w record;
-begin
-  select * into w from cue.allow('keys:' || p_account_id, 10, '1 hour', p_now);
-  if not w.allowed then
-    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
-end $function$;
-comment on function cue.allow_key(uuid,timestamp with time zone) is 'Counts a new key against the limit of ten per hour; QU031 above it.';
-grant execute on function cue.allow_key(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
  RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
@@ -2715,90 +2692,31 @@ CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues 
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 declare
-  v_results jsonb[] := '{}';
-  v_given jsonb;
-  v_before jsonb;
-  v_ids text[];
-  v_new jsonb[] := '{}';
-  v_pruned text[];
-  v_error text;
-  v_message text;
-  v_refused boolean := false;
-  n int;
+  v_results jsonb := '[]';
+  v_pruned text[] := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
 begin
-  p_cues := (
-    select coalesce(jsonb_agg(g.cue || jsonb_build_object('changes', g.changes, 'same', coalesce((
-               select cue.with_changes(c, g.changes) is not distinct from c
-                 from cue.cues c join cue.cue_runs r on r.cue_id = c.id
-                where c.id = g.cue ->> 'cue_id' and c.account_id = p_account_id and c.deleted_at is null
-                  and r.version = (g.cue ->> 'version')::int), false)) order by g.place), '[]')
-      from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set) as changes
-              from jsonb_array_elements(p_cues) with ordinality as d (cue, place) offset 0) g);
-  v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
+  p_cues := cue.compare_cues(p_account_id, p_set, p_cues);
   if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
-      v_ids := array(
+      perform cue.lock_cues(array(
         select c.id from cue.cues c
          where c.account_id = p_account_id and c.deleted_at is null
-           and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false')));
-      perform cue.lock_cues(v_ids);
+           and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      if v_pruned <> '{}' then
-        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now, null);
-      end if;
-      for v_given in select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) order by g.place loop
-        continue when (v_given ->> 'same')::boolean;
-        if v_given ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_given ->> 'key') then
-          raise exception 'Cue % was changed at the same time. Try again.', v_given ->> 'key' using errcode = cue.refusal('QU014');
-        end if;
-        if v_given ->> 'cue_id' is null then
-          v_new := v_new || v_given;
-          continue;
-        end if;
-        v_before := cue.cue_definition(v_given ->> 'cue_id');
-        begin
-          perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
-          perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
-                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz, null);
-          v_results := v_results || jsonb_build_object(
-            'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
-        exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
-          get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-          v_refused := true;
-          v_results := v_results || jsonb_build_object('key', v_given -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
-        end;
-      end loop;
-      if v_new <> '{}' then
-        v_ids := cue.add_cues(
-          array_fill(p_account_id, array[cardinality(v_new)]),
-          (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') order by u.place)
-             from unnest(v_new) with ordinality as u (cue, place)),
-          array(select (u.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place), p_now,
-          array(select (u.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place));
-        for n in 1 .. cardinality(v_new) loop
-          if v_ids[n] is null then
-            raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
-          elsif cue.is_created(v_ids[n]) then
-            v_results := v_results || jsonb_build_object('key', v_new[n] -> 'key', 'action', 'created');
-          else
-            begin
-              perform cue.raise_refused(p_account_id, v_ids[n], v_new[n] ->> 'key');
-            exception when sqlstate 'QU030' or sqlstate 'QU052' then
-              get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-              v_refused := true;
-              v_results := v_results || jsonb_build_object('key', v_new[n] -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
-            end;
-          end if;
-        end loop;
-      end if;
-      if v_refused or p_dry_run then raise sqlstate 'UNDO0'; end if;
+      perform cue.delete_cues(p_account_id, array(
+        select c.id from cue.cues c where c.account_id = p_account_id and c.deleted_at is null and c.key = any (v_pruned)), p_now, null);
+      v_results := cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_now);
+      v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
+      if p_dry_run or v_results @? '$[*] ? (@.action == "refused")' then raise sqlstate 'UNDO0'; end if;
       perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
-        'set', p_set, 'created', cardinality(v_new), 'updated', cardinality(v_results) - cardinality(v_new), 'pruned', cardinality(v_pruned)), p_now);
+        'set', p_set, 'created', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "created")')),
+        'updated', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "updated")')), 'pruned', cardinality(v_pruned)), p_now);
     exception when sqlstate 'UNDO0' then
       null; -- what was done is undone; variables keep their values
     end;
@@ -2806,7 +2724,7 @@ begin
   return query
   select g.cue ->> 'key', coalesce(r.action, 'unchanged'), r.before, r.after, r.error, r.message
     from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
-    left join jsonb_to_recordset(to_jsonb(v_results)) as r (key text, action text, before jsonb, after jsonb, error text, message text)
+    left join jsonb_to_recordset(v_results) as r (key text, action text, before jsonb, after jsonb, error text, message text)
       on r.key = g.cue ->> 'key'
    order by g.place;
   return query select u.key, 'pruned', null::jsonb, null::jsonb, null, null from unnest(v_pruned) as u (key) order by u.key;
@@ -2819,6 +2737,8 @@ CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -2847,7 +2767,7 @@ begin
     (select max(x.plan) from cue.subscriptions x where x.account_id = a.id and cue.is_paid(x.status)), 'free'), 'stripe', null, p_now);
   return query select 'applied', null::int;
 end $function$;
-comment on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) is 'Applies a subscription event and sets the resulting plan; returns applied, replayed, stale, unknown or unclear.';
+comment on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) is 'Applies a subscription event, and sets the resulting plan.';
 grant execute on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid, p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -2855,6 +2775,8 @@ CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid,
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   d cue.device_codes;
@@ -2907,16 +2829,10 @@ CREATE OR REPLACE FUNCTION cue.attach_evidence(p_account_id uuid, p_execution_id
 AS $function$
 declare
   c cue.cues;
-  old cue.executions;
+  old cue.executions := cue.lock_execution(p_account_id, p_execution_id);
   e cue.executions;
 begin
-  select * into old from cue.executions x
-   where x.id = p_execution_id and x.account_id = p_account_id
-     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if old.status = 'failed' then perform cue.refuse_superseded(old); end if;
+  perform cue.refuse_superseded(old);
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
   end if;
@@ -2962,6 +2878,8 @@ CREATE OR REPLACE FUNCTION cue.attempts_to_repeat(p_execution_ids uuid[], p_atte
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return (
@@ -3010,10 +2928,12 @@ comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timesta
 grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text, p_full_accounts uuid[] DEFAULT '{}'::uuid[], p_passed_over text[] DEFAULT '{}'::text[])
- RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer, place integer)
+ RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_last timestamptz := (select max(last_seen_at) from cue.engines);
@@ -3035,10 +2955,10 @@ begin
          open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
          passed_over = excluded.passed_over;
   return query
-  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
+  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $function$;
-comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) is 'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its place among them.';
+comment on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) is 'Records an engine''s heartbeat, and an outage before it; returns how many live.';
 grant execute on function cue.beat_engine(uuid,text,integer,integer,interval,timestamp with time zone,text,uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
@@ -3047,8 +2967,8 @@ CREATE OR REPLACE FUNCTION cue.begin_attempts(p_execution_ids uuid[], p_lease in
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_flight bigint;
@@ -3100,7 +3020,7 @@ begin
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
 end $function$;
-comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
+comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins those due attempts that are not locked; returns the requests to send.';
 grant execute on function cue.begin_attempts(uuid[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
@@ -3109,8 +3029,8 @@ CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_first uuid := p_execution_ids[1];
@@ -3145,6 +3065,8 @@ CREATE OR REPLACE FUNCTION cue.begin_idempotent(p_account_id uuid, p_route text,
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)) then
@@ -3153,7 +3075,7 @@ begin
   -- A new statement, which sees what the lock's last holder has committed.
   return query select * from cue.stored_response(p_account_id, p_route, p_key, p_request_hash, p_now);
 end $function$;
-comment on function cue.begin_idempotent(uuid,text,text,bytea,timestamp with time zone) is 'Begins a request with a key like stored_response; QU019 if another transaction has begun it. If no row is returned, the caller does the work.';
+comment on function cue.begin_idempotent(uuid,text,text,bytea,timestamp with time zone) is 'Begins a request with a key, like stored_response; QU019 if one is open.';
 grant execute on function cue.begin_idempotent(uuid,text,text,bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_issue(p_ticket_id integer, p_now timestamp with time zone DEFAULT now())
@@ -3161,6 +3083,8 @@ CREATE OR REPLACE FUNCTION cue.begin_issue(p_ticket_id integer, p_now timestamp 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   k cue.tickets;
@@ -3175,34 +3099,13 @@ end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_waiting(p_limit integer, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
- RETURNS SETOF cue.begun_attempt
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_ids uuid[];
-begin
-  select array_agg(due.id) into v_ids from (
-    select e.id from cue.executions e
-     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
-       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
-     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
-  if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
-end $function$;
-comment on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) is 'Begins the attempts that have waited longest, and returns the requests to send.';
-grant execute on function cue.begin_waiting(integer,uuid[],interval,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
  RETURNS TABLE(email text, customer_id text, subscription_id text)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.email, a.stripe_customer_id,
          (select s.id from cue.subscriptions s where s.account_id = a.id and cue.is_paid(s.status) order by s.plan desc, s.id limit 1)
@@ -3217,6 +3120,7 @@ CREATE OR REPLACE FUNCTION cue.busiest_accounts(p_now timestamp with time zone D
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
@@ -3261,6 +3165,8 @@ CREATE OR REPLACE FUNCTION cue.calendars_by_revision(p_revisions bigint[])
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select k.revision, k.dates, k.ranges from cue.calendars k where k.revision = any (p_revisions)
 $function$;
@@ -3272,6 +3178,8 @@ CREATE OR REPLACE FUNCTION cue.cancel_deletion(p_deletion_id uuid, p_ip text DEF
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_account uuid;
@@ -3288,7 +3196,7 @@ begin
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
 end $function$;
-comment on function cue.cancel_deletion(uuid,text,timestamp with time zone) is 'Cancels a pending deletion; QU044 if already cancelled, QU045 if the account is deleted or the grace is over.';
+comment on function cue.cancel_deletion(uuid,text,timestamp with time zone) is 'Cancels a pending deletion; QU044 already cancelled, QU045 too late.';
 grant execute on function cue.cancel_deletion(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_running boolean DEFAULT false)
@@ -3300,17 +3208,9 @@ CREATE OR REPLACE FUNCTION cue.cancel_execution(p_account_id uuid, p_execution_i
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
+  c cue.cues := cue.lock_cue_of(p_account_id, p_execution_id);
   e cue.executions;
-  c cue.cues;
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
-  if found then
-    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
-  end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
     raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
@@ -3329,6 +3229,7 @@ CREATE OR REPLACE FUNCTION cue.cancel_waiting(p_account_id uuid, p_now timestamp
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_ids uuid[] := array(
@@ -3358,7 +3259,7 @@ begin
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $function$;
-comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Cancels all executions of an account that are waiting or being sent, without on_failure or alert; returns how many.';
+comment on function cue.cancel_waiting(uuid,timestamp with time zone) is 'Cancels the waiting and open executions of an account; returns how many.';
 grant execute on function cue.cancel_waiting(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.caps_payloads()
@@ -3366,6 +3267,8 @@ CREATE OR REPLACE FUNCTION cue.caps_payloads()
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return exists (select from cue.plans where payload_bytes_per_day is not null) or cue.is_overridden('payload_bytes_per_day');
@@ -3406,13 +3309,9 @@ begin
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
     v_made := coalesce(cardinality(d.slots), 0);
-    if d.dropped ->> 'reason' = 'execution_limit' then
-      perform cue.note_refused_slots(
-        c, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, p_now);
-    elsif d.dropped is not null then
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, v_reason, p_now);
+    if d.dropped is not null then
+      perform cue.note_missed_slots(
+        c, v_reason, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, null, p_now);
     end if;
     -- A millisecond apart, so that queues and lists keep the order of the slots.
     v_due := array(
@@ -3428,7 +3327,7 @@ begin
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
       select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
-       cross join lateral cue.new_execution(cue.source_of(c), u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
+       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -3454,7 +3353,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.catch_up_cues(jsonb,timestamp with time zone) is 'Applies each cue''s catch_up policy to slots that came due during an outage; returns the number of cues moved.';
+comment on function cue.catch_up_cues(jsonb,timestamp with time zone) is 'Applies catch_up to slots that came due during an outage; returns how many cues.';
 grant execute on function cue.catch_up_cues(jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cell_id()
@@ -3475,11 +3374,55 @@ $function$;
 comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
 grant execute on function cue.cell_of(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_cue jsonb;
+  v_before jsonb;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  for v_cue in
+    select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) where g.cue -> 'same' = 'false' order by g.place
+  loop
+    if v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key') then
+      raise exception 'Cue % was changed at the same time. Try again.', v_cue ->> 'key' using errcode = cue.refusal('QU014');
+    end if;
+    continue when v_cue ->> 'cue_id' is null;
+    v_before := cue.cue_definition(v_cue ->> 'cue_id');
+    begin
+      if v_before ->> 'managed_by' <> p_set and not p_take_over then
+        raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key',
+          v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
+      end if;
+      perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
+                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null);
+      v_results := v_results || jsonb_build_object(
+        'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
+    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $function$;
+comment on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
+grant execute on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.change_plan(p_account_id uuid, p_plan cue.plan DEFAULT NULL::cue.plan, p_limits jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -3547,6 +3490,8 @@ CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
@@ -3561,6 +3506,8 @@ CREATE OR REPLACE FUNCTION cue.check_limits(p_limits jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   l record;
@@ -3583,6 +3530,8 @@ CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
  LANGUAGE plpgsql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if octet_length(p_metadata::text) > 4 * cue.metadata_bytes() then
@@ -3598,6 +3547,7 @@ CREATE OR REPLACE FUNCTION cue.check_secrets(p_encryption_key_ids text[], p_sess
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_other text[];
@@ -3613,7 +3563,7 @@ begin
   end if;
   return query select unnest(v_other);
 end $function$;
-comment on function cue.check_secrets(text[],text,boolean,timestamp with time zone) is 'Returns the settings whose secrets differ from those of earlier replicas, and stores them if none do; p_changed forgets the stored ones first.';
+comment on function cue.check_secrets(text[],text,boolean,timestamp with time zone) is 'Returns the settings whose secrets differ from those of other replicas.';
 grant execute on function cue.check_secrets(text[],text,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_address(p_email text, p_cell integer, p_address text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -3621,24 +3571,20 @@ CREATE OR REPLACE FUNCTION cue.claim_address(p_email text, p_cell integer, p_add
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  w record;
   v_cell int;
 begin
   perform cue.lock_address(p_email);
   v_cell := cue.find_address(p_email);
   if v_cell is not null then return v_cell; end if;
-  if p_address is not null then
-    select * into w from cue.allow('claim:' || p_address, 5, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('claim:' || p_address, 5, '1 hour', 'Registration limit reached: 5 accounts per hour from one address.', p_now);
   insert into cue.directory (email_hash, cell, created_at) values (cue.email_hash(p_email), p_cell, p_now);
   return p_cell;
 end $function$;
-comment on function cue.claim_address(text,integer,text,timestamp with time zone) is 'Assigns an email address to a cell unless it has one, and returns its cell; QU031 above five new ones per hour and p_address.';
+comment on function cue.claim_address(text,integer,text,timestamp with time zone) is 'Assigns an email address to a cell unless it has one, and returns its cell.';
 grant execute on function cue.claim_address(text,integer,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
@@ -3671,7 +3617,7 @@ begin
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $function$;
-comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Claims one execution by id, or the next p_limit of some tasks, for one worker; each goes to exactly one caller.';
+comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Claims an execution by id, or the next ones; each goes to exactly one caller.';
 grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_lease()
@@ -3688,9 +3634,9 @@ CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAU
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   r record;
@@ -3802,9 +3748,9 @@ CREATE OR REPLACE FUNCTION cue.claimable_tasks(p_account_id uuid, p_now timestam
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
@@ -3827,12 +3773,32 @@ end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.compare_cues(p_account_id uuid, p_set text, p_cues jsonb)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce(jsonb_agg(g.cue || jsonb_build_object('changes', g.changes, 'same', coalesce((
+             select cue.with_changes(c, g.changes) is not distinct from c
+               from cue.cues c join cue.cue_runs r on r.cue_id = c.id
+              where c.id = g.cue ->> 'cue_id' and c.account_id = p_account_id and c.deleted_at is null
+                and r.version = (g.cue ->> 'version')::int), false)) order by g.place), '[]')
+    from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set) as changes
+            from jsonb_array_elements(p_cues) with ordinality as d (cue, place) offset 0) g
+$function$;
+comment on function cue.compare_cues(uuid,text,jsonb) is 'Returns declared cues with the member same: whether each is as declared already.';
+grant execute on function cue.compare_cues(uuid,text,jsonb) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.complete_cues(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_id uuid;
@@ -3854,6 +3820,8 @@ CREATE OR REPLACE FUNCTION cue.confirm_email(p_account_id uuid, p_now timestamp 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
@@ -3869,6 +3837,8 @@ CREATE OR REPLACE FUNCTION cue.count_accounts()
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ select count(*) from cue.accounts $function$;
 comment on function cue.count_accounts() is 'Returns the number of accounts of this cell.';
 grant execute on function cue.count_accounts() to cue_service;
@@ -3878,6 +3848,8 @@ CREATE OR REPLACE FUNCTION cue.count_ended(p_status cue.execution_status)
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ select nextval(('cue.ended_' || p_status)::regclass) $function$;
 comment on function cue.count_ended(cue.execution_status) is 'Counts an execution that ended with a status.';
 grant execute on function cue.count_ended(cue.execution_status) to cue_service;
@@ -3888,8 +3860,8 @@ CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now time
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET lock_timeout TO '20ms'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET lock_timeout TO '20ms'
 AS $function$
 begin
   insert into cue.usage_counters as u (account_id, month, slot, executions)
@@ -3909,6 +3881,8 @@ CREATE OR REPLACE FUNCTION cue.count_failure(e cue.executions, c cue.cues, p_of_
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   r cue.cue_runs;
@@ -3926,7 +3900,7 @@ begin
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;
 end $function$;
-comment on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) is 'Counts a failed delivery or outcome, and raises a consecutive_failure alert at the cue''s threshold.';
+comment on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) is 'Counts a failed delivery or outcome, and raises an alert at the cue''s threshold.';
 grant execute on function cue.count_failure(cue.executions,cue.cues,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_hits(p_subjects text[], p_limits integer[], p_window interval, p_wait boolean, p_now timestamp with time zone)
@@ -3989,7 +3963,7 @@ begin
                    * interval '1 millisecond' as reset_at
             from counted c) a;
 end $function$;
-comment on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) is 'Counts a hit of each subject against its sliding window unless that is full; leaves out subjects whose window another transaction holds.';
+comment on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) is 'Counts a hit of each subject unless its window is full; leaves out locked windows.';
 grant execute on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
@@ -3997,6 +3971,8 @@ CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   perform cue.count_results(c.account_id, 1, e.outcome_success::int, (not e.outcome_success)::int, p_now);
@@ -4008,7 +3984,7 @@ begin
     perform cue.count_failure(e, c, true, p_now);
   end if;
 end $function$;
-comment on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) is 'Counts a reported outcome: a success resets failed outcomes (for workers, deliveries too), a failure adds one.';
+comment on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) is 'Counts a reported outcome: a success resets failed outcomes, a failure adds one.';
 grant execute on function cue.count_outcome(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_payloads(p_cue_ids text[], p_counts integer[], p_now timestamp with time zone DEFAULT now())
@@ -4016,6 +3992,8 @@ CREATE OR REPLACE FUNCTION cue.count_payloads(p_cue_ids text[], p_counts integer
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.add_payload_bytes(array_agg(b.account_id), array_agg(b.bytes), p_now) from (
     select c.account_id, sum(n.count * cue.payload_bytes(c.payload, c.payload_id))::bigint as bytes
@@ -4025,7 +4003,7 @@ AS $function$
      group by c.account_id) b
   having count(*) > 0
 $function$;
-comment on function cue.count_payloads(text[],integer[],timestamp with time zone) is 'Counts the payload bytes of p_counts[n] scheduled executions of p_cue_ids[n], for plans that limit them.';
+comment on function cue.count_payloads(text[],integer[],timestamp with time zone) is 'Counts the payload bytes of scheduled executions, for plans that limit them.';
 grant execute on function cue.count_payloads(text[],integer[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integer, p_succeeded integer, p_failed integer, p_now timestamp with time zone DEFAULT now())
@@ -4034,6 +4012,7 @@ CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integ
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_month date := cue.usage_month(p_now);
@@ -4056,6 +4035,8 @@ CREATE OR REPLACE FUNCTION cue.count_run(e cue.executions, c cue.cues, p_now tim
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_error text := coalesce(e.error_message, e.error, 'unknown');
@@ -4076,7 +4057,7 @@ begin
   perform cue.add_job('mails', jsonb_build_object('kind', 'cue_paused', 'account_id', c.account_id, 'execution_id', e.id, 'failures', v_count));
   return true;
 end $function$;
-comment on function cue.count_run(cue.executions,cue.cues,timestamp with time zone) is 'Counts failed runs in a row of a cue with on_failure.pause_after, and pauses it at that number, with an alert and a mail; returns whether it did.';
+comment on function cue.count_run(cue.executions,cue.cues,timestamp with time zone) is 'Counts failed runs in a row, and pauses the cue at on_failure.pause_after.';
 grant execute on function cue.count_run(cue.executions,cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.counted_to()
@@ -4110,18 +4091,18 @@ CREATE OR REPLACE FUNCTION cue.create_cue(p_account_id uuid, p_cue jsonb, p_next
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]))[1];
+  a record;
 begin
-  if v_id is null then
-    raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
-  end if;
-  if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
-  perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[v_id], '{}', p_now);
-  return v_id;
+  select * into a from cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]);
+  if a.refusal is not null then perform cue.raise_refused(p_account_id, a.refusal, p_cue ->> 'key'); end if;
+  perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[a.id], '{}', p_now);
+  return a.id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may not set.';
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015, QU030 or QU052 if it is refused.';
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -4129,16 +4110,11 @@ CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address t
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  w record;
 begin
-  if p_address is not null then
-    select * into w from cue.allow('device:' || p_address, 5, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('device:' || p_address, 5, '1 hour', 'Device code limit reached: 5 per hour from one address.', p_now);
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
@@ -4146,7 +4122,7 @@ begin
     raise exception 'This device code is already in use. Generate a new one.' using errcode = cue.refusal('QU072');
   end if;
 end $function$;
-comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in use.';
+comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a device''s code; QU031 above the limit, QU072 in use.';
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_actors text[] DEFAULT NULL::text[])
@@ -4155,21 +4131,23 @@ CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues json
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET lock_timeout TO '20ms'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET lock_timeout TO '20ms'
 AS $function$
 declare
-  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
+  v_ids text[];
+  v_refusals text[];
 begin
-  perform cue.record_cue_events(p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])),
-    array(select case when cue.is_created(u.id) then u.id end from unnest(v_ids) with ordinality as u (id, place) order by u.place), '{}', p_now);
+  select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
+  perform cue.record_cue_events(
+    p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
   return query
-  select case when cue.is_created(u.id) then u.id end, p_now, u.id is null, h.cue_id,
-         case when u.id = '' then cue.cue_limit_message(u.account_id)
+  select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
+         case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
               when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end
-    from unnest(v_ids, p_account_ids) with ordinality as u (id, account_id, place)
+    from unnest(v_ids, v_refusals, p_account_ids) with ordinality as u (id, refusal, account_id, place)
    cross join lateral (
-     select case u.id when '=' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
+     select case u.refusal when 'key' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
    order by u.place;
 end $function$;
 comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
@@ -4180,12 +4158,14 @@ CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
-  perform cue.allow_key(a.id, p_now);
+  perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
@@ -4251,10 +4231,11 @@ CREATE OR REPLACE FUNCTION cue.create_ticket(p_account_id uuid, p_subject text, 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
-  w record;
   v_id int;
 begin
   if a.created_at > p_now - interval '1 hour' then
@@ -4263,16 +4244,13 @@ begin
   if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
     raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = cue.refusal('QU061');
   end if;
-  select * into w from cue.allow('support:' || a.id, 5, '1 hour', p_now);
-  if not w.allowed then
-    raise exception 'Ticket limit reached: 5 per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
+  perform cue.require_within('support:' || a.id, 5, '1 hour', 'Ticket limit reached: 5 per hour.', p_now);
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
   if p_tracked then perform cue.add_job('tickets', jsonb_build_object('ticket_id', v_id, 'account_id', a.id)); end if;
   return v_id;
 end $function$;
-comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket and returns its number; QU060 in an account''s first hour, QU061 without an active cue, QU031 above five per hour.';
+comment on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) is 'Opens a support ticket; QU060 too new, QU061 no active cue, QU031 limit.';
 grant execute on function cue.create_ticket(uuid,text,text,cue.ticket_severity,cue.ticket_type,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cron_slots(p_cron text, p_timezone text, p_from timestamp with time zone, p_until timestamp with time zone)
@@ -4280,6 +4258,8 @@ CREATE OR REPLACE FUNCTION cue.cron_slots(p_cron text, p_timezone text, p_from t
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_text text := lower(trim(p_cron));
@@ -4341,6 +4321,8 @@ CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return (
@@ -4357,18 +4339,6 @@ end $function$;
 comment on function cue.cue_definition(text) is 'Returns the definition of a cue as the API shows it, with hashes of its headers and of a large payload.';
 grant execute on function cue.cue_definition(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid)
- RETURNS SETOF cue.cue_detail_view
- LANGUAGE sql
- STABLE
-AS $function$
-  select c.*, e.executions, e.execution_total, m.missed
-    from cue.cue_view c cross join lateral cue.latest_executions(c.id, p_before) e cross join lateral cue.latest_missed(c.id) m
-   where c.id = p_cue_id and c.account_id = p_account_id limit 1
-$function$;
-comment on function cue.cue_detail(uuid,text,uuid) is 'Returns a cue of an account with its latest executions and missed slots.';
-grant execute on function cue.cue_detail(uuid,text,uuid) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.cue_detail_view
  LANGUAGE plpgsql
@@ -4378,7 +4348,7 @@ CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  return query select d.* from cue.cue_detail(p_account_id, cue.cue_id_by_key(p_account_id, p_key), cue.uuid_v7_floor(p_now + interval '1 day')) d;
+  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)], p_now);
 end $function$;
 comment on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) is 'Returns the cue with a key, with its latest executions and missed slots.';
 grant execute on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) to cue_service;
@@ -4389,6 +4359,7 @@ CREATE OR REPLACE FUNCTION cue.cue_id_by_key(p_account_id uuid, p_key text)
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select id from cue.cues where account_id = p_account_id and key = p_key and deleted_at is null
 $function$;
@@ -4400,6 +4371,8 @@ CREATE OR REPLACE FUNCTION cue.cue_ids_of_calendar(p_account_id uuid, p_name tex
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select c.id from cue.cues c
    where c.account_id = p_account_id and c.schedule_rules ? 'exclude_calendars' and c.deleted_at is null
@@ -4414,24 +4387,14 @@ CREATE OR REPLACE FUNCTION cue.cue_limit_message(p_account_id uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select format('Cue limit reached: the plan allows %s cues. Delete one or change the plan.', p.cues)
     from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id
 $function$;
 comment on function cue.cue_limit_message(uuid) is 'Returns the message for an account that has reached its cue limit.';
 grant execute on function cue.cue_limit_message(uuid) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.cues_left(p_cue_ids text[], p_expected timestamp with time zone[])
- RETURNS SETOF text
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select u.cue_id from unnest(p_cue_ids, p_expected) as u (cue_id, expected)
-   cross join lateral (select from cue.cue_runs r where r.cue_id = u.cue_id and r.next_run = u.expected limit 1) r
-$function$;
-comment on function cue.cues_left(text[],timestamp with time zone[]) is 'Returns the cues that nobody has taken yet.';
-grant execute on function cue.cues_left(text[],timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cues_of_targets(o cue.operations, p_targets text[])
  RETURNS text[]
@@ -4458,6 +4421,8 @@ CREATE OR REPLACE FUNCTION cue.database_time()
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select extract(epoch from clock_timestamp())::float8 * 1000
 $function$;
@@ -4469,6 +4434,8 @@ CREATE OR REPLACE FUNCTION cue.delete_calendar(p_account_id uuid, p_name text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_ids text[];
@@ -4494,6 +4461,8 @@ CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_no
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if p_version is not null then
@@ -4515,6 +4484,8 @@ CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_id text;
@@ -4531,7 +4502,7 @@ begin
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $function$;
-comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text) is 'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
+comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text) is 'Deletes cues and returns their ids; a job purges their history in batches.';
 grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
@@ -4540,6 +4511,7 @@ CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000,
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_account uuid;
@@ -4571,7 +4543,7 @@ begin
   end loop;
   return v_gone + cardinality(v_cues) - (select count(*) from cue.cues where id = any (v_cues));
 end $function$;
-comment on function cue.delete_due_accounts(integer,timestamp with time zone) is 'Deletes one batch of data of an account whose grace is over; returns 0 when nothing is left or the rest is locked.';
+comment on function cue.delete_due_accounts(integer,timestamp with time zone) is 'Deletes a batch of an account whose grace is over; 0 if none is left.';
 grant execute on function cue.delete_due_accounts(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with time zone, p_batch integer DEFAULT 5000)
@@ -4580,6 +4552,7 @@ CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with tim
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_month text;
@@ -4599,7 +4572,7 @@ begin
   end loop;
   return 0;
 end $function$;
-comment on function cue.delete_old_executions(timestamp with time zone,integer) is 'Deletes a batch of executions that ended before p_before from months that could not be dropped; returns how many.';
+comment on function cue.delete_old_executions(timestamp with time zone,integer) is 'Deletes a batch of old executions that could not be dropped.';
 grant execute on function cue.delete_old_executions(timestamp with time zone,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_worker(p_account_id uuid, p_worker_id text, p_now timestamp with time zone DEFAULT now())
@@ -4608,6 +4581,7 @@ CREATE OR REPLACE FUNCTION cue.delete_worker(p_account_id uuid, p_worker_id text
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   r record;
@@ -4637,6 +4611,8 @@ CREATE OR REPLACE FUNCTION cue.deletion_status(p_deletion_id uuid, p_now timesta
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select case when d.cancelled_at is not null then 'cancelled' when d.due_at > p_now then 'pending' else 'completed' end, d.due_at
     from (select) one left join cue.deletions d on d.id = p_deletion_id
@@ -4649,6 +4625,8 @@ CREATE OR REPLACE FUNCTION cue.describe_session(p_account_id uuid, p_session_id 
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   update cue.sessions set ip = p_ip, user_agent = left(p_user_agent, 300) where id = p_session_id and account_id = p_account_id
 $function$;
@@ -4660,6 +4638,8 @@ CREATE OR REPLACE FUNCTION cue.destinations(p_now timestamp with time zone DEFAU
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
@@ -4693,10 +4673,12 @@ CREATE OR REPLACE FUNCTION cue.device_code_status(p_code_hash bytea, p_now times
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce((select status::text from cue.device_codes where code_hash = p_code_hash and expires_at > p_now), 'expired')
 $function$;
-comment on function cue.device_code_status(bytea,timestamp with time zone) is 'Returns a sign-in''s status: pending, email_sent, approved, claimed or expired; expired also if unknown.';
+comment on function cue.device_code_status(bytea,timestamp with time zone) is 'Returns a sign-in''s status, expired also if unknown.';
 grant execute on function cue.device_code_status(bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.device_link(p_code_hash bytea, p_link_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -4704,13 +4686,15 @@ CREATE OR REPLACE FUNCTION cue.device_link(p_code_hash bytea, p_link_id uuid, p_
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select case when d.expires_at > p_now then d.status::text else 'expired' end, d.email, d.ip, d.created_at, a.created_at,
          (select count(*) from cue.api_keys k where k.account_id = a.id and k.revoked_at is null)::int
     from cue.device_codes d left join cue.accounts a on lower(a.email) = lower(d.email)
    where d.code_hash = p_code_hash and d.link_id = p_link_id
 $function$;
-comment on function cue.device_link(bytea,uuid,timestamp with time zone) is 'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
+comment on function cue.device_link(bytea,uuid,timestamp with time zone) is 'Returns what a sign-in link shows before confirmation, or no row.';
 grant execute on function cue.device_link(bytea,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.disk_use(p_now timestamp with time zone DEFAULT now())
@@ -4718,6 +4702,8 @@ CREATE OR REPLACE FUNCTION cue.disk_use(p_now timestamp with time zone DEFAULT n
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_month timestamp := date_trunc('month', p_now at time zone 'utc');
@@ -4737,7 +4723,7 @@ begin
       select 3, 'whole database', pg_database_size(current_database()), null, null) d
    order by d.place, d.name desc;
 end $function$;
-comment on function cue.disk_use(timestamp with time zone) is 'Returns sizes, and growth per day: of executions and attempts in this month, and of WAL since its statistics were reset.';
+comment on function cue.disk_use(timestamp with time zone) is 'Returns sizes, and growth per day of executions and attempts this month, and of WAL.';
 grant execute on function cue.disk_use(timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.dismiss_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -4763,7 +4749,7 @@ begin
   perform cue.settle_dead_letter(e.id);
   return next e;
 end $function$;
-comment on function cue.dismiss_execution(uuid,uuid,timestamp with time zone) is 'Removes an execution from the dead letters; one that was dismissed or replayed before stays as it is. QU002 not found, QU011 not failed.';
+comment on function cue.dismiss_execution(uuid,uuid,timestamp with time zone) is 'Removes an execution from the dead letters; QU002 not found, QU011 not failed.';
 grant execute on function cue.dismiss_execution(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.disown_account(p_account_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -4771,6 +4757,8 @@ CREATE OR REPLACE FUNCTION cue.disown_account(p_account_id uuid, p_ip text DEFAU
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -4796,7 +4784,7 @@ begin
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));
 end $function$;
-comment on function cue.disown_account(uuid,text,timestamp with time zone) is 'Ends an account that someone else registered with this email address; returns when it will be deleted, or null if it already is.';
+comment on function cue.disown_account(uuid,text,timestamp with time zone) is 'Ends an account that someone else registered; returns when it is deleted, or null.';
 grant execute on function cue.disown_account(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.disownable_account(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -4804,6 +4792,8 @@ CREATE OR REPLACE FUNCTION cue.disownable_account(p_account_id uuid, p_now times
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.email, a.created_at, cue.is_untouched(a) from cue.accounts a where a.id = p_account_id and a.created_at > p_now - interval '30 days'
 $function$;
@@ -4815,6 +4805,8 @@ CREATE OR REPLACE FUNCTION cue.disowned_until(p_account_id uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select d.due_at from cue.deletions d
    where d.account_id = p_account_id and d.cancelled_at is null
@@ -4831,6 +4823,7 @@ CREATE OR REPLACE FUNCTION cue.drop_account_jobs(p_account_id uuid)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   delete from pgboss.job where group_id = p_account_id::text
 $function$;
@@ -4842,6 +4835,8 @@ CREATE OR REPLACE FUNCTION cue.drop_attempt_jobs(p_execution_ids uuid[])
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   delete from pgboss.job where name = 'attempts' and id = any(p_execution_ids)
 $function$;
@@ -4853,6 +4848,8 @@ CREATE OR REPLACE FUNCTION cue.drop_credentials(p_account_id uuid, p_now timesta
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = p_account_id and revoked_at is null;
   delete from cue.session_tokens where account_id = p_account_id;
@@ -4867,6 +4864,8 @@ CREATE OR REPLACE FUNCTION cue.drop_old_executions(p_before timestamp with time 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET lock_timeout TO '300ms'
 AS $function$
 declare
@@ -4891,7 +4890,7 @@ begin
     return next v_month;
   end loop;
 end $function$;
-comment on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) is 'Drops the months that end before p_before and returns them; QU011 if p_before is within 35 days.';
+comment on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) is 'Drops months that end before p_before; QU011 within 35 days.';
 grant execute on function cue.drop_old_executions(timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.email_hash(p_email text)
@@ -4907,23 +4906,13 @@ CREATE OR REPLACE FUNCTION cue.email_window(p_email text)
  LANGUAGE sql
  IMMUTABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select 'mail:' || encode(sha256(convert_to(lower(p_email), 'UTF8')), 'hex')
 $function$;
 comment on function cue.email_window(text) is 'Returns the rate window''s subject for mails to an address.';
 grant execute on function cue.email_window(text) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.end_customer(p_account_id uuid)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select cue.add_job('customers', jsonb_build_object('customer_id', stripe_customer_id))
-    from cue.accounts where id = p_account_id and stripe_customer_id is not null
-$function$;
-comment on function cue.end_customer(uuid) is 'Queues the deletion of an account''s Stripe customer, which cancels its subscriptions.';
-grant execute on function cue.end_customer(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_flights(p_flight_ids bigint[])
  RETURNS void
@@ -4931,6 +4920,7 @@ CREATE OR REPLACE FUNCTION cue.end_flights(p_flight_ids bigint[])
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if cardinality(p_flight_ids) = 0 then return; end if;
@@ -4945,6 +4935,8 @@ CREATE OR REPLACE FUNCTION cue.end_idempotent(p_account_id uuid, p_route text, p
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   newest cue.idempotency_keys;
@@ -4967,7 +4959,7 @@ begin
   values (p_account_id, p_route, p_key, p_request_hash, p_status, p_body, coalesce(newest.place, 0) + 1,
           coalesce(newest.bytes_before + newest.bytes, 0), v_bytes, greatest(p_now, newest.created_at));
 end $function$;
-comment on function cue.end_idempotent(uuid,text,text,bytea,integer,text,timestamp with time zone) is 'Stores the response to a request that begin_idempotent began; QU031 if the account keeps too much, QU032 above the plan''s payload bytes per day.';
+comment on function cue.end_idempotent(uuid,text,text,bytea,integer,text,timestamp with time zone) is 'Stores the response to a request that begin_idempotent began; QU031, QU032.';
 grant execute on function cue.end_idempotent(uuid,text,text,bytea,integer,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_issue(p_ticket_id integer, p_url text)
@@ -4975,6 +4967,8 @@ CREATE OR REPLACE FUNCTION cue.end_issue(p_ticket_id integer, p_url text)
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   update cue.tickets set issue_url = p_url where id = p_ticket_id
 $function$;
@@ -4986,6 +4980,8 @@ CREATE OR REPLACE FUNCTION cue.end_memory_notice(p_subscription_id uuid, p_versi
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   s cue.memory_subscriptions;
@@ -4999,7 +4995,7 @@ begin
     update cue.memory_subscriptions set sent_version = p_version where id = s.id and sent_version < p_version;
   end if;
 end $function$;
-comment on function cue.end_memory_notice(uuid,integer,text) is 'Records the version a subscriber was notified of, or removes the subscription if p_version is null.';
+comment on function cue.end_memory_notice(uuid,integer,text) is 'Records a notified version, or removes the subscription if it is null.';
 grant execute on function cue.end_memory_notice(uuid,integer,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_one_time_cue(c cue.cues, p_status cue.cue_status, p_now timestamp with time zone DEFAULT now())
@@ -5007,6 +5003,8 @@ CREATE OR REPLACE FUNCTION cue.end_one_time_cue(c cue.cues, p_status cue.cue_sta
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if c.schedule_type = 'once' and c.status in ('active', 'paused') and c.deleted_at is null then
@@ -5026,6 +5024,8 @@ CREATE OR REPLACE FUNCTION cue.ended_executions()
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select s.status, coalesce(pg_sequence_last_value(('cue.ended_' || s.status)::regclass), 0)
     from unnest('{success,failed,missed,outcome_timeout}'::cue.execution_status[]) as s (status)
@@ -5033,7 +5033,7 @@ $function$;
 comment on function cue.ended_executions() is 'Returns how many executions have ended with each status since counting began.';
 grant execute on function cue.ended_executions() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+CREATE OR REPLACE FUNCTION cue.ended_pauses(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
  RETURNS TABLE(cue_id text, account_id uuid, version integer, paused_until timestamp with time zone, last_slot timestamp with time zone, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -5046,12 +5046,12 @@ begin
   select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           where q.paused_until <= p_now and q.deleted_at is null and q.id not in (select unnest(p_skip))
            order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $function$;
-comment on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
-grant execute on function cue.ended_pauses(integer,timestamp with time zone,boolean,text[]) to cue_service;
+comment on function cue.ended_pauses(integer,timestamp with time zone,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
+grant execute on function cue.ended_pauses(integer,timestamp with time zone,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -5066,6 +5066,8 @@ CREATE OR REPLACE FUNCTION cue.enqueue_attempts(p_execution_ids uuid[], p_due_at
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   insert into pgboss.job (id, name, start_after, created_on, expire_seconds, deletion_seconds, keep_until, retry_limit, retry_delay,
@@ -5086,6 +5088,7 @@ CREATE OR REPLACE FUNCTION cue.erase_account(p_account_id uuid)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -5093,8 +5096,9 @@ declare
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
     || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:}'::text[]) as s (name));
 begin
-  perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
+  -- Deletes the Stripe customer, which cancels its subscriptions. The job outlives the account.
+  if a.stripe_customer_id is not null then perform cue.add_job('customers', jsonb_build_object('customer_id', a.stripe_customer_id)); end if;
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.dead_letters where account_id = p_account_id;
@@ -5134,6 +5138,8 @@ CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestam
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select exists (
     select from cue.cues c join cue.accounts a on a.id = c.account_id cross join lateral cue.limits_of(a) p
@@ -5148,18 +5154,20 @@ CREATE OR REPLACE FUNCTION cue.exchange_session_token(p_token_hash bytea, p_clie
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
   k cue.api_keys;
 begin
-  perform cue.allow_key(a.id, p_now);
+  perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, '{read,write,worker}', 'mcp-exchange', null, p_now);
   perform cue.record_event(a.id, 'key.created', 'client:' || p_client_id, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes, 'client_id', p_client_id), p_now);
   return query select a.id, k.id, k.scopes::text[];
 end $function$;
-comment on function cue.exchange_session_token(bytea,text,text,bytea,text,text,timestamp with time zone) is 'Creates a key for an approved client in exchange for a one-time token; QU050 as take_session_token, QU031 above ten keys per hour.';
+comment on function cue.exchange_session_token(bytea,text,text,bytea,text,text,timestamp with time zone) is 'Creates a key for a one-time token; QU050 invalid, QU031 limit.';
 grant execute on function cue.exchange_session_token(bytea,text,text,bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.execution_caller(p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -5167,13 +5175,15 @@ CREATE OR REPLACE FUNCTION cue.execution_caller(p_execution_id uuid, p_now times
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
   select 'execution:' || e.id, e.account_id from cue.executions e join cue.cues c on c.id = e.cue_id
    where e.id = p_execution_id and c.deleted_at is null and (e.ended_at is null or e.ended_at > p_now - interval '24 hours');
 end $function$;
-comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
+comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller of an execution''s token, which is valid for a day after its end.';
 grant execute on function cue.execution_caller(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -5181,6 +5191,8 @@ CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestam
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce(sum(executions), 0)::bigint from cue.usage_counters where account_id = p_account_id and month = cue.usage_month(p_now)
 $function$;
@@ -5193,9 +5205,9 @@ CREATE OR REPLACE FUNCTION cue.expire_outcomes(p_limit integer DEFAULT 500, p_no
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   c cue.cues;
@@ -5225,6 +5237,8 @@ CREATE OR REPLACE FUNCTION cue.extend_flights(p_flight_ids bigint[], p_lease int
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.flights set lease_expires_at = p_now + p_lease
@@ -5232,7 +5246,7 @@ begin
   -- Locked flights are still held: while the row is locked, no engine can take it over.
   return query select id from cue.flights where id = any (p_flight_ids);
 end $function$;
-comment on function cue.extend_flights(bigint[],interval,timestamp with time zone) is 'Extends the leases of an engine''s flights and returns those it still holds; the others were taken over.';
+comment on function cue.extend_flights(bigint[],interval,timestamp with time zone) is 'Extends the leases of an engine''s flights; returns those it still holds.';
 grant execute on function cue.extend_flights(bigint[],interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.failure_notice(p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -5240,6 +5254,8 @@ CREATE OR REPLACE FUNCTION cue.failure_notice(p_execution_id uuid, p_now timesta
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select c.id, c.name, e.id, e.attempts, e.http_status, e.error_message, cue.signing_secrets(a, p_now)
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
@@ -5253,12 +5269,14 @@ CREATE OR REPLACE FUNCTION cue.failure_notice_retry_at(p_execution_id uuid, p_tr
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.retry_due_at(c.retry_backoff_minutes, p_tries, p_retry_after_ms, p_now)
     from cue.executions e join cue.cues c on c.id = e.cue_id
    where e.id = p_execution_id and c.deleted_at is null and p_tries < c.retry_max_attempts
 $function$;
-comment on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) is 'Returns when an on_failure webhook is retried after p_tries failed attempts, or null if none are left.';
+comment on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) is 'Returns when an on_failure webhook is retried, or null if never.';
 grant execute on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_address(p_email text)
@@ -5266,6 +5284,8 @@ CREATE OR REPLACE FUNCTION cue.find_address(p_email text)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce((select d.cell from cue.directory d where d.email_hash = cue.email_hash(p_email)),
                   (select cue.cell_id() from cue.accounts a where lower(a.email) = lower(p_email)))
@@ -5279,9 +5299,9 @@ CREATE OR REPLACE FUNCTION cue.find_claimable(p_account_id uuid, p_task text, p_
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
@@ -5307,7 +5327,7 @@ begin
        limit p_limit);
   end if;
 end $function$;
-comment on function cue.find_claimable(uuid,text,integer,boolean,uuid[],timestamp with time zone) is 'Returns the next claimable executions of one task, or of all, and locks them if asked, skipping locked ones.';
+comment on function cue.find_claimable(uuid,text,integer,boolean,uuid[],timestamp with time zone) is 'Returns the next claimable executions of one task, or of all; locks them if asked.';
 grant execute on function cue.find_claimable(uuid,text,integer,boolean,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_cues(p_account_id uuid, p_text text)
@@ -5315,6 +5335,8 @@ CREATE OR REPLACE FUNCTION cue.find_cues(p_account_id uuid, p_text text)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
@@ -5323,7 +5345,7 @@ begin
            where q.account_id = p_account_id and q.deleted_at is null order by q.created_at desc, q.id desc limit 10000) c
    where position(lower(p_text) in lower(concat_ws(e'\n', c.name, c.key, c.task, array_to_string(c.tags, e'\n')))) > 0;
 end $function$;
-comment on function cue.find_cues(uuid,text) is 'Returns the ids of an account''s cues whose name, key, task or tags contain a text, ignoring case, among its newest 10,000.';
+comment on function cue.find_cues(uuid,text) is 'Returns those of an account''s newest 10,000 cues that contain a text, by their ids.';
 grant execute on function cue.find_cues(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_customer(p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_account_id uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
@@ -5331,6 +5353,8 @@ CREATE OR REPLACE FUNCTION cue.find_customer(p_customer_id text, p_subscription_
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -5343,7 +5367,7 @@ begin
   end if;
   return a.id;
 end $function$;
-comment on function cue.find_customer(text,text,uuid,timestamp with time zone) is 'Returns the account of a Stripe customer, subscription or checkout, and stores the customer if the account has none.';
+comment on function cue.find_customer(text,text,uuid,timestamp with time zone) is 'Returns the account of a Stripe customer, and stores the customer there.';
 grant execute on function cue.find_customer(text,text,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_device_code(p_code_hash bytea, p_now timestamp with time zone DEFAULT now())
@@ -5351,6 +5375,8 @@ CREATE OR REPLACE FUNCTION cue.find_device_code(p_code_hash bytea, p_now timesta
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce(d.cell, cue.cell_id()), d.ip, d.created_at, d.expires_at
     from cue.device_codes d where d.code_hash = p_code_hash and d.expires_at > p_now
@@ -5364,9 +5390,9 @@ CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempt
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET lock_timeout TO '50ms'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_sorted uuid[] := array(select id from unnest(p_execution_ids) as u (id) order by id);
@@ -5424,7 +5450,7 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns the number of executions moved.';
+comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
 grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
@@ -5489,7 +5515,7 @@ begin
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;
 end $function$;
-comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) is 'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
+comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) is 'Fires a cue now or at p_send_at; returns the execution, also for a repeated key.';
 grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
@@ -5524,7 +5550,8 @@ begin
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
-      perform cue.untrack_cue(c.id);
+      update cue.cues set tracked = false where id = c.id;
+      update cue.cue_runs set tracked = false where cue_id = c.id;
       c.tracked := false;
     end if;
     v_slot := coalesce(r.next_slot, d.expected);
@@ -5551,6 +5578,20 @@ end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fit_report(p_report jsonb, p_omitted text)
+ RETURNS TABLE(report jsonb, note text)
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select p_report - x.names, 'left out of the report: ' || nullif(concat_ws(', ', p_omitted,
+           (select string_agg(n || ' (too large with all digits of its numbers)', ', ') from unnest(x.names) as n)), '')
+    from (select array_remove(array[
+      case when cue.json_bytes(p_report -> 'artifacts') > cue.artifacts_bytes() then 'artifacts' end,
+      case when octet_length(p_report ->> 'metadata') > 4 * cue.metadata_bytes() then 'metadata' end], null) as names) x
+$function$;
+comment on function cue.fit_report(jsonb,text) is 'Returns the report in a response, without members that are too large as stored, and the note that names all members left out of it.';
+grant execute on function cue.fit_report(jsonb,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.flight_lease()
  RETURNS interval
  LANGUAGE sql
@@ -5564,6 +5605,8 @@ CREATE OR REPLACE FUNCTION cue.floods(p_now timestamp with time zone DEFAULT now
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_minute int := cue.minute_of(p_now);
@@ -5598,6 +5641,7 @@ CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_hashjoin TO 'off'
  SET enable_mergejoin TO 'off'
 AS $function$
@@ -5637,7 +5681,7 @@ begin
   select count(distinct account_id) into v_count from gone;
   return v_count;
 end $function$;
-comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage counters into slot 0 and starts the grace period of accounts at their limit; returns the number of accounts.';
+comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage in slot 0, and starts grace periods; returns how many accounts.';
 grant execute on function cue.fold_usage(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.forecast(p_now timestamp with time zone DEFAULT now())
@@ -5645,6 +5689,8 @@ CREATE OR REPLACE FUNCTION cue.forecast(p_now timestamp with time zone DEFAULT n
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_first timestamptz := date_trunc('minute', p_now);
@@ -5692,6 +5738,8 @@ CREATE OR REPLACE FUNCTION cue.forget_engines(p_now timestamp with time zone DEF
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_gone int;
@@ -5709,6 +5757,8 @@ CREATE OR REPLACE FUNCTION cue.forget_workers(p_now timestamp with time zone DEF
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_gone int;
@@ -5731,8 +5781,8 @@ CREATE OR REPLACE FUNCTION cue.gone_attempts(p_execution_ids uuid[], p_attempts 
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -5750,7 +5800,7 @@ end $function$;
 comment on function cue.gone_attempts(uuid[],integer[]) is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 grant execute on function cue.gone_attempts(uuid[],integer[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.group_dead_letters(p_batch integer DEFAULT 1000)
+CREATE OR REPLACE FUNCTION cue.hand_over_device_code(p_code_hash bytea, p_cell integer, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5758,31 +5808,12 @@ CREATE OR REPLACE FUNCTION cue.group_dead_letters(p_batch integer DEFAULT 1000)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_count int;
-begin
-  update cue.dead_letters d
-     set error_group = coalesce((select cue.error_group(e) from cue.executions e where e.id = d.execution_id), gen_random_uuid())
-   where d.execution_id = any (array(
-     select execution_id from cue.dead_letters where error_group is null order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  return v_count;
-end $function$;
-comment on function cue.group_dead_letters(integer) is 'Gives a batch of dead letters without a group theirs; returns how many.';
-grant execute on function cue.group_dead_letters(integer) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.hand_over_device_code(p_code_hash bytea, p_cell integer, p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
 begin
   update cue.device_codes d set cell = p_cell
    where d.code_hash = p_code_hash and d.expires_at > p_now and d.status = 'pending' and d.cell is null;
   return (select f.cell from cue.find_device_code(p_code_hash, p_now) f);
 end $function$;
-comment on function cue.hand_over_device_code(bytea,integer,timestamp with time zone) is 'Lets a sign-in continue in the cell of its email address, unless it already continues elsewhere or has its mail; returns its cell.';
+comment on function cue.hand_over_device_code(bytea,integer,timestamp with time zone) is 'Lets a sign-in continue in another cell; returns its cell.';
 grant execute on function cue.hand_over_device_code(bytea,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_webhook text)
@@ -5806,6 +5837,8 @@ CREATE OR REPLACE FUNCTION cue.has_live_worker(p_account_id uuid, p_now timestam
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - cue.worker_timeout())
 $function$;
@@ -5817,6 +5850,8 @@ CREATE OR REPLACE FUNCTION cue.has_used_grace(a cue.accounts, p_now timestamp wi
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.executions_used(a.id, p_now) >= 2 * p.executions_per_month::bigint from cue.limits_of(a) p
 $function$;
@@ -5832,13 +5867,9 @@ CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_executio
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  e cue.executions;
+  e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id for update;
-  if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
+  perform cue.refuse_superseded(e);
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -5861,6 +5892,8 @@ CREATE OR REPLACE FUNCTION cue.heartbeat_worker(p_account_id uuid, p_worker_id t
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_is_new boolean;
@@ -5884,6 +5917,8 @@ CREATE OR REPLACE FUNCTION cue.held_accounts()
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ select h.account_id from cue.holds h where h.until_at = 'infinity' $function$;
 comment on function cue.held_accounts() is 'Returns the accounts that are held; null stands for the service.';
 grant execute on function cue.held_accounts() to cue_service;
@@ -5894,8 +5929,8 @@ CREATE OR REPLACE FUNCTION cue.held_attempts(p_execution_ids uuid[], p_cue_ids t
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -5909,7 +5944,7 @@ begin
    where u.id <> all (v_executions) and (select true from cue.executions x where x.id = u.id limit 1)
       or u.cue_id <> all (v_cues) and (select true from cue.cues c where c.id = u.cue_id limit 1);
 end $function$;
-comment on function cue.held_attempts(uuid[],text[]) is 'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
+comment on function cue.held_attempts(uuid[],text[]) is 'Returns attempts whose results cannot be written now: a row they need is locked.';
 grant execute on function cue.held_attempts(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.held_reason(p_account_id uuid DEFAULT NULL::uuid)
@@ -5917,6 +5952,8 @@ CREATE OR REPLACE FUNCTION cue.held_reason(p_account_id uuid DEFAULT NULL::uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select h.reason from cue.holds h
    where h.until_at = 'infinity' and (h.account_id is null or h.account_id = p_account_id) order by h.account_id nulls first limit 1
@@ -5929,6 +5966,8 @@ CREATE OR REPLACE FUNCTION cue.hold(p_reason text, p_account_id uuid DEFAULT NUL
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 begin
@@ -5995,7 +6034,7 @@ CREATE OR REPLACE FUNCTION cue.in_turn(p_limit integer)
  RETURNS integer
  LANGUAGE sql
 AS $function$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end $function$;
-comment on function cue.in_turn(integer) is 'Returns how many of p_limit claims are taken from all tasks in turn instead of by age: half, or one in 16 single claims.';
+comment on function cue.in_turn(integer) is 'Returns how many of p_limit claims are taken from all tasks in turn instead of by age.';
 grant execute on function cue.in_turn(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_account(p_account_id uuid, p_email text, p_now timestamp with time zone)
@@ -6003,12 +6042,14 @@ CREATE OR REPLACE FUNCTION cue.insert_account(p_account_id uuid, p_email text, p
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
 begin
   perform cue.lock_address(p_email);
-  if cue.is_claimed_elsewhere(p_email) then
+  if exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()) then
     raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
   end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
@@ -6016,7 +6057,7 @@ begin
   on conflict do nothing returning * into a;
   return a;
 end $function$;
-comment on function cue.insert_account(uuid,text,timestamp with time zone) is 'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
+comment on function cue.insert_account(uuid,text,timestamp with time zone) is 'Adds an account without a key; null if its email address is taken; QU014 by another cell.';
 grant execute on function cue.insert_account(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p_payload_ids bigint[], p_cues jsonb, p_now timestamp with time zone)
@@ -6028,9 +6069,9 @@ AS $function$
         select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.retry_on_worker_failure, null)
           from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, retry_on_worker_failure boolean))
             as g (id, account_id, payload_id)
-         where cue.is_created(g.id);
+         where g.id is not null;
       end $function$;
-comment on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) is 'Inserts cues from an array of objects of columns, except refused ones; omitted columns take the table''s default.';
+comment on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) is 'Inserts cues that have an id, from objects of columns; the others have defaults.';
 grant execute on function cue.insert_cues(text[],uuid[],bigint[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.insert_deletion(p_account_id uuid, p_now timestamp with time zone)
@@ -6038,6 +6079,8 @@ CREATE OR REPLACE FUNCTION cue.insert_deletion(p_account_id uuid, p_now timestam
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_id uuid := cue.uuid_v7(p_now);
@@ -6057,6 +6100,8 @@ CREATE OR REPLACE FUNCTION cue.insert_key(p_account_id uuid, p_label text, p_key
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   insert into cue.api_keys (id, account_id, key_hash, prefix, label, scopes, created_by, is_default, ciphertext, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_key_hash, p_prefix, p_label,
@@ -6072,39 +6117,23 @@ CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_h
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
 $function$;
-comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token, valid for 15 minutes, to an account that the caller has locked.';
+comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token, valid for 15 minutes.';
 grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.is_claimed_elsewhere(p_email text)
- RETURNS boolean
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id())
-$function$;
-comment on function cue.is_claimed_elsewhere(text) is 'Returns whether this cell''s directory assigns an email address to another cell.';
-grant execute on function cue.is_claimed_elsewhere(text) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.is_created(p_id text)
- RETURNS boolean
- LANGUAGE sql
- IMMUTABLE
-AS $function$ select length(p_id) > 1 $function$;
-comment on function cue.is_created(text) is 'Returns whether an id that add_cues returned is that of a cue.';
-grant execute on function cue.is_created(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  RETURNS boolean
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
-      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created' and not detail ? 'key_id')
 $function$;
 comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
@@ -6143,7 +6172,7 @@ AS $function$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
      and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a, p_now))
 $function$;
-comment on function cue.is_over_limit(cue.accounts,timestamp with time zone) is 'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
+comment on function cue.is_over_limit(cue.accounts,timestamp with time zone) is 'Returns whether an account''s executions are refused: over the limit and its grace.';
 grant execute on function cue.is_over_limit(cue.accounts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_overridden(p_name text)
@@ -6151,6 +6180,8 @@ CREATE OR REPLACE FUNCTION cue.is_overridden(p_name text)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ begin return exists (select from cue.overridden_limits where name = p_name); end $function$;
 comment on function cue.is_overridden(text) is 'Returns whether any account has, or had, a limit of its own with this name.';
 grant execute on function cue.is_overridden(text) to cue_service;
@@ -6171,21 +6202,13 @@ AS $function$ select p_status = 'success' and p_outcome_success is distinct from
 comment on function cue.is_success(cue.execution_status,boolean) is 'Returns whether an execution ended well: delivered, and no failure reported.';
 grant execute on function cue.is_success(cue.execution_status,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.is_superseded(e cue.executions)
- RETURNS boolean
- LANGUAGE sql
- IMMUTABLE
-AS $function$
-  select e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded()
-$function$;
-comment on function cue.is_superseded(cue.executions) is 'Returns whether a worker''s execution was ended for the next one.';
-grant execute on function cue.is_superseded(cue.executions) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.is_unserved(p_account_id uuid, p_slot timestamp with time zone)
  RETURNS boolean
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return exists (
@@ -6200,6 +6223,8 @@ CREATE OR REPLACE FUNCTION cue.is_untouched(a cue.accounts)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.plan = 'free' and not exists (select from cue.cues where account_id = a.id)
      and not exists (select from cue.usage_counters where account_id = a.id)
@@ -6268,14 +6293,15 @@ CREATE OR REPLACE FUNCTION cue.keep_payload()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_changes boolean := new.payload is distinct from old.payload;
   v_now timestamptz := greatest(new.updated_at, now());
 begin
-  if v_changes then perform from cue.cue_runs where cue_id = old.id for update; end if;
+  perform from cue.cue_runs where cue_id = old.id for update;
   new.payload_since_run := coalesce((select run_count from cue.cue_runs where cue_id = old.id), 0);
-  if v_changes and old.payload_ref is distinct from new.payload_id then
+  if old.payload_ref is distinct from new.payload_id then
     update cue.payloads set last_used_at = v_now where id = old.payload_ref;
     if not found and old.payload is not null and old.payload_ref is not null and old.payload_since_run <> new.payload_since_run then
       perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now);
@@ -6297,6 +6323,8 @@ CREATE OR REPLACE FUNCTION cue.keep_schedule_key()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.cue_runs set schedule_key = cue.schedule_key(new) where cue_id = new.id;
@@ -6318,6 +6346,8 @@ CREATE OR REPLACE FUNCTION cue.keys_outside(p_account_id uuid, p_set text, p_key
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce(array_agg(c.key), '{}') from cue.cues c
    where c.account_id = p_account_id and c.managed_by = p_set and c.deleted_at is null and c.key <> all (p_keys)
@@ -6331,8 +6361,8 @@ CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_no
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
@@ -6351,6 +6381,8 @@ CREATE OR REPLACE FUNCTION cue.last_taken_at(p_now timestamp with time zone DEFA
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return greatest(
@@ -6359,7 +6391,7 @@ begin
        select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
         order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
 end $function$;
-comment on function cue.last_taken_at(timestamp with time zone) is 'Returns when engines last took due work, or could do so again: the latest attempt, scheduled execution, or end of an outage.';
+comment on function cue.last_taken_at(timestamp with time zone) is 'Returns when engines last took due work, or could do so again after an outage.';
 grant execute on function cue.last_taken_at(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
@@ -6401,6 +6433,8 @@ CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[], p_now timestamp 
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_before uuid := cue.uuid_v7_floor(p_now + interval '1 day'); -- excludes the partitions created ahead of time
@@ -6472,23 +6506,13 @@ end $function$;
 comment on function cue.limits_timeouts() is 'Returns whether any plan or account limits timeouts.';
 grant execute on function cue.limits_timeouts() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.list_claimable(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text)
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-  select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
-    from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
-$function$;
-comment on function cue.list_claimable(uuid,text,integer,timestamp with time zone) is 'Returns claimable executions without has_more, for replicas of the previous release.';
-grant execute on function cue.list_claimable(uuid,text,integer,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
  RETURNS cue.accounts
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -6535,30 +6559,19 @@ CREATE OR REPLACE FUNCTION cue.lock_address(p_email text)
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ select pg_advisory_xact_lock(hashtext('cue.directory'), hashtext(lower(p_email))) $function$;
 comment on function cue.lock_address(text) is 'Makes claims of an email address and the creation of its account wait for each other.';
 grant execute on function cue.lock_address(text) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[])
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
-AS $function$
-begin
-  perform cue.lock_cues(array(
-    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and cue.is_last_loss(lost_attempts)));
-  perform from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) order by id for update;
-end $function$;
-comment on function cue.lock_attempts(uuid[],bigint[]) is 'Locks the executions that lose attempts, and first the cues that this may change.';
-grant execute on function cue.lock_attempts(uuid[],bigint[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_cue(p_cue_id text)
  RETURNS cue.cues
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   c cue.cues;
@@ -6570,12 +6583,32 @@ end $function$;
 comment on function cue.lock_cue(text) is 'Locks and returns a cue, and locks its cue_runs.';
 grant execute on function cue.lock_cue(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lock_cue_of(p_account_id uuid, p_execution_id uuid)
+ RETURNS cue.cues
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  c cue.cues := cue.lock_cue((select cue_id from cue.executions where id = p_execution_id and account_id = p_account_id));
+begin
+  if c.id is null or c.deleted_at is not null then
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+  end if;
+  return c;
+end $function$;
+comment on function cue.lock_cue_of(uuid,uuid) is 'Locks and returns the cue of an account''s execution, as the lock order demands; QU002 if not found.';
+grant execute on function cue.lock_cue_of(uuid,uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.lock_cues(p_cue_ids text[])
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   perform from cue.cues where id = any (p_cue_ids) order by id for no key update;
@@ -6583,6 +6616,28 @@ begin
 end $function$;
 comment on function cue.lock_cues(text[]) is 'Locks cues and then their cue_runs, each by id.';
 grant execute on function cue.lock_cues(text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.lock_execution(p_account_id uuid, p_execution_id uuid)
+ RETURNS cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+begin
+  select * into e from cue.executions x
+   where x.id = p_execution_id and x.account_id = p_account_id
+     and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id) for update;
+  if not found then
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+  end if;
+  return e;
+end $function$;
+comment on function cue.lock_execution(uuid,uuid) is 'Locks and returns an account''s execution, but not its cue; QU002 if not found.';
+grant execute on function cue.lock_execution(uuid,uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_free_cues(p_cue_ids text[])
  RETURNS text[]
@@ -6612,6 +6667,8 @@ CREATE OR REPLACE FUNCTION cue.lock_in_turn(p_account_id uuid, p_tasks text[], p
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_share int := ceil(p_limit::numeric / greatest(cardinality(p_tasks), 1));
@@ -6638,8 +6695,8 @@ CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_li
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
@@ -6674,6 +6731,8 @@ CREATE OR REPLACE FUNCTION cue.lockers()
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select l.transactionid, l.pid, a.application_name, a.xact_start
     from pg_locks l left join pg_stat_activity a on a.pid = l.pid
@@ -6682,11 +6741,29 @@ $function$;
 comment on function cue.lockers() is 'Returns the open transactions that may hold locks on rows, and whose they are, as far as the owner may know.';
 grant execute on function cue.lockers() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.log_attempt(e cue.executions, p_result cue.attempt_result, p_error text, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+  values (e.id, e.attempts, e.account_id, p_result, e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_error,
+          e.claimed_by_worker)
+  on conflict do nothing
+$function$;
+comment on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) is 'Logs the running attempt of an execution as ended now, without a response.';
+grant execute on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select c.cue_id, c.account_id, c.version, to_timestamp(c.next_run / 1000.0), s.transport, s.schedule_type, s.cron, s.timezone, s.schedule_rules,
          s.next_slot, s.calendars, s.runs_left, s.catch_up, s.outage_until, s.over_limit, s.window_slots, s.tracked
@@ -6705,8 +6782,8 @@ CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with tim
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET enable_sort TO 'off'
  SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
 AS $function$
 declare
   v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
@@ -6781,7 +6858,7 @@ begin
      select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
        from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $function$;
-comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, in one row for all that share a schedule; next_runs are epoch milliseconds. Takes no locks.';
+comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns due cues and the next later one, a row for each schedule.';
 grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
@@ -6790,8 +6867,8 @@ CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_l
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
   v_after constant timestamptz := 'epoch'::timestamptz + p_after * interval '1 microsecond';
@@ -6806,7 +6883,7 @@ begin
       where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $function$;
-comment on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) is 'Returns a page of executions whose attempts are due, after a position, and the next one after that; takes no locks.';
+comment on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) is 'Returns a page of executions whose attempts are due, and the next one; locks none.';
 grant execute on function cue.look_waiting(bigint,uuid,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lose_attempts(p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamp with time zone DEFAULT now())
@@ -6824,7 +6901,10 @@ declare
   c cue.cues;
   e cue.executions;
 begin
-  perform cue.lock_attempts(p_execution_ids, array[p_flight_id]);
+  -- Only executions still in the flight count, so that locking again takes no further locks.
+  perform cue.lock_cues(array(
+    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = p_flight_id and cue.is_last_loss(lost_attempts)));
+  perform from cue.executions where id = any (p_execution_ids) and flight_id = p_flight_id order by id for update;
   with lost as (
     update cue.executions x
        set status = case when cue.is_last_loss(x.lost_attempts) then 'missed' else 'retry_ready' end::cue.execution_status, flight_id = null,
@@ -6848,7 +6928,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) is 'Logs a flight''s attempts as lost; their executions become retry_ready, or missed after the fifth loss.';
+comment on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) is 'Logs a flight''s attempts as lost; executions are attempted again or missed.';
 grant execute on function cue.lose_attempts(uuid[],bigint,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lose_claim(e cue.executions, c cue.cues, p_error text, p_given_back boolean, p_now timestamp with time zone DEFAULT now())
@@ -6856,11 +6936,12 @@ CREATE OR REPLACE FUNCTION cue.lose_claim(e cue.executions, c cue.cues, p_error 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   p_given_back := p_given_back and e.lost_attempts < 100;
-  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-  values (e.id, e.attempts, e.account_id, 'lost', e.claimed_at, p_now, cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker);
+  perform cue.log_attempt(e, 'lost', p_error, p_now);
   if p_given_back or e.attempts - e.lost_attempts < c.retry_max_attempts then
     update cue.executions
        set status = 'pending', claimable_at = p_now, claim_deadline_at = p_now + cue.claim_timeout(c.claim_timeout_seconds), lease_expires_at = null,
@@ -6876,7 +6957,7 @@ begin
     perform cue.after_end(e, c, p_now);
   end if;
 end $function$;
-comment on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) is 'Ends a claim without an outcome: the attempt is logged as lost, and the execution becomes claimable again, or missed when no claim is left.';
+comment on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) is 'Ends a claim without an outcome: the execution is claimable again, or missed.';
 grant execute on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_cue_failed(p_account_id uuid, p_execution_id uuid, p_counted boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
@@ -6913,6 +6994,8 @@ CREATE OR REPLACE FUNCTION cue.mail_deletion_requested(p_deletion_id uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.email, d.due_at from cue.deletions d join cue.accounts a on a.id = d.account_id where d.id = p_deletion_id and d.cancelled_at is null
 $function$;
@@ -6924,6 +7007,8 @@ CREATE OR REPLACE FUNCTION cue.mail_downgrade(p_account_id uuid, p_cue_ids text[
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.email, a.plan, p.cues,
          array(select c.name from cue.cues c where c.id = any (p_cue_ids) and c.account_id = a.id and c.deleted_at is null
@@ -6939,6 +7024,8 @@ CREATE OR REPLACE FUNCTION cue.mail_limit_reached(p_account_id uuid, p_now times
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.email, a.plan, p.executions_per_month, a.limit_reached_at + interval '24 hours'
     from cue.accounts a cross join lateral cue.limits_of(a) p
@@ -6952,6 +7039,8 @@ CREATE OR REPLACE FUNCTION cue.mail_magic_link(p_link_id uuid, p_now timestamp w
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select email, code_hash, code_ciphertext, ip, expires_at from cue.device_codes
    where link_id = p_link_id and status = 'email_sent' and expires_at > p_now
@@ -6964,6 +7053,8 @@ CREATE OR REPLACE FUNCTION cue.mail_payment_failed(p_account_id uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select email, plan from cue.accounts where id = p_account_id and plan <> 'free'
 $function$;
@@ -6975,6 +7066,8 @@ CREATE OR REPLACE FUNCTION cue.mail_registered(p_account_id uuid, p_key_id uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.email, k.prefix,
          (select v.ip from cue.audit_events v where v.account_id = a.id and v.event = 'account.registered' order by v.seq limit 1), a.created_at
@@ -6984,11 +7077,13 @@ $function$;
 comment on function cue.mail_registered(uuid,uuid) is 'Returns the content of the registration mail.';
 grant execute on function cue.mail_registered(uuid,uuid) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.maintain_partitions(p_months integer DEFAULT 12, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.maintain_partitions(p_months integer DEFAULT 2, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_month timestamp;
@@ -7015,7 +7110,7 @@ begin
   end loop;
   return v_made;
 end $function$;
-comment on function cue.maintain_partitions(integer,timestamp with time zone) is 'Creates the monthly partitions of executions and attempts up to p_months ahead; returns how many.';
+comment on function cue.maintain_partitions(integer,timestamp with time zone) is 'Creates the partitions of p_months ahead; returns how many.';
 grant execute on function cue.maintain_partitions(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mask()
@@ -7041,6 +7136,8 @@ CREATE OR REPLACE FUNCTION cue.may_resume(c cue.cues)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select c.memory_check or p.cues is null or p.cues > (
            select count(*) from cue.cues q where q.account_id = c.account_id and q.deleted_at is null and q.status = 'active' and not q.memory_check)
@@ -7089,6 +7186,8 @@ CREATE OR REPLACE FUNCTION cue.memory_content(p_account_id uuid, p_release text)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select jsonb_build_object('plan', a.plan, 'release', p_release, 'cues', (
       select coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'name', c.name) order by c.created_at desc, c.id desc), '[]') from (
@@ -7097,7 +7196,7 @@ AS $function$
          order by q.created_at desc, q.id desc limit 500) c))
     from cue.accounts a where a.id = p_account_id
 $function$;
-comment on function cue.memory_content(uuid,text) is 'Returns the content of the memory block: plan, release of the instructions and the newest 500 cues.';
+comment on function cue.memory_content(uuid,text) is 'Returns the content of the memory block, with the newest 500 cues.';
 grant execute on function cue.memory_content(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.memory_notice(p_subscription_id uuid, p_release text, p_now timestamp with time zone DEFAULT now())
@@ -7105,6 +7204,8 @@ CREATE OR REPLACE FUNCTION cue.memory_notice(p_subscription_id uuid, p_release t
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   s cue.memory_subscriptions;
@@ -7119,7 +7220,7 @@ begin
     from cue.read_memory(s.account_id, p_release, s.id, p_now) m join cue.accounts a on a.id = s.account_id
    where m.version > s.sent_version;
 end $function$;
-comment on function cue.memory_notice(uuid,text,timestamp with time zone) is 'Returns the next memory block notification of a subscriber with its signing secrets, or no row if there is none.';
+comment on function cue.memory_notice(uuid,text,timestamp with time zone) is 'Returns a subscriber''s next memory block notification, or no row.';
 grant execute on function cue.memory_notice(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.metadata_bytes()
@@ -7152,9 +7253,9 @@ CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   c cue.cues;
@@ -7256,16 +7357,15 @@ end $function$;
 comment on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) is 'Gives cues a next run that was computed from a new calendar; returns those that changed or were locked meanwhile.';
 grant execute on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
  RETURNS TABLE(cue_id text, account_id uuid, slot timestamp with time zone, expected timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
  SET enable_nestloop TO 'off'
- SET lock_timeout TO '5ms'
 AS $function$
 declare
   v_first timestamptz := (select min(u.at) from unnest(p_expected) as u (at));
@@ -7279,17 +7379,15 @@ begin
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
          -- Cues of the release before this one have none.
          schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
-    from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-            as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
-     and r.next_run is not distinct from d.expected and not r.tracked
+    from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $function$;
-comment on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues to their next slots; fails if one of them is locked.';
-grant execute on function cue.move_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
+comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
+grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -7297,6 +7395,7 @@ CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_ids text[] := array(select u.cue_id from unnest(p_cue_ids, p_missed) as u (cue_id, missed) where not u.missed);
@@ -7328,7 +7427,7 @@ begin
   end if;
   return v_raised;
 end $function$;
-comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves success windows forward and raises missed_window alerts; returns the number of alerts raised.';
+comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves windows for a success on, raises alerts, and returns the number of alerts.';
 grant execute on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.named_calendars(p_account_id uuid, p_names text[])
@@ -7336,6 +7435,8 @@ CREATE OR REPLACE FUNCTION cue.named_calendars(p_account_id uuid, p_names text[]
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select k.name, k.revision, k.dates, k.ranges from cue.calendars k where k.account_id = p_account_id and k.name = any (p_names)
 $function$;
@@ -7347,6 +7448,8 @@ CREATE OR REPLACE FUNCTION cue.new_account_id(p_now timestamp with time zone DEF
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ select cue.uuid_v7(p_now) $function$;
 comment on function cue.new_account_id(timestamp with time zone) is 'Returns the id for a new account.';
 grant execute on function cue.new_account_id(timestamp with time zone) to cue_service;
@@ -7361,7 +7464,7 @@ $function$;
 comment on function cue.new_cue_id() is 'Returns a cue id: cue_ and twelve random characters of 0-9A-Za-z.';
 grant execute on function cue.new_cue_id() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.new_execution(c cue.execution_sources, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.new_executions
  LANGUAGE sql
  STABLE
@@ -7378,14 +7481,16 @@ AS $function$
                  p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
                  coalesce(p_due_at, p_now) as due_at) n
 $function$;
-comment on function cue.new_execution(cue.execution_sources,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
-grant execute on function cue.new_execution(cue.execution_sources,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
+grant execute on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.new_secret()
  RETURNS text
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex')
 $function$;
@@ -7398,9 +7503,9 @@ CREATE OR REPLACE FUNCTION cue.next_claimable(p_account_id uuid, p_now timestamp
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return (
@@ -7440,6 +7545,7 @@ CREATE OR REPLACE FUNCTION cue.next_resumed(p_operation_id text)
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select o.account_id, unnest(t.targets) from cue.operations o
    cross join lateral (select targets from cue.operation_targets where operation_id = o.id order by place limit 1) t
@@ -7477,6 +7583,8 @@ CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text,
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_account_id uuid := cue.find_customer(p_customer_id, p_subscription_id, null, p_now);
@@ -7486,7 +7594,7 @@ begin
     jsonb_build_object('kind', 'payment_failed', 'account_id', v_account_id, 'next_attempt_at', cue.iso(p_next_attempt_at)));
   return true;
 end $function$;
-comment on function cue.note_failed_payment(text,text,text,text,timestamp with time zone,timestamp with time zone) is 'Queues a mail about a failed payment; false if the event was handled before or the customer is unknown.';
+comment on function cue.note_failed_payment(text,text,text,text,timestamp with time zone,timestamp with time zone) is 'Queues a mail about a failed payment; false if handled before or unknown.';
 grant execute on function cue.note_failed_payment(text,text,text,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_memory(p_account_id uuid, p_except uuid DEFAULT NULL::uuid)
@@ -7494,13 +7602,15 @@ CREATE OR REPLACE FUNCTION cue.note_memory(p_account_id uuid, p_except uuid DEFA
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   -- plpgsql keeps the plan: this runs for each new cue, although few accounts have subscribers.
   perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
      from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except;
 end $function$;
-comment on function cue.note_memory(uuid,uuid) is 'Queues a notification to each subscriber of the memory block, except p_except, that it may have changed.';
+comment on function cue.note_memory(uuid,uuid) is 'Notifies subscribers of the memory block, except p_except, that it may have changed.';
 grant execute on function cue.note_memory(uuid,uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_memory_release(p_release text)
@@ -7508,6 +7618,8 @@ CREATE OR REPLACE FUNCTION cue.note_memory_release(p_release text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_count int;
@@ -7522,51 +7634,37 @@ end $function$;
 comment on function cue.note_memory_release(text) is 'Queues notifications of new instructions; returns the number of accounts.';
 grant execute on function cue.note_memory_release(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.note_missed_slots(c cue.cues, p_reason cue.missed_reason, p_first timestamp with time zone, p_last timestamp with time zone, p_count integer, p_follows timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.note_missed_slots(c cue.cues, p_reason cue.missed_reason, p_first timestamp with time zone, p_last timestamp with time zone, p_count integer, p_follows timestamp with time zone, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
    -- If the latest row is locked, a new one is inserted below.
    where m.id = (select o.id from cue.missed_slots o
                   where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_follows;
+     and m.reason = p_reason
+     and case p_reason when 'execution_limit' then m.last < p_first and m.first > p_now - interval '1 day'
+                       else m.policy = c.catch_up and m.last = p_follows end;
   if not found then
     insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
     values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, p_reason, p_now);
   end if;
 end $function$;
-comment on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) is 'Records slots that did not run, in the row of those before them if they directly follow for the same reason.';
+comment on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) is 'Records slots that did not run, in the row of those before them if it fits.';
 grant execute on function cue.note_missed_slots(cue.cues,cue.missed_reason,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.note_refused_slots(c cue.cues, p_first timestamp with time zone, p_last timestamp with time zone, p_count integer, p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
-   -- If the latest row is locked, a new one is inserted below.
-   where m.id = (select o.id from cue.missed_slots o
-                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-     and m.reason = 'execution_limit' and m.last < p_first and m.first > p_now - interval '1 day';
-  if not found then
-    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, 'execution_limit', p_now);
-  end if;
-end $function$;
-comment on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) is 'Records slots above the plan''s limit, those of a day in one row.';
-grant execute on function cue.note_refused_slots(cue.cues,timestamp with time zone,timestamp with time zone,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_stripe_event(p_event_id text, p_type text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   insert into cue.stripe_events (id, type, received_at) values (p_event_id, p_type, p_now) on conflict do nothing;
@@ -7580,6 +7678,8 @@ CREATE OR REPLACE FUNCTION cue.note_use(p_key_id uuid, p_now timestamp with time
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.api_keys set last_used_at = p_now
@@ -7605,6 +7705,8 @@ CREATE OR REPLACE FUNCTION cue.open_key_session(p_key_hash bytea, p_lifetime int
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -7621,7 +7723,7 @@ begin
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.open_key_session(bytea,interval,text,timestamp with time zone) is 'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
+comment on function cue.open_key_session(bytea,interval,text,timestamp with time zone) is 'Opens a session with an API key, which ends with the key; QU051 invalid.';
 grant execute on function cue.open_key_session(bytea,interval,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
@@ -7630,6 +7732,7 @@ CREATE OR REPLACE FUNCTION cue.open_limits(p_account_ids uuid[])
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.id, p.open_deliveries from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = any (p_account_ids)
   union all
@@ -7643,6 +7746,8 @@ CREATE OR REPLACE FUNCTION cue.open_local_account(p_account_id uuid, p_email tex
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -7669,7 +7774,7 @@ begin
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
   return true;
 end $function$;
-comment on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a key and a one-time session token to the account of an embedded database, which is created with this id on first use; false if the key was revoked.';
+comment on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a key and a session token to an embedded database''s account, or creates it; false if the key was revoked.';
 grant execute on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime interval DEFAULT '1 year'::interval, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -7677,6 +7782,8 @@ CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime inter
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
@@ -7725,17 +7832,16 @@ end $function$;
 comment on function cue.passed_exclusions(integer,timestamp with time zone,text[]) is 'Returns cues that may have had excluded slots, except those in p_skip, with the input for computing them.';
 grant execute on function cue.passed_exclusions(integer,timestamp with time zone,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_skip text[] DEFAULT '{}'::text[])
+CREATE OR REPLACE FUNCTION cue.passed_windows(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
  RETURNS TABLE(cue_id text, account_id uuid, version integer, success_due_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots integer, last_success_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_cue_ids text[] := array(
     (select w.cue_id from cue.cue_runs w
       where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now and w.cue_id not in (select unnest(p_skip))
@@ -7751,30 +7857,23 @@ begin
   select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(
-           (select n.ended_at from (
-              select e.ended_at, e.status, e.outcome_success from cue.executions e
-               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 1) n
-             where n.ended_at >= r.last_slot and r.next_run > p_now and cue.is_success(n.status, n.outcome_success)),
-           (select max(n.ended_at) from (
-              select e.ended_at, e.status, e.outcome_success from cue.executions e
-               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
-             where cue.is_success(n.status, n.outcome_success)),
-           cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
-   where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+   where c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $function$;
-comment on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) is 'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
-grant execute on function cue.passed_windows(integer,timestamp with time zone,boolean,text[]) to cue_service;
+comment on function cue.passed_windows(integer,timestamp with time zone,text[]) is 'Returns cues whose window for a success has passed, to compute the next one.';
+grant execute on function cue.passed_windows(integer,timestamp with time zone,text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.cues
@@ -7796,6 +7895,8 @@ CREATE OR REPLACE FUNCTION cue.payload_bytes(p_payload text, p_payload_id bigint
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select octet_length(coalesce(p_payload, (select body from cue.payloads where id = p_payload_id)))
 $function$;
@@ -7807,6 +7908,8 @@ CREATE OR REPLACE FUNCTION cue.payload_bytes_used(p_account_id uuid, p_now times
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce(sum(bytes), 0)::bigint from cue.payload_counters where account_id = p_account_id and day = (p_now at time zone 'utc')::date
 $function$;
@@ -7847,7 +7950,7 @@ begin
   end if;
   return next;
 end $function$;
-comment on function cue.place_execution(text,cue.overlap,timestamp with time zone) is 'Decides what becomes of a tracked cue''s next execution: it runs now, is queued or is refused. With cancel_previous, ends the others.';
+comment on function cue.place_execution(text,cue.overlap,timestamp with time zone) is 'Decides about a tracked cue''s next execution: now, queued, or refused.';
 grant execute on function cue.place_execution(text,cue.overlap,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.place_request(c cue.cues, p_overlap cue.overlap, p_now timestamp with time zone DEFAULT now())
@@ -7855,6 +7958,8 @@ CREATE OR REPLACE FUNCTION cue.place_request(c cue.cues, p_overlap cue.overlap, 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_place record;
@@ -7878,12 +7983,13 @@ CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 declare
   d cue.device_codes;
   a cue.accounts;
-  w record;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and expires_at > p_now;
   if not found then
@@ -7894,12 +8000,8 @@ begin
     select * into a from cue.accounts where id = d.account_id for no key update;
     select * into d from cue.device_codes where code_hash = p_code_hash and expires_at > p_now for update;
   end if;
-  if p_limited then
-    select * into w from cue.allow('poll:' || encode(p_code_hash, 'hex'), 30, '1 minute', p_now);
-    if not w.allowed then
-      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within(case when p_limited then 'poll:' || encode(p_code_hash, 'hex') end, 30, '1 minute',
+    'Poll limit reached: 30 per device code per minute.', p_now);
   if d.status is distinct from 'approved' then
     return query select coalesce(d.status::text, 'expired'), null::text, null::uuid, null::text;
     return;
@@ -7908,7 +8010,7 @@ begin
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
   return query select 'approved', a.email, a.id, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
 end $function$;
-comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status to the device; the first poll after approval stores a one-time session token.';
+comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status; the first poll after approval stores a session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune(p_now timestamp with time zone DEFAULT now())
@@ -7917,6 +8019,7 @@ CREATE OR REPLACE FUNCTION cue.prune(p_now timestamp with time zone DEFAULT now(
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   delete from cue.fires where fired_at < p_now - interval '24 hours';
@@ -7931,31 +8034,23 @@ begin
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.forget_workers(p_now);
-  perform cue.prune_accounts(p_now);
+  delete from cue.api_keys where revoked_at < p_now - interval '30 days';
+  delete from cue.audit_events where created_at < p_now - interval '400 days';
+  delete from cue.sessions where expires_at <= p_now;
+  delete from cue.session_tokens where expires_at <= p_now;
+  delete from cue.device_codes where expires_at <= p_now;
+  perform cue.prune_audit(p_now);
 end $function$;
 comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.prune_accounts(p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  delete from cue.api_keys where revoked_at < p_now - interval '30 days';
-  delete from cue.audit_events where created_at < p_now - interval '400 days';
-  perform cue.prune_audit(p_now);
-  perform cue.prune_sign_ins(p_now);
-end $function$;
-comment on function cue.prune_accounts(timestamp with time zone) is 'Removes keys 30 days after they were revoked, and audit log entries after 400 days.';
-grant execute on function cue.prune_accounts(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_account uuid;
@@ -7970,7 +8065,7 @@ begin
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
                            'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
-                 or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+                 or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;
 end $function$;
@@ -7983,6 +8078,7 @@ CREATE OR REPLACE FUNCTION cue.prune_dead_letters(p_batch integer DEFAULT 5000)
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_first uuid := (
@@ -8007,6 +8103,8 @@ CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 10
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_count int;
@@ -8025,6 +8123,7 @@ CREATE OR REPLACE FUNCTION cue.prune_payloads(p_before timestamp with time zone,
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_ids bigint[] := array(
@@ -8045,26 +8144,13 @@ end $function$;
 comment on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) is 'Removes a batch of payloads that no execution references; returns how many were checked.';
 grant execute on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.prune_sign_ins(p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  delete from cue.sessions where expires_at <= p_now;
-  delete from cue.session_tokens where expires_at <= p_now;
-  delete from cue.device_codes where expires_at <= p_now;
-end $function$;
-comment on function cue.prune_sign_ins(timestamp with time zone) is 'Removes expired sessions, tokens and device codes.';
-grant execute on function cue.prune_sign_ins(timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.purge_cue(p_cue_id text, p_batch integer DEFAULT 1000)
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_ids uuid[];
@@ -8089,7 +8175,7 @@ begin
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $function$;
-comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, then its payloads, and finally the cue; returns the number of rows, 0 when done.';
+comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, at last the cue; 0 when done.';
 grant execute on function cue.purge_cue(text,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.put_calendar(p_account_id uuid, p_name text, p_description text, p_dates text[], p_ranges jsonb, p_revision bigint DEFAULT NULL::bigint, p_now timestamp with time zone DEFAULT now())
@@ -8097,6 +8183,8 @@ CREATE OR REPLACE FUNCTION cue.put_calendar(p_account_id uuid, p_name text, p_de
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_revision bigint;
@@ -8124,6 +8212,8 @@ CREATE OR REPLACE FUNCTION cue.put_device_code(p_code_hash bytea, p_ip text, p_c
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_created_at, p_expires_at)
   on conflict do nothing
@@ -8136,6 +8226,8 @@ CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.tr
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_id uuid := cue.uuid_v7(p_now);
@@ -8144,7 +8236,7 @@ begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      cue.source_of(c), v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
   end if;
@@ -8156,7 +8248,7 @@ begin
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) is 'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker; or queued behind others of its cue.';
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) is 'Creates a pending execution: due, claimable, or queued behind others of its cue.';
 grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_limit()
@@ -8172,6 +8264,8 @@ CREATE OR REPLACE FUNCTION cue.queue_operation(p_operation_id text, p_delay inte
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.add_job('operations', jsonb_build_object('operation_id', o.id, 'account_id', o.account_id), p_start_after => now() + p_delay,
                      p_singleton_key => o.id)
@@ -8185,6 +8279,8 @@ CREATE OR REPLACE FUNCTION cue.raise_alert(c cue.cues, p_type cue.alert_type, p_
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_previous timestamptz;
@@ -8210,12 +8306,15 @@ CREATE OR REPLACE FUNCTION cue.raise_refused(p_account_id uuid, p_refusal text, 
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   case p_refusal
-    when '' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
-    when '-' then perform cue.require_account_scope(p_account_id);
-    when '=' then perform cue.require_free_key(p_account_id, p_key);
+    when 'limit' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
+    when 'scope' then perform cue.require_account_scope(p_account_id);
+    when 'key' then perform cue.require_free_key(p_account_id, p_key);
+    when 'locked' then raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end case;
   raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
 end $function$;
@@ -8234,7 +8333,11 @@ declare
   v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
-  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id) cross join lateral cue.cue_detail(u.account_id, u.cue_id, v_tomorrow) d;
+  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (
+     select c.*, e.executions, e.execution_total, m.missed
+       from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
+      where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
 end $function$;
 comment on function cue.read_cue_details(uuid[],text[],timestamp with time zone) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
 grant execute on function cue.read_cue_details(uuid[],text[],timestamp with time zone) to cue_service;
@@ -8261,6 +8364,7 @@ CREATE OR REPLACE FUNCTION cue.read_declared_cues(p_account_id uuid, p_keys text
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
@@ -8331,6 +8435,8 @@ CREATE OR REPLACE FUNCTION cue.read_echo(p_token text, p_now timestamp with time
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select payload, headers, received_at from cue.echoes where token = p_token and expires_at > p_now
 $function$;
@@ -8354,7 +8460,6 @@ begin
   with newest as materialized (
     select d.execution_id as id, d.cue_id, d.error_group from cue.dead_letters d
      where d.account_id = p_account_id and d.execution_id >= cue.uuid_v7_floor(v_from) and d.execution_id < cue.uuid_v7_floor(v_to)
-       and d.error_group is not null
      order by d.execution_id desc limit 5000),
   found as materialized (
     select n.id, n.cue_id, n.error_group from newest n
@@ -8381,7 +8486,7 @@ begin
               select e.status, e.http_status, coalesce(e.error_message, e.error) as message, e.ended_at, e.cue_id, c.name
                 from cue.executions e join cue.cues c on c.id = e.cue_id where e.id = m.last_id limit 1) l), '[]');
 end $function$;
-comment on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns an account''s dead letters of a time window, at most its newest 5,000, grouped by error: up to 100 groups, the largest first.';
+comment on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns up to 100 groups of an account''s newest 5,000 dead letters, by error.';
 grant execute on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[])
@@ -8405,6 +8510,8 @@ CREATE OR REPLACE FUNCTION cue.read_history(p_account_id uuid, p_cue_id text, p_
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_from timestamptz := p_bounds[1];
@@ -8431,7 +8538,7 @@ begin
             from (select m.* from (select * from cue.missed_slots s where s.cue_id = p_cue_id order by s.id desc limit 2000) m
                    where m.last >= v_from and m.first < v_until order by m.id desc limit 200) g);
 end $function$;
-comment on function cue.read_history(uuid,text,timestamp with time zone[]) is 'Returns a cue''s executions counted by day, the latest 200 gaps, and since when the counts are complete if it has too many; QU001 if not found.';
+comment on function cue.read_history(uuid,text,timestamp with time zone[]) is 'Returns a cue''s executions by day and its latest 200 gaps; QU001 if not found.';
 grant execute on function cue.read_history(uuid,text,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_memory(p_account_id uuid, p_release text, p_reader uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
@@ -8439,6 +8546,8 @@ CREATE OR REPLACE FUNCTION cue.read_memory(p_account_id uuid, p_release text, p_
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   m cue.memory_versions;
@@ -8470,7 +8579,7 @@ begin
             from (select * from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 10) l),
          m.created_at;
 end $function$;
-comment on function cue.read_memory(uuid,text,uuid,timestamp with time zone) is 'Returns an account''s memory block with its latest ten changes, creating a new version if it has changed; QU062 if turned off.';
+comment on function cue.read_memory(uuid,text,uuid,timestamp with time zone) is 'Returns an account''s memory block, as a new version if it has changed; QU062 if off.';
 grant execute on function cue.read_memory(uuid,text,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_operator(p_now timestamp with time zone DEFAULT now())
@@ -8479,6 +8588,7 @@ CREATE OR REPLACE FUNCTION cue.read_operator(p_now timestamp with time zone DEFA
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
@@ -8510,7 +8620,7 @@ begin
             from (select * from cue.migrations g where g.id > 0 order by g.id desc limit 10) m),
          (select count(*)::int from cue.migrations g where g.id > 0);
 end $function$;
-comment on function cue.read_operator(timestamp with time zone) is 'Returns what an operator looks at: engines, waiting work, connections, partitions, the busiest accounts, migrations.';
+comment on function cue.read_operator(timestamp with time zone) is 'Returns what an operator looks at: engines, work, connections, partitions, …';
 grant execute on function cue.read_operator(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_overview(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
@@ -8518,6 +8628,8 @@ CREATE OR REPLACE FUNCTION cue.read_overview(p_account_id uuid, p_now timestamp 
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
@@ -8584,7 +8696,7 @@ begin
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
                            then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
 end $function$;
-comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns figures on an account''s executions of 24 hours, at most its newest 2,000, what needs attention, and the runs of the next hour.';
+comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns an account''s figures of 24 hours, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
@@ -8592,6 +8704,8 @@ CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
          cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
@@ -8611,6 +8725,8 @@ CREATE OR REPLACE FUNCTION cue.ready_window(p_subject text, p_weight bigint, p_w
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   perform from cue.rate_windows where subject = p_subject for update;
@@ -8638,6 +8754,8 @@ CREATE OR REPLACE FUNCTION cue.record_cue_events(p_account_ids uuid[], p_event c
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
@@ -8652,6 +8770,8 @@ CREATE OR REPLACE FUNCTION cue.record_event(p_account_id uuid, p_event cue.audit
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   insert into cue.audit_events (id, account_id, event, actor, ip, detail, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now)
@@ -8735,9 +8855,9 @@ CREATE OR REPLACE FUNCTION cue.recover_leases(p_limit integer DEFAULT 200, p_now
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   c cue.cues;
@@ -8795,9 +8915,7 @@ begin
   loop
     select * into c from cue.cues where id = e.cue_id;
     v_count := v_count + 1;
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-    values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), v_error)
-    on conflict do nothing;
+    perform cue.log_attempt(e, 'failed', v_error, p_now);
     if c.deleted_at is null and e.attempts - e.lost_attempts < c.retry_max_attempts then
       update cue.executions
          set status = 'retrying', flight_id = null, attempt_due_at = p_now, error_message = v_error, updated_at = p_now
@@ -8820,6 +8938,8 @@ CREATE OR REPLACE FUNCTION cue.refresh_session(p_account_id uuid, p_actor text, 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 declare
@@ -8838,7 +8958,7 @@ begin
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $function$;
-comment on function cue.refresh_session(uuid,text,text,timestamp with time zone) is 'Opens a new session with the same scopes in place of the calling one; QU050 if the caller is a key or its session has ended.';
+comment on function cue.refresh_session(uuid,text,text,timestamp with time zone) is 'Opens a session in place of the calling one; QU050 if that is not active.';
 grant execute on function cue.refresh_session(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refusal(p_sqlstate text)
@@ -8897,7 +9017,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      perform cue.note_refused_slots(c, v_slot, v_slot, 1, p_now);
+      perform cue.note_missed_slots(c, 'execution_limit', v_slot, v_slot, 1, null, p_now);
     else
       perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
@@ -8906,7 +9026,7 @@ begin
   end loop;
   return v_count;
 end $function$;
-comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
+comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Skips slots of accounts above a limit; returns the number of cues moved.';
 grant execute on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refuse_moved()
@@ -8914,6 +9034,8 @@ CREATE OR REPLACE FUNCTION cue.refuse_moved()
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   begin
@@ -8932,7 +9054,7 @@ CREATE OR REPLACE FUNCTION cue.refuse_superseded(e cue.executions)
  IMMUTABLE
 AS $function$
 begin
-  if cue.is_superseded(e) then
+  if e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded() then
     raise exception 'Claim lost: execution % was %. Stop working on it.', e.id, e.error_message using errcode = cue.refusal('QU016');
   end if;
 end $function$;
@@ -8944,6 +9066,8 @@ CREATE OR REPLACE FUNCTION cue.regenerate_alert_webhook_secret(p_account_id uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -8959,7 +9083,7 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $function$;
-comment on function cue.regenerate_alert_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s alert webhooks and returns the new one.';
+comment on function cue.regenerate_alert_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces an account''s alert webhook secret.';
 grant execute on function cue.regenerate_alert_webhook_secret(uuid,integer,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.regenerate_key(p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -8967,6 +9091,8 @@ CREATE OR REPLACE FUNCTION cue.regenerate_key(p_account_id uuid, p_key_hash byte
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -8977,7 +9103,7 @@ begin
     raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
       using errcode = cue.refusal('QU042');
   end if;
-  perform cue.allow_key(a.id, p_now);
+  perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
   k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
@@ -8986,7 +9112,7 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return old.id;
 end $function$;
-comment on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) is 'Replaces an account''s only key with a new default key of the same label and scopes, and returns the old key''s id; QU042 if there are several.';
+comment on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) is 'Replaces an account''s only key; returns the old one''s id; QU042 if several.';
 grant execute on function cue.regenerate_key(uuid,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.regenerate_webhook_secret(p_account_id uuid, p_overlap_seconds integer DEFAULT 0, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -8994,6 +9120,8 @@ CREATE OR REPLACE FUNCTION cue.regenerate_webhook_secret(p_account_id uuid, p_ov
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -9008,7 +9136,7 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $function$;
-comment on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces the secret that signs an account''s webhooks and returns the new one; the old one also signs for p_overlap_seconds.';
+comment on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) is 'Replaces an account''s webhook secret and returns the new one.';
 grant execute on function cue.regenerate_webhook_secret(uuid,integer,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.register(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -9016,18 +9144,14 @@ CREATE OR REPLACE FUNCTION cue.register(p_account_id uuid, p_email text, p_key_h
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  w record;
   a cue.accounts;
   k cue.api_keys;
 begin
-  if p_address is not null then
-    select * into w from cue.allow('register:' || p_address, 5, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('register:' || p_address, 5, '1 hour', 'Registration limit reached: 5 accounts per hour from one address.', p_now);
   a := cue.insert_account(p_account_id, p_email, p_now);
   if a.id is null then return; end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
@@ -9035,7 +9159,7 @@ begin
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $function$;
-comment on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with its default key and queues the welcome mail; no row if the email address is taken, QU031 above five calls per hour and p_address.';
+comment on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) is 'Creates an account with a key, and queues its first mail; no row if the address is taken.';
 grant execute on function cue.register(uuid,text,bytea,text,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release(p_account_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
@@ -9043,6 +9167,8 @@ CREATE OR REPLACE FUNCTION cue.release(p_account_id uuid DEFAULT NULL::uuid, p_a
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_missed_after interval := coalesce(
@@ -9068,18 +9194,11 @@ CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  c cue.cues;
+  c cue.cues := cue.lock_cue_of(p_account_id, p_execution_id);
   e cue.executions;
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
-  if found then
-    c := cue.lock_cue(e.cue_id);
-  end if;
-  if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
+  perform cue.refuse_superseded(e);
   if e.lease_expires_at is null then
     raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;
@@ -9088,7 +9207,7 @@ begin
   end if;
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $function$;
-comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Releases a claim, so that the execution can be claimed again at once; QU002 not found, QU016 outdated claim token, QU018 not claimed.';
+comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Releases a claim; QU002 not found, QU016 claim lost, QU018 not claimed.';
 grant execute on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
@@ -9114,7 +9233,7 @@ begin
   end if;
   return cardinality(v_ids);
 end $function$;
-comment on function cue.release_flight(bigint,uuid[],timestamp with time zone) is 'Returns begun but unsent attempts of a flight, which can then begin again at once; for an engine''s shutdown.';
+comment on function cue.release_flight(bigint,uuid[],timestamp with time zone) is 'Gives back begun but unsent attempts of a flight; for an engine''s shutdown.';
 grant execute on function cue.release_flight(bigint,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.rename_key(p_account_id uuid, p_key_id uuid, p_label text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -9122,6 +9241,8 @@ CREATE OR REPLACE FUNCTION cue.rename_key(p_account_id uuid, p_key_id uuid, p_la
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -9157,7 +9278,7 @@ begin
   end loop;
   return case when found then p_after end;
 end $function$;
-comment on function cue.repair_queues(text,integer,timestamp with time zone) is 'Starts queued executions of cues, after p_after in the order of their ids, of which none is running; returns the last of them.';
+comment on function cue.repair_queues(text,integer,timestamp with time zone) is 'Starts queued executions of cues of which none runs; returns the last cue.';
 grant execute on function cue.repair_queues(text,integer,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
@@ -9202,7 +9323,7 @@ begin
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $function$;
-comment on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) is 'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended, QU029 skipped, as p_overlap says.';
+comment on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) is 'Runs an ended execution again; QU002 not found, QU012 not ended, QU029 skipped.';
 grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.replicas(p_now timestamp with time zone DEFAULT now())
@@ -9210,6 +9331,8 @@ CREATE OR REPLACE FUNCTION cue.replicas(p_now timestamp with time zone DEFAULT n
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select n.name, n.stopped_at is null and n.last_seen_at > p_now - cue.engine_timeout(), n.version, n.started_at, n.last_seen_at, n.stopped_at,
          n.lateness_ms, n.open_deliveries, n.id
@@ -9227,22 +9350,14 @@ CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  c cue.cues;
+  c cue.cues := cue.lock_cue_of(p_account_id, p_execution_id);
   e cue.executions;
   v_status cue.execution_status; -- in which the report ends the execution or lets it wait for another claim; null if it continues
   v_worked boolean;
   v_retry_at timestamptz;
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
-  if found then
-    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
-  end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
+  perform cue.refuse_superseded(e);
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -9261,10 +9376,7 @@ begin
   v_worked := e.status = 'delivering' and v_status is not null;
   if v_status = 'retrying' then v_retry_at := cue.retry_due_at(c.retry_backoff_minutes, e.attempts - e.lost_attempts, null, p_now); end if;
   if v_worked then
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-    values (e.id, e.attempts, e.account_id, case when p_success then 'success' else 'failed' end::cue.attempt_result, e.claimed_at, p_now,
-            cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
-    on conflict do nothing;
+    perform cue.log_attempt(e, case when p_success then 'success' else 'failed' end::cue.attempt_result, p_error, p_now);
   end if;
   -- One update for the report and the end of the execution: each update checks all constraints.
   update cue.executions
@@ -9294,7 +9406,7 @@ begin
   end if;
   return next e;
 end $function$;
-comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s outcome, once per claim; ends a worker''s execution, unless a failure is retried, or one that awaits its outcome.';
+comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s outcome, and ends the execution unless it is retried.';
 grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.request_deletion(p_account_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -9302,6 +9414,8 @@ CREATE OR REPLACE FUNCTION cue.request_deletion(p_account_id uuid, p_actor text 
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -9313,7 +9427,7 @@ begin
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
 end $function$;
-comment on function cue.request_deletion(uuid,text,text,timestamp with time zone) is 'Schedules the deletion of an account in 24 hours, queues a mail with a link to cancel it, and returns the time; QU043 if already pending.';
+comment on function cue.request_deletion(uuid,text,text,timestamp with time zone) is 'Schedules an account''s deletion in 24 hours; QU043 if already pending.';
 grant execute on function cue.request_deletion(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.requests_used(p_subject text, p_window interval DEFAULT '00:01:00'::interval, p_now timestamp with time zone DEFAULT now())
@@ -9321,6 +9435,8 @@ CREATE OR REPLACE FUNCTION cue.requests_used(p_subject text, p_window interval D
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce((
     select case when h.count = 0 then 0 else (h.count - 1) * w.weight + w.newest end
@@ -9363,6 +9479,7 @@ CREATE OR REPLACE FUNCTION cue.requeue_operations(p_now timestamp with time zone
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_count int;
@@ -9381,6 +9498,7 @@ CREATE OR REPLACE FUNCTION cue.requeue_purges(p_now timestamp with time zone DEF
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_count int;
@@ -9398,6 +9516,8 @@ CREATE OR REPLACE FUNCTION cue.require_account_scope(p_account_id uuid)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if exists (select from cue.accounts where id = p_account_id and webhook_authorization = 'api_key') then
@@ -9405,7 +9525,7 @@ begin
       'is sent to callbacks (webhook_authorization: api_key).' using errcode = cue.refusal('QU052');
   end if;
 end $function$;
-comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
+comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions jsonb)
@@ -9413,6 +9533,8 @@ CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions 
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if exists (
@@ -9425,11 +9547,40 @@ end $function$;
 comment on function cue.require_calendars(uuid,jsonb) is 'Raises QU014 if a calendar has changed since its revision was read.';
 grant execute on function cue.require_calendars(uuid,jsonb) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
+  if old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+       is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)) then
+    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id using errcode = cue.refusal('QU011');
+  end if;
+  if p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
+    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', c.id, r.fired_count - coalesce(r.skipped_count, 0)
+      using errcode = cue.refusal('QU011');
+  end if;
+  if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
+  if c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot then
+    raise exception 'Cue % ran at the same time. Try again.', c.id using errcode = cue.refusal('QU014');
+  end if;
+end $function$;
+comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015 or QU030.';
+grant execute on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_free_key(p_account_id uuid, p_key text)
  RETURNS void
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_holder text := cue.cue_id_by_key(p_account_id, p_key);
@@ -9446,6 +9597,8 @@ CREATE OR REPLACE FUNCTION cue.require_room(c cue.cues)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_limit int;
@@ -9466,25 +9619,13 @@ end $function$;
 comment on function cue.require_room(cue.cues) is 'Raises QU030 if the plan allows no further active cue.';
 grant execute on function cue.require_room(cue.cues) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.require_set(p_set text, p_managed_by text, p_key text, p_take_over boolean)
- RETURNS void
- LANGUAGE plpgsql
- STABLE
-AS $function$
-begin
-  if p_managed_by <> p_set and not p_take_over then
-    raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', p_key, p_managed_by
-      using errcode = cue.refusal('QU024');
-  end if;
-end $function$;
-comment on function cue.require_set(text,text,text,boolean) is 'Raises QU024 if a cue belongs to another set, unless it is to be taken over.';
-grant execute on function cue.require_set(text,text,text,boolean) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.require_unheld(p_account_id uuid)
  RETURNS void
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_reason text := cue.held_reason(p_account_id);
@@ -9496,6 +9637,26 @@ begin
 end $function$;
 comment on function cue.require_unheld(uuid) is 'Raises QU027 if the service or the account is held.';
 grant execute on function cue.require_unheld(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.require_within(p_subject text, p_limit integer, p_window interval, p_refusal text, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  w record;
+begin
+  if p_subject is null then return; end if;
+  select * into w from cue.allow(p_subject, p_limit, p_window, p_now);
+  if not w.allowed then
+    raise exception '%', p_refusal using errcode = cue.refusal('QU031'), detail = w.retry_after;
+  end if;
+end $function$;
+comment on function cue.require_within(text,integer,interval,text,timestamp with time zone) is 'Counts one hit like allow, and raises QU031 with this message above the limit; a null subject has none.';
+grant execute on function cue.require_within(text,integer,interval,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_writable()
  RETURNS void
@@ -9573,6 +9734,8 @@ CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count b
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   delete from cue.payloads where id = p_payload_id and since_run = p_run_count;
@@ -9600,6 +9763,7 @@ CREATE OR REPLACE FUNCTION cue.retry_refused(p_account_ids uuid[], p_now timesta
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   with refused as materialized (
@@ -9619,6 +9783,8 @@ CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestam
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
    where id = p_payload_id returning true
@@ -9631,6 +9797,8 @@ CREATE OR REPLACE FUNCTION cue.reveal_key(p_account_id uuid, p_encryption_key_id
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -9646,7 +9814,7 @@ begin
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
 end $function$;
-comment on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) is 'Returns the default key with its encrypted text; QU050 if the key asks for itself, QU053 if it cannot be decrypted.';
+comment on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) is 'Returns the default key, encrypted; QU050 for itself, QU053 if not decryptable.';
 grant execute on function cue.reveal_key(uuid,text[],text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.revisions_of(p_account_id uuid, p_rules jsonb)
@@ -9654,6 +9822,8 @@ CREATE OR REPLACE FUNCTION cue.revisions_of(p_account_id uuid, p_rules jsonb)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select coalesce(array_agg(k.revision), '{}') from cue.calendars k
    where k.account_id = p_account_id and k.name = any (array(select jsonb_array_elements_text(p_rules -> 'exclude_calendars')))
@@ -9666,6 +9836,8 @@ CREATE OR REPLACE FUNCTION cue.revoke_key(p_account_id uuid, p_key_id uuid, p_ac
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -9685,7 +9857,7 @@ begin
   end if;
   return k.revoked_at;
 end $function$;
-comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key at once, with the sessions that it opened, and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
+comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key with its sessions; QU004 not found, QU041 the last one.';
 grant execute on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.revoke_session(p_account_id uuid, p_session_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -9693,6 +9865,8 @@ CREATE OR REPLACE FUNCTION cue.revoke_session(p_account_id uuid, p_session_id uu
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -9712,6 +9886,8 @@ CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean,
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -9728,14 +9904,67 @@ begin
   perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_build_object('all', p_all, 'count', v_count), p_now);
   return v_count;
 end $function$;
-comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
+comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or all; returns how many; QU050 if a key calls.';
 grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.run_batch(o cue.operations, t cue.operation_targets, p_allowed integer, p_resumed jsonb, p_at timestamp with time zone, OUT operation cue.operations, OUT acted integer, OUT later integer)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_free text[] := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:p_allowed]));
+  v_later int[] := '{}';
+  v_result jsonb;
+  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
+  n int := 0;
+begin
+  while n < p_allowed and (n = 0 or clock_timestamp() < v_until) loop
+    n := n + 1;
+    v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, p_at + n * interval '1 millisecond');
+    -- The slots of a backfill stay in order.
+    if o.type = 'backfill' and v_result ->> 'result' = 'later' then
+      n := n - 1;
+      exit;
+    end if;
+    case v_result ->> 'result'
+      when 'succeeded' then o.succeeded := o.succeeded + 1;
+      when 'skipped' then o.skipped := o.skipped + 1;
+      when 'later' then v_later := v_later || n;
+      else
+        o.failed := o.failed + 1;
+        if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
+    end case;
+  end loop;
+  if n < cardinality(t.targets) or v_later <> '{}' then
+    -- What is held comes last; if all of a batch is, the other batches come first.
+    update cue.operation_targets q
+       set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
+           states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
+           place = case when cardinality(v_later) = n and n > 0
+             then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
+     where q.operation_id = o.id and q.place = t.place;
+  else
+    delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
+    if not exists (select from cue.operation_targets q where q.operation_id = o.id) then o.status := 'completed'; end if;
+  end if;
+  operation := o;
+  acted := n;
+  later := cardinality(v_later);
+end $function$;
+comment on function cue.run_batch(cue.operations,cue.operation_targets,integer,jsonb,timestamp with time zone) is 'Acts on a batch of targets; returns the changed operation, how many, and how many of those are left for later.';
+grant execute on function cue.run_batch(cue.operations,cue.operation_targets,integer,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if c.on_failure_email then
@@ -9758,8 +9987,8 @@ CREATE OR REPLACE FUNCTION cue.run_operation(p_operation_id text, p_resumed json
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
- SET lock_timeout TO '50ms'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET lock_timeout TO '50ms'
 AS $function$
 #variable_conflict use_column
 declare
@@ -9768,11 +9997,7 @@ declare
   v_each interval;
   v_allowed int;
   v_at timestamptz;
-  v_free text[];
-  v_later int[] := '{}';
-  v_result jsonb;
-  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
-  n int := 0;
+  b record;
 begin
   perform from cue.accounts where id = (select account_id from cue.operations where id = p_operation_id) for no key update skip locked;
   if found then
@@ -9802,48 +10027,20 @@ begin
   -- A millisecond apart, also from the last batch, so that queues and lists keep the order of the targets.
   v_at := greatest(p_now, o.worked_at);
   v_allowed := least(cardinality(t.targets), 1 + floor(extract(epoch from p_now - o.paced_at) / extract(epoch from v_each)));
+  select o as operation, 0 as acted, 0 as later into b;
   if v_allowed > 0 then
-    v_free := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:v_allowed]));
-    while n < v_allowed and (n = 0 or clock_timestamp() < v_until) loop
-      n := n + 1;
-      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, v_at + n * interval '1 millisecond');
-      -- The slots of a backfill stay in order.
-      if o.type = 'backfill' and v_result ->> 'result' = 'later' then
-        n := n - 1;
-        exit;
-      end if;
-      case v_result ->> 'result'
-        when 'succeeded' then o.succeeded := o.succeeded + 1;
-        when 'skipped' then o.skipped := o.skipped + 1;
-        when 'later' then v_later := v_later || n;
-        else
-          o.failed := o.failed + 1;
-          if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
-      end case;
-    end loop;
-    if n < cardinality(t.targets) or v_later <> '{}' then
-      -- What is held comes last; if all of a batch is, the other batches come first.
-      update cue.operation_targets q
-         set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
-             states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
-             place = case when cardinality(v_later) = n and n > 0 then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
-       where q.operation_id = o.id and q.place = t.place;
-    else
-      delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
-      if not exists (select from cue.operation_targets q where q.operation_id = o.id) then
-        o.status := 'completed';
-        o.ended_at := p_now;
-      end if;
-    end if;
+    select * into b from cue.run_batch(o, t, v_allowed, p_resumed, v_at);
+    o := b.operation;
+    if o.status = 'completed' then o.ended_at := p_now; end if;
   end if;
   update cue.operations q
      set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
-         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = v_at + n * interval '1 millisecond'
+         paced_at = coalesce(o.paced_at + (b.acted - b.later) * v_each, o.paced_at), worked_at = v_at + b.acted * interval '1 millisecond'
    where q.id = o.id returning * into o;
-  return query select o.status, case when v_allowed > 0 and cardinality(v_later) = n then 250
+  return query select o.status, case when v_allowed > 0 and b.later = b.acted then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $function$;
-comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on the next batch of an operation''s targets; returns its status, and the milliseconds until the next batch may follow.';
+comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on an operation''s next targets; returns its status, and when to go on.';
 grant execute on function cue.run_operation(text,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
@@ -9851,6 +10048,8 @@ CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time z
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_place record;
@@ -9915,10 +10114,11 @@ CREATE OR REPLACE FUNCTION cue.send_device_link(p_code_hash bytea, p_email text,
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   d cue.device_codes;
-  w record;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
   if not found then
@@ -9928,16 +10128,13 @@ begin
   elsif d.status <> 'pending' or d.cell is not null then
     raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
   end if;
-  select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);
-  if not w.allowed then
-    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
+  perform cue.require_within(cue.email_window(p_email), 3, '1 hour', 'Email limit reached: 3 per hour to one address.', p_now);
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
    where code_hash = d.code_hash returning * into d;
   perform cue.add_job('magic_links', jsonb_build_object('kind', 'magic_link', 'link_id', d.link_id));
 end $function$;
-comment on function cue.send_device_link(bytea,text,text,timestamp with time zone) is 'Queues the mail with the link that confirms a sign-in; QU070 unknown, QU071 expired, QU073 already sent, QU031 above three mails per hour and address.';
+comment on function cue.send_device_link(bytea,text,text,timestamp with time zone) is 'Queues the mail with a sign-in''s link; QU070, QU071, QU073 or QU031.';
 grant execute on function cue.send_device_link(bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEFAULT now())
@@ -9946,6 +10143,7 @@ CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEF
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET jit TO 'off'
 AS $function$
   with due as materialized (
@@ -9988,6 +10186,8 @@ CREATE OR REPLACE FUNCTION cue.set_customer(p_account_id uuid, p_customer_id tex
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
@@ -10003,6 +10203,8 @@ CREATE OR REPLACE FUNCTION cue.set_limits(p_account_id uuid, p_limits jsonb, p_a
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ select cue.change_plan(p_account_id, null, p_limits, p_actor, p_ip, p_now) $function$;
 comment on function cue.set_limits(uuid,jsonb,text,text,timestamp with time zone) is 'Gives an account limits of its own, with the names of cue.plans; null removes one. Returns the cues paused because the new limit is lower.';
 grant execute on function cue.set_limits(uuid,jsonb,text,text,timestamp with time zone) to cue_operator, cue_service;
@@ -10012,6 +10214,8 @@ CREATE OR REPLACE FUNCTION cue.set_plan(p_account_id uuid, p_plan cue.plan, p_ac
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$ select cue.change_plan(p_account_id, p_plan, '{}', p_actor, p_ip, p_now) $function$;
 comment on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) is 'Sets an account''s plan and returns the cues paused because the new limit is lower.';
 grant execute on function cue.set_plan(uuid,cue.plan,text,text,timestamp with time zone) to cue_operator, cue_service;
@@ -10021,6 +10225,8 @@ CREATE OR REPLACE FUNCTION cue.set_plans(p_plans jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_below uuid[];
@@ -10052,6 +10258,8 @@ CREATE OR REPLACE FUNCTION cue.set_ticket_status(p_ticket_id integer, p_status c
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
@@ -10062,15 +10270,15 @@ end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reported boolean[], p_reported_results text[], p_reported_errors text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
  SET lock_timeout TO '50ms'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
@@ -10088,19 +10296,20 @@ begin
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
   with r as materialized (
-    select u.*, q.*, q.awaits and u.reported is not null as reports,
+    select u.*, q.*, f.report, f.note,
            case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
-                when q.awaits and u.reported is null then 'pending_outcome' else 'success' end::cue.execution_status as status
+                when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
       from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
-                  p_reported, p_reported_results, p_reported_errors)
-        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, reported, result, reported_error)
+                  p_reports, p_omitted)
+        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, response, omitted)
      cross join lateral (
        select x.outcome_recorded_at from cue.executions x
         where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
       left join lateral (
        select q.retry_backoff_minutes, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
               u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
-         from cue.cues q where q.id = u.cue_id limit 1) q on true),
+         from cue.cues q where q.id = u.cue_id limit 1) q on true
+      left join lateral cue.fit_report(u.response, u.omitted) f on q.awaits),
   moved as (
     update cue.executions x
        set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
@@ -10109,21 +10318,25 @@ begin
            delivered_at = case when r.error is null then p_now end,
            ended_at = case when r.status in ('success', 'failed') then p_now end,
            outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
-           outcome_success = case when r.reports then r.reported else x.outcome_success end,
-           outcome_recorded_at = case when r.reports then p_now else x.outcome_recorded_at end,
-           outcome_state = case when r.reports
-             then cue.judge_outcome(r.verification_mode, r.reported, x.external_id, x.result_url, x.artifacts) else x.outcome_state end,
-           result = case when r.reports then r.result else x.result end,
-           error = case when r.reports then r.reported_error else x.error end,
+           -- An execution that awaits its outcome has none of these yet.
+           outcome_success = coalesce(x.outcome_success, (r.report ->> 'success')::boolean),
+           outcome_recorded_at = coalesce(x.outcome_recorded_at, case when r.report is not null then p_now end),
+           outcome_state = case when r.report is null then x.outcome_state else cue.judge_outcome(r.verification_mode,
+             (r.report ->> 'success')::boolean, r.report ->> 'external_id', r.report ->> 'result_url', r.report -> 'artifacts') end,
+           result = coalesce(x.result, r.report ->> 'result'), error = coalesce(x.error, r.report ->> 'error'),
+           external_id = coalesce(x.external_id, r.report ->> 'external_id'), result_url = coalesce(x.result_url, r.report ->> 'result_url'),
+           result_ref = coalesce(x.result_ref, r.report ->> 'result_ref'), result_type = coalesce(x.result_type, r.report ->> 'result_type'),
+           summary = coalesce(x.summary, r.report ->> 'summary'), artifacts = coalesce(x.artifacts, r.report -> 'artifacts'),
+           metadata = coalesce(x.metadata, r.report -> 'metadata'),
            updated_at = p_now
       from r
      where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error),
+              r.http_status, r.error, r.note),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
     select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
-           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, m.error from moved m)
+           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note) from moved m)
   select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
@@ -10139,14 +10352,16 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures with their retries, awaited or reported outcomes, and one-time cues.';
-grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],boolean[],text[],text[],bigint[],timestamp with time zone) to cue_service;
+comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
+grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.settle_dead_letter(p_execution_id uuid)
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   delete from cue.dead_letters where execution_id = p_execution_id
 $function$;
@@ -10163,7 +10378,7 @@ AS $function$
            where k.account_id = a.id and k.is_default and k.revoked_at is null and a.webhook_authorization = 'api_key')
     from cue.accounts a where a.id = p_account_id limit 1
 $function$;
-comment on function cue.signing_account(uuid,timestamp with time zone) is 'Returns an account''s signing secrets, current one first, and its encrypted key if callbacks carry it.';
+comment on function cue.signing_account(uuid,timestamp with time zone) is 'Returns an account''s signing secrets, and its key if callbacks carry it.';
 grant execute on function cue.signing_account(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.signing_secrets(a cue.accounts, p_now timestamp with time zone)
@@ -10183,6 +10398,7 @@ CREATE OR REPLACE FUNCTION cue.slots_without_execution(p_cue_id text, p_slots ti
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_first timestamptz := (select min(slot) from unnest(p_slots) as s (slot));
@@ -10206,21 +10422,13 @@ end $function$;
 comment on function cue.slots_without_execution(text,timestamp with time zone[]) is 'Returns those of a cue''s slots that have no execution, oldest first.';
 grant execute on function cue.slots_without_execution(text,timestamp with time zone[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.source_of(c cue.cues)
- RETURNS cue.execution_sources
- LANGUAGE sql
- IMMUTABLE
-AS $function$
-  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds)::cue.execution_sources
-$function$;
-comment on function cue.source_of(cue.cues) is 'Returns what a new execution takes from a cue.';
-grant execute on function cue.source_of(cue.cues) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   if a.limit_reached_at is null or cue.usage_month(a.limit_reached_at) < cue.usage_month(p_now) then
@@ -10236,6 +10444,8 @@ CREATE OR REPLACE FUNCTION cue.start_memory(p_account_id uuid, p_now timestamp w
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_monday timestamptz := date_trunc('week', p_now, 'UTC') + interval '9 hours';
@@ -10298,10 +10508,12 @@ CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp wit
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $function$;
-comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
+comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down.';
 grant execute on function cue.stop_engine(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p_now timestamp with time zone DEFAULT now())
@@ -10313,12 +10525,7 @@ CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if e.status = 'delivering' then
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-    values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_reason,
-            e.claimed_by_worker)
-    on conflict do nothing;
-  end if;
+  if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
   update cue.executions
      set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
          lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
@@ -10335,6 +10542,8 @@ CREATE OR REPLACE FUNCTION cue.stop_memory(p_account_id uuid, p_now timestamp wi
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
@@ -10349,16 +10558,11 @@ CREATE OR REPLACE FUNCTION cue.store_echo(p_token text, p_payload text, p_header
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  w record;
 begin
-  if p_address is not null then
-    select * into w from cue.allow('echo:' || p_address, 10, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Echo limit reached: 10 per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('echo:' || p_address, 10, '1 hour', 'Echo limit reached: 10 per hour from one address.', p_now);
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
   if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
@@ -10369,7 +10573,7 @@ begin
   on conflict (token) do update
      set payload = excluded.payload, headers = excluded.headers, received_at = excluded.received_at, expires_at = excluded.expires_at;
 end $function$;
-comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Stores a request posted to an echo token for five minutes; QU031 above ten per hour and p_address, or if 1,000 are stored.';
+comment on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) is 'Stores a request posted to an echo token for five minutes; QU031 above a limit.';
 grant execute on function cue.store_echo(text,text,jsonb,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p_body text, p_since_run bigint, p_last_used_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
@@ -10377,6 +10581,8 @@ CREATE OR REPLACE FUNCTION cue.store_payload(p_account_id uuid, p_cue_id text, p
  LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   insert into cue.payloads as p (id, account_id, cue_id, hash, body, since_run, last_used_at, created_at)
   values (coalesce((select c.payload_ref from cue.cues c where c.id = p_cue_id and c.payload = p_body), nextval('cue.payload_ids')), p_account_id, p_cue_id, sha256(convert_to(p_body, 'UTF8')), p_body, p_since_run, p_last_used_at, p_now)
@@ -10388,33 +10594,13 @@ $function$;
 comment on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) is 'Stores a payload of a cue in payloads unless it is there, and returns its id.';
 grant execute on function cue.store_payload(uuid,text,text,bigint,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.store_payloads(p_batch integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
-AS $function$
-declare
-  c cue.cues;
-  v_count int := 0;
-begin
-  for c in
-    select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
-  loop
-    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
-    v_count := v_count + 1;
-  end loop;
-  return v_count;
-end $function$;
-comment on function cue.store_payloads(integer,timestamp with time zone) is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
-grant execute on function cue.store_payloads(integer,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.stored_response(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status integer, body text)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   k cue.idempotency_keys;
@@ -10427,7 +10613,7 @@ begin
   end if;
   return query select k.status, k.body;
 end $function$;
-comment on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) is 'Returns the response to an earlier request with this key, or no row; QU013 if that request was a different one.';
+comment on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) is 'Returns the response to a request with this key; QU013 for another request.';
 grant execute on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
@@ -10435,6 +10621,8 @@ CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id te
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_version int;
@@ -10450,7 +10638,7 @@ begin
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
 end $function$;
-comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Subscribes an agent to new versions of the memory block, or changes its address; QU062 if turned off, QU011 above 20 agents.';
+comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Subscribes an agent to the memory block; QU062 if off, QU011 above 20 agents.';
 grant execute on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.supersede_executions(p_cue_id text, p_now timestamp with time zone DEFAULT now())
@@ -10498,25 +10686,23 @@ declare
   v_cue_ids text[];
   v_expected timestamptz[];
   v_slots timestamptz[];
-  v_free text[] := p_cue_ids;
+  v_free text[];
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  for v_try in 1..2 loop
-    begin
-      select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
-        from cue.move_due_cues(v_free, p_versions, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
-      exit;
-    exception when lock_not_available then
-      if v_try = 2 then raise; end if; -- the table is locked
-      -- Null in the place of each cue that is.
-      v_free := array(
-        select l.cue_id from unnest(p_cue_ids) with ordinality as u (id, n)
-          left join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = u.id limit 1 for update skip locked) l on true
-         order by u.n);
-    end;
-  end loop;
+  -- Null in the place of each cue that is locked, or was moved by another engine. Not `=`, so that cues are looked up by their ids: very many may
+  -- have one instant.
+  v_free := array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
+         limit 1 for update skip locked) l on true
+     order by u.n);
+  if cardinality(array_remove(v_free, null)) = 0 then return; end if;
+  select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
+    from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
   if v_cue_ids is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
@@ -10527,15 +10713,12 @@ begin
   with moved as (select * from unnest(v_ids, v_cue_ids, v_slots, v_expected) as m (id, cue_id, slot, expected)),
   fired as materialized (
     select m.id, m.slot as scheduled_for, m.expected as due_at, c.account_id, c.id as cue_id, c.transport, c.callback_url, c.callback_method,
-           c.callback_headers, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds,
+           c.callback_headers, c.payload, c.payload_id, c.cue,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (
-       select q.account_id, q.id, q.transport, q.callback_url, q.callback_method, q.callback_headers, q.payload, q.payload_id, q.payload_ref, q.task,
-              q.claim_timeout_seconds, q.timeout_seconds, q.schedule_type, q.await_outcome
-         from cue.cues q where q.id = m.cue_id limit 1) c
+     cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
@@ -10545,7 +10728,7 @@ begin
     select n.*
       from fired f
      cross join lateral cue.new_execution(
-       row(f.cue_id, f.account_id, f.transport, f.payload, f.payload_id, f.payload_ref, f.task, f.claim_timeout_seconds)::cue.execution_sources, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
+       f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
@@ -10589,6 +10772,8 @@ CREATE OR REPLACE FUNCTION cue.take_session_token(p_token_hash bytea, p_now time
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   a cue.accounts;
@@ -10601,7 +10786,7 @@ begin
   end if;
   return a;
 end $function$;
-comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
+comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time token and returns its account, locked; QU050 invalid.';
 grant execute on function cue.take_session_token(bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.target_state(p_type cue.operation_type, p_target text)
@@ -10659,6 +10844,8 @@ CREATE OR REPLACE FUNCTION cue.unserved_reason(p_account_id uuid, p_slot timesta
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return coalesce((
@@ -10669,24 +10856,13 @@ end $function$;
 comment on function cue.unserved_reason(uuid,timestamp with time zone) is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
 grant execute on function cue.unserved_reason(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.untrack_cue(p_cue_id text)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
-AS $function$
-begin
-  update cue.cues set tracked = false where id = p_cue_id;
-  update cue.cue_runs set tracked = false where cue_id = p_cue_id;
-end $function$;
-comment on function cue.untrack_cue(text) is 'Makes a cue whose executions have all ended an ordinary one.';
-grant execute on function cue.untrack_cue(text) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   old cue.accounts := cue.lock_account(p_account_id);
@@ -10712,6 +10888,8 @@ CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_ve
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   old cue.cues;
@@ -10749,27 +10927,13 @@ begin
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
-  if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
-  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
-       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules, old.payload, old.task, old.callback_url, old.callback_method,
-                         old.callback_headers) then
-    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
-      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
-  end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules)
     is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules);
-  if v_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
-    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', p_cue_id, r.fired_count - coalesce(r.skipped_count, 0)
-      using errcode = cue.refusal('QU011');
-  end if;
   if v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
+  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
-  if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
-  if v_reschedule and c.status = 'active' and coalesce(p_next_slot, p_next_run) <= r.last_slot then
-    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
     perform cue.require_account_scope(p_account_id);
@@ -10788,25 +10952,10 @@ begin
       array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
   end if;
   c.updated_at := p_now;
-  perform cue.save_cue(c);
-  if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
-  update cue.cue_runs
-     set version = version + 1, tracked = c.tracked,
-         next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
-         next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
-         refused_from = case when c.status = 'active' and not v_reschedule then refused_from end,
-         -- Rescheduling or a new number of slots resets the window; the next run opens another.
-         success_due_at = case when c.status = 'active' and not v_reschedule
-           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
-         failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
-   where cue_id = p_cue_id;
-  if v_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
-  if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
-  perform cue.wake('cue_deadline', c.paused_until);
-  if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
+  perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   return true;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Changes a cue, if it still has p_version; returns whether any column changed.';
 grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
@@ -10837,7 +10986,7 @@ CREATE OR REPLACE FUNCTION cue.uuid_v7_floor(p_at timestamp with time zone)
 AS $function$
   select (lpad(to_hex(floor(extract(epoch from p_at) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid
 $function$;
-comment on function cue.uuid_v7_floor(timestamp with time zone) is 'Returns the smallest UUIDv7 of an instant''s millisecond: a bound for partitions and for "created since".';
+comment on function cue.uuid_v7_floor(timestamp with time zone) is 'Returns the smallest UUIDv7 of a millisecond: a bound of partitions and periods.';
 grant execute on function cue.uuid_v7_floor(timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.uuids_v7(p_count integer, p_now timestamp with time zone DEFAULT now())
@@ -10866,14 +11015,8 @@ CREATE OR REPLACE FUNCTION cue.verify_outcome(p_account_id uuid, p_execution_id 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  e cue.executions;
+  e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  select * into e from cue.executions x
-   where x.id = p_execution_id and x.account_id = p_account_id
-     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
   if e.outcome_recorded_at is null then
     raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = cue.refusal('QU021');
   end if;
@@ -10886,30 +11029,32 @@ begin
          verification_reason = p_reason, updated_at = p_now
    where id = e.id returning *;
 end $function$;
-comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success: verified, rejected (final) or pending; QU002 not found, QU021 no outcome yet, QU011 invalid state.';
+comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success; QU002, QU021 no outcome, QU011.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.waiting_work(p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(queue text, waiting integer, oldest timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.waiting_work(p_now timestamp with time zone DEFAULT now(), p_limit integer DEFAULT cue.counted_to())
+ RETURNS TABLE(queue text, waiting bigint, oldest timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
-  with due as materialized (select r.next_run as at from cue.cue_runs r where r.next_run <= p_now order by r.next_run limit cue.counted_to()),
+  with due as materialized (select r.next_run as at from cue.cue_runs r where r.next_run <= p_now order by r.next_run limit p_limit),
   attempts as materialized (
-    select e.attempt_due_at as at, e.attempts from cue.executions e where e.attempt_due_at <= p_now order by e.attempt_due_at limit cue.counted_to()),
+    select e.attempt_due_at as at, e.attempts from cue.executions e where e.attempt_due_at <= p_now order by e.attempt_due_at limit p_limit),
   later as materialized (
     select e.attempt_due_at as at, e.attempts from cue.executions e
-     where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit cue.counted_to()),
+     where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit p_limit),
   claimable as materialized (
-    select e.claimable_at as at, e.attempts from cue.executions e where e.claimable_at is not null limit cue.counted_to()),
-  claimed as materialized (select e.claimed_at as at from cue.executions e where e.lease_expires_at is not null limit cue.counted_to()),
-  awaited as materialized (select e.delivered_at as at from cue.executions e where e.outcome_deadline_at is not null limit cue.counted_to()),
-  queued as materialized (select o.place from cue.open_executions o where o.is_queued limit cue.counted_to())
-  select k.queue, k.waiting::int, k.oldest
+    select e.claimable_at as at, e.attempts from cue.executions e where e.claimable_at is not null limit p_limit),
+  claimed as materialized (select e.claimed_at as at from cue.executions e where e.lease_expires_at is not null limit p_limit),
+  awaited as materialized (select e.delivered_at as at from cue.executions e where e.outcome_deadline_at is not null limit p_limit),
+  queued as materialized (
+    select e.created_at as at from cue.open_executions o join cue.executions e on e.id = o.execution_id where o.is_queued limit p_limit)
+  select k.queue, k.waiting::bigint, k.oldest
     from (
       select 1 as place, 'due' as queue, count(*) as waiting, min(at) as oldest from due
       union all select 2, 'pending', count(*), min(at) from attempts where attempts = 0
@@ -10921,11 +11066,11 @@ begin
       union all select 7, 'claimed', count(*), min(at) from claimed
       union all select 8, 'deferred', count(*), min(at)
                   from (select * from later union all select * from claimable where at > p_now and at < 'infinity') d where attempts = 0
-      union all select 9, 'queued', count(*), null from queued) k
+      union all select 9, 'queued', count(*), min(at) from queued) k
    order by k.place;
 end $function$;
-comment on function cue.waiting_work(timestamp with time zone) is 'Returns waiting and running work by kind, as queue_depth does, counted up to 10,000, and since when the oldest waits or when the first is due.';
-grant execute on function cue.waiting_work(timestamp with time zone) to cue_service;
+comment on function cue.waiting_work(timestamp with time zone,integer) is 'Returns work by kind, counted up to p_limit, and its oldest, or when it is due.';
+grant execute on function cue.waiting_work(timestamp with time zone,integer) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.wake(p_channel text, p_at timestamp with time zone)
  RETURNS void
@@ -10952,6 +11097,7 @@ CREATE OR REPLACE FUNCTION cue.watch_exclusions(p_cue_ids text[], p_now timestam
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   update cue.cue_runs r set excluded_at = case when n.watched then date_trunc('milliseconds', p_now) + interval '1 millisecond' end
@@ -10967,6 +11113,8 @@ CREATE OR REPLACE FUNCTION cue.webhook_secret(p_account_id uuid)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select webhook_secret from cue.accounts where id = p_account_id
 $function$;
@@ -10978,6 +11126,8 @@ CREATE OR REPLACE FUNCTION cue.who_changed(p_cue_id text)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
   v_account uuid := (select c.account_id from cue.cues c where c.id = p_cue_id);
@@ -10999,6 +11149,8 @@ CREATE OR REPLACE FUNCTION cue.why_late(p_cue_id text, p_now timestamp with time
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
   return query
@@ -11057,8 +11209,6 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
-  -- The previous release doesn't know schedule_rules, and changes schedules as a whole.
-  if p_changes ? 'schedule_type' and not p_changes ? 'schedule_rules' then c.schedule_rules := null; end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;
@@ -11124,3 +11274,32 @@ CREATE OR REPLACE FUNCTION cue.worker_timeout()
 AS $function$ select interval '3 minutes' $function$;
 comment on function cue.worker_timeout() is 'Returns how long a worker counts as live after a heartbeat.';
 grant execute on function cue.worker_timeout() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.write_change(old cue.cues, c cue.cues, p_reschedule boolean, p_next_run timestamp with time zone, p_next_slot timestamp with time zone, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.save_cue(c);
+  if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
+  update cue.cue_runs
+     set version = version + 1, tracked = c.tracked,
+         next_run = case when c.status <> 'active' then null when p_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
+         next_slot = case when c.status <> 'active' then null when p_reschedule then p_next_slot else next_slot end,
+         refused_from = case when c.status = 'active' and not p_reschedule then refused_from end,
+         -- Rescheduling or a new number of slots resets the window; the next run opens another.
+         success_due_at = case when c.status = 'active' and not p_reschedule
+           and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
+         failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
+   where cue_id = c.id;
+  if p_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
+  if c.status = 'active' and p_reschedule then perform cue.wake('cue_due', p_next_run); end if;
+  perform cue.wake('cue_deadline', c.paused_until);
+  if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(c.account_id); end if;
+end $function$;
+comment on function cue.write_change(cue.cues,cue.cues,boolean,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Writes a changed cue and its cue_runs, with another next run if it is rescheduled or resumed.';
+grant execute on function cue.write_change(cue.cues,cue.cues,boolean,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;

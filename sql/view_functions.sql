@@ -1,13 +1,5 @@
 -- Functions that return rows of views. Loaded after the views.
 
-create or replace function cue.cue_detail(p_account_id uuid, p_cue_id text, p_before uuid) returns setof cue.cue_detail_view
-language sql stable as $$
-  select c.*, e.executions, e.execution_total, m.missed
-    from cue.cue_view c cross join lateral cue.latest_executions(c.id, p_before) e cross join lateral cue.latest_missed(c.id) m
-   where c.id = p_cue_id and c.account_id = p_account_id limit 1
-$$;
-comment on function cue.cue_detail is 'Returns a cue of an account with its latest executions and missed slots.';
-
 -- One statement for the reads of many requests, with a generic plan: planning over all partitions takes thirty times as long as the read.
 create or replace function cue.read_cues(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_view
 language plpgsql stable security definer as $$
@@ -25,7 +17,11 @@ declare
   v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
-  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id) cross join lateral cue.cue_detail(u.account_id, u.cue_id, v_tomorrow) d;
+  select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
+   cross join lateral (
+     select c.*, e.executions, e.execution_total, m.missed
+       from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
+      where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
 end $$;
 comment on function cue.read_cue_details is
   'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
@@ -74,21 +70,15 @@ create or replace function cue.cue_detail_by_key(p_account_id uuid, p_key text, 
 returns setof cue.cue_detail_view
 language plpgsql stable security definer as $$
 begin
-  return query select d.* from cue.cue_detail(p_account_id, cue.cue_id_by_key(p_account_id, p_key), cue.uuid_v7_floor(p_now + interval '1 day')) d;
+  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)], p_now);
 end $$;
 comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with its latest executions and missed slots.';
-
-create or replace function cue.source_of(c cue.cues) returns cue.execution_sources
-language sql immutable as $$
-  select row(c.id, c.account_id, c.transport, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds)::cue.execution_sources
-$$;
-comment on function cue.source_of is 'Returns what a new execution takes from a cue.';
 
 -- All executions are created as this row, with the task and payload of c: a webhook with a flight is being sent; otherwise the execution waits
 -- until p_due_at, or is due now if that is null; p_slot_due_at is when its slot was meant to fire; with p_ended, the slot did not run. Inlined: a function that inserts would need another
 -- tenth of a millisecond to take a single cue.
 create or replace function cue.new_execution(
-  c cue.execution_sources, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
+  c cue.cues, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
   p_flight_id bigint default null, p_replayed_from uuid default null, p_ended cue.execution_status default null, p_error text default null,
   p_slot_due_at timestamptz default null, p_now timestamptz default now()
 ) returns setof cue.new_executions

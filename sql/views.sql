@@ -84,10 +84,6 @@ select e.id, e.account_id, e.cue_id, coalesce(e.task, '') as task, e.claimable_a
  order by e.claimable_at, e.id;
 comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
 
-create or replace view cue.execution_sources as
-select id, account_id, transport, payload, payload_id, payload_ref, task, claim_timeout_seconds from cue.cues;
-comment on view cue.execution_sources is 'The columns of a cue that its new executions take. Few: each execution copies them.';
-
 create or replace view cue.new_executions as
 select id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, due_at, payload, payload_id, task, attempts, started_at,
        last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at
@@ -175,8 +171,7 @@ create or replace view cue.unserved_periods as
 select null::uuid as account_id, from_at, until_at, 'service_away'::cue.missed_reason as reason from cue.outages
 union all
 select account_id, from_at, until_at, 'held' from cue.holds where catches_up;
-comment on view cue.unserved_periods is
-  'Periods in which due slots were not taken, of all accounts or one: outages, and holds, but for short ones that have ended.';
+comment on view cue.unserved_periods is 'Periods in which due slots were not taken: outages and long holds.';
 
 create or replace view cue.current_holds as
 select h.account_id, a.email, h.reason, h.held_by as by, h.from_at as since
@@ -211,30 +206,7 @@ select s.id, s.account_id, s.cue_id, s.status, s.attempts, s.since, now() - s.si
  where c.deleted_at is null;
 comment on view cue.stuck_executions is 'Executions that an engine should have processed by now. Empty while an engine is alive and keeps up.';
 
-create or replace view cue.queue_depth as
-select 'due'::text as queue, count(*) as waiting, min(next_run) as oldest from cue.cue_runs where next_run <= now()
-union all
-select 'pending', count(*), min(attempt_due_at) from cue.executions where attempt_due_at <= now() and attempts = 0
-union all
-select 'retrying', count(*), min(at) from (
-  select attempt_due_at as at from cue.executions where attempt_due_at is not null and attempts > 0
-  union all
-  select claimable_at from cue.executions where claimable_at > now() and attempts > 0) r
-union all
-select 'delivering', coalesce(sum(cardinality(execution_ids)), 0), min(created_at) from cue.flights
-union all
-select 'pending_outcome', count(*), min(delivered_at) from cue.executions where outcome_deadline_at is not null
-union all
-select 'pending_worker', count(*), min(claimable_at) from cue.executions where claimable_at <= now()
-union all
-select 'claimed', count(*), min(claimed_at) from cue.executions where lease_expires_at is not null
-union all
-select 'deferred', count(*), min(at) from (
-  select attempt_due_at as at from cue.executions where attempt_due_at > now() and attempt_due_at < 'infinity' and attempts = 0
-  union all
-  select claimable_at from cue.executions where claimable_at > now() and claimable_at < 'infinity' and attempts = 0) d
-union all
-select 'queued', count(*), min(e.created_at) from cue.open_executions o join cue.executions e on e.id = o.execution_id where o.is_queued;
+create or replace view cue.queue_depth as select queue, waiting, oldest from cue.waiting_work(now(), null);
 comment on view cue.queue_depth is
   'Waiting and running work, and since when the oldest; for retrying and deferred, when the first is due. delivering counts whole flights, '
   'including attempts that have ended.';

@@ -952,9 +952,9 @@ export interface DeadLetters {
    */
   cue_id: string;
   /**
-   * What it has in common with others that failed in the same way; null until group_dead_letters finds it.
+   * What it has in common with others that failed in the same way; see error_group.
    */
-  error_group: string | null;
+  error_group: string;
   /**
    * The execution.
    */
@@ -1369,17 +1369,6 @@ export interface Executions {
    * Reason a person gave for verifying or rejecting the outcome.
    */
   verification_reason: string | null;
-}
-
-export interface ExecutionSources {
-  account_id: string | null;
-  claim_timeout_seconds: number | null;
-  id: string | null;
-  payload: string | null;
-  payload_id: number | null;
-  payload_ref: number | null;
-  task: string | null;
-  transport: Transport | null;
 }
 
 export interface ExecutionView {
@@ -2328,7 +2317,6 @@ export interface DB {
   engines: Engines;
   execution_brief_view: ExecutionBriefView;
   execution_detail_view: ExecutionDetailView;
-  execution_sources: ExecutionSources;
   execution_view: ExecutionView;
   executions: Executions;
   fires: Fires;

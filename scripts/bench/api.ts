@@ -1,115 +1,140 @@
-/**
- * Requests per second of the API compared with a bare Fastify route with one indexed SELECT: the cost of authentication, limits and
- * validation.
- */
-import { addAccounts, addCues, payload } from './cues.ts'
-import { figuresOf } from './figures.ts'
+/** Requests per second beside a bare Fastify route with one statement: the cost of authentication, limits, validation and rules. */
+import type pg from 'pg'
+import { figuresOf } from '../stage/figures.ts'
+import { start } from '../stage/processes.ts'
+import { type Account, addAccounts, addCues, payload } from '../stage/seed.ts'
+import type { Stage } from '../stage/stage.ts'
 import type { Load, LoadResult } from './load.ts'
-import type { Measure, Options } from './measure.ts'
-import { busySeconds, start } from './processes.ts'
-import type { Stage } from './stage.ts'
+import { type Measure, type Service, startService } from './service.ts'
 
 /** V8 compiles for that long: in its first seconds, a replica needs half as much CPU again for each creation. */
 const warmUpSeconds = 15
-/** Connections of the two series, and accounts. With fewer accounts, creations would wait for each other. */
-const fewer = 100
-const more = 200
+const accountCount = 100
+const json = { 'content-type': 'application/json' }
+const keyOf = ({ api_key }: Account) => ({ ...json, authorization: `Bearer ${api_key}` })
 
-/** `busy`: for which share of the time the CPU that the database shares with the load generator works. */
-const measure = async (stage: Stage, { runs, n }: Options) => {
-  // Rate limits are on but never reached. The API gets all connections, like the bare server.
-  const replica = await stage.startReplica('api', { ROLES: 'api' })
-  const bare = start('scripts/bench/bare.ts', 'tested', { DATABASE_URL: replica.databaseUrl })
-  const bareUrl = `http://127.0.0.1:${await bare.ask<number>('listen')}`
-  const accounts = await addAccounts(replica.pool, more)
-  // Created in the order of the accounts: the first account owns the second cue, and so on.
-  const cueIds = await addCues(replica.pool, { accounts, count: more, callbackUrl: stage.receiver.url })
-  await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs')
-  const { rows } = await replica.pool.query('select id, account_id from cue.cues where id = any ($1)', [cueIds])
-  const cueOf = new Map(rows.map(row => [row.account_id as string, row.id as string]))
-  const body = JSON.stringify({
-    name: 'posted',
-    schedule: { cron: '0 9 1 1 *' },
-    callback: { url: `${stage.receiver.url}/hook` },
-    payload: JSON.parse(payload)
-  })
-  const authorized = accounts.map(({ id, api_key }) => ({
-    cue_id: cueOf.get(id),
-    headers: { authorization: `Bearer ${api_key}`, 'content-type': 'application/json' }
-  }))
-
-  const loads: Record<string, Pick<Load, 'url' | 'requests'>> = {
-    bare_select: { url: bareUrl, requests: cueIds.map(id => ({ method: 'GET', path: `/cues/${id}` })) },
-    get_cue: {
-      url: replica.url,
-      requests: authorized.map(({ cue_id, headers }) => ({ method: 'GET', path: `/v1/cues/${cue_id}`, headers }))
-    },
-    post_cue: { url: replica.url, requests: authorized.map(({ headers }) => ({ method: 'POST', path: '/v1/cues', headers, body })) }
-  }
+/** Starts the bare server beside a replica, and returns a function that measures requests to one of them. */
+const startLoads = async (stage: Stage, { replica, url }: Service) => {
+  const bare = start('scripts/bench/bare.ts', 'tested', { env: { DATABASE_URL: url } })
   const generator = start('scripts/bench/load.ts', 'around')
-  const run = async (name: string, seconds: number, connections = fewer) => {
-    const process = name === 'bare_select' ? bare : replica.process
-    const before = {
-      ...(await process.usage()),
-      database: stage.databaseCpu() ?? Number.NaN,
-      busy: busySeconds('around'),
-      at: performance.now()
-    }
-    const { url, requests } = loads[name]!
-    const result = await generator.ask<LoadResult>('run', { url, requests: requests.slice(0, connections), connections, seconds })
-    if (result.failed > 0) throw new Error(`${result.failed} requests of ${name} failed`)
-    const busy = (busySeconds('around') - before.busy) / ((performance.now() - before.at) / 1000)
-    const { cpu_s } = await process.usage()
-    const database = (stage.databaseCpu() ?? Number.NaN) - before.database
-    await replica.pool.query("delete from cue.cues where name = 'posted'")
-    await replica.pool.query('vacuum analyze cue.cues, cue.cue_runs') // otherwise autovacuum would run during the next measurement
+  const addresses = { bare: `http://127.0.0.1:${await bare.ask<number>('listen')}`, ours: replica.address }
+  const run = async (target: 'bare' | 'ours', load: Pick<Load, 'requests' | 'connections' | 'seconds'>) => {
+    const { usage } = target === 'bare' ? bare : replica
+    const before = [(await usage()).cpu_s, stage.databaseCpu()] as const
+    const result = await generator.ask<LoadResult>('run', { url: addresses[target], ...load })
     const perRequest = (seconds: number) => (seconds / result.count) * 1e6
-    return {
-      ...result,
-      cpu_us: perRequest(cpu_s - before.cpu_s),
-      database_us: Number.isNaN(database) ? null : perRequest(database),
-      busy: Number.isNaN(busy) ? null : busy
-    }
+    return { ...result, cpu_us: perRequest((await usage()).cpu_s - before[0]), database_us: perRequest(stage.databaseCpu() - before[1]) }
   }
-
-  for (const name of Object.keys(loads)) await run(name, warmUpSeconds)
-  const rates: Record<string, number | null>[] = []
-  for (let round = 0; round < runs; round++) {
-    const [bareRun, get, post] = [await run('bare_select', n), await run('get_cue', n), await run('post_cue', n)]
-    const [bareMore, getMore, postMore] = [await run('bare_select', n, more), await run('get_cue', n, more), await run('post_cue', n, more)]
-    rates.push({
-      bare_select_per_s: bareRun.per_s,
-      get_cue_per_s: get.per_s,
-      post_cue_per_s: post.per_s,
-      get_to_bare_ratio: get.per_s / bareRun.per_s,
-      post_to_bare_ratio: post.per_s / bareRun.per_s,
-      bare_cpu_us: bareRun.cpu_us,
-      get_cpu_us: get.cpu_us,
-      post_cpu_us: post.cpu_us,
-      bare_database_us: bareRun.database_us,
-      get_database_us: get.database_us,
-      post_database_us: post.database_us,
-      get_p99_ms: get.p99_ms,
-      post_p99_ms: post.p99_ms,
-      bare_busy: bareRun.busy,
-      get_busy: get.busy,
-      post_busy: post.busy,
-      [`bare_select_${more}_per_s`]: bareMore.per_s,
-      [`get_cue_${more}_per_s`]: getMore.per_s,
-      [`post_cue_${more}_per_s`]: postMore.per_s,
-      [`post_${more}_busy`]: postMore.busy,
-      [`get_to_bare_${more}_ratio`]: getMore.per_s / bareMore.per_s,
-      [`post_to_bare_${more}_ratio`]: postMore.per_s / bareMore.per_s
-    })
-  }
-  for (const process of [generator, bare, replica]) await process.stop()
-  return figuresOf(rates)
+  const end = () => Promise.all([generator, bare, replica].map(child => child.kill()))
+  return { run, end }
 }
 
-export default {
-  title: n => `the API for ${n} s a run, over ${fewer} and ${more} connections, with as many accounts`,
+export const api: Measure = {
+  title: n => `the API for ${n} s a run, over ${accountCount} connections, with as many accounts`,
   runs: 3,
   n: 5,
   unit: 'seconds',
-  measure
-} satisfies Measure
+  measure: async (stage, { runs, n }) => {
+    // Rate limits are on but never reached. The API gets all connections, like the bare server.
+    const service = await startService(stage, 'api', { ROLES: 'api' })
+    const accounts = await addAccounts(service.pool, accountCount)
+    for (const account of accounts) await addCues(service.pool, { accounts: [account], count: 1, hook: stage.receiver.url })
+    await service.pool.query('vacuum analyze')
+    const { rows } = await service.pool.query('select account_id, id from cue.cues')
+    const cueOf = new Map(rows.map(({ account_id, id }) => [account_id, id]))
+    const cue = {
+      name: 'posted',
+      schedule: { cron: '0 9 1 1 *' },
+      callback: { url: `${stage.receiver.url}/hook` },
+      payload: JSON.parse(payload)
+    }
+    const requests = {
+      bare_select: accounts.map(({ id }) => ({ method: 'GET', path: `/cues/${cueOf.get(id)}` })),
+      get_cue: accounts.map(account => ({ method: 'GET', path: `/v1/cues/${cueOf.get(account.id)}`, headers: keyOf(account) })),
+      post_cue: accounts.map(account => ({ method: 'POST', path: '/v1/cues', headers: keyOf(account), body: JSON.stringify(cue) }))
+    }
+    const { run, end } = await startLoads(stage, service)
+    const measure = async (name: keyof typeof requests, seconds: number) => {
+      const result = await run(name === 'bare_select' ? 'bare' : 'ours', { requests: requests[name], connections: accountCount, seconds })
+      await service.pool.query("delete from cue.cues where name = 'posted'")
+      await service.pool.query('vacuum analyze cue.cues, cue.cue_runs') // otherwise autovacuum would run during the next measurement
+      return result
+    }
+    const series = async (seconds: number) =>
+      [await measure('bare_select', seconds), await measure('get_cue', seconds), await measure('post_cue', seconds)] as const
+    await series(warmUpSeconds)
+    const rates: Record<string, number>[] = []
+    while (rates.length < runs) {
+      const [bare, get, post] = await series(n)
+      const each = { bare, get, post }
+      const rate: Record<string, number> = { bare_select_per_s: bare.per_s, get_cue_per_s: get.per_s, post_cue_per_s: post.per_s }
+      for (const [name, { per_s }] of Object.entries({ get, post })) rate[`${name}_to_bare_ratio`] = per_s / bare.per_s
+      for (const key of ['cpu_us', 'database_us', 'p99_ms'] as const)
+        for (const [name, result] of Object.entries(each)) rate[`${name}_${key}`] = result[key]
+      rates.push(rate)
+    }
+    await end()
+    return figuresOf(rates)
+  }
+}
+
+export const claims: Measure = {
+  title: n => `claims of the next execution for ${n} s a run, over 50 connections, beside a bare queue`,
+  runs: 3,
+  n: 5,
+  unit: 'seconds',
+  measure: async (stage, { runs, n }) => {
+    const service = await startService(stage, 'claims', { ROLES: 'api' })
+    const accounts = await addAccounts(service.pool, accountCount)
+    await addCues(service.pool, { accounts, count: accountCount })
+    const { run, end } = await startLoads(stage, service)
+    const body = JSON.stringify({ worker_id: 'w' })
+    const requests = {
+      bare: accounts.map(({ id }) => ({ method: 'POST', path: `/claims/${id}`, headers: json, body })),
+      ours: accounts.map(account => ({ method: 'POST', path: '/v1/executions/claim', headers: keyOf(account), body }))
+    }
+    const measure = async (target: 'bare' | 'ours') => {
+      await fillQueues(service.pool)
+      const load = { requests: requests[target], connections: 50 }
+      await run(target, { ...load, seconds: 2 }) // a warm-up excludes planning
+      return run(target, { ...load, seconds: n })
+    }
+    const rates: Record<string, number>[] = []
+    while (rates.length < runs) {
+      const [bare, ours] = [await measure('bare'), await measure('ours')]
+      rates.push({
+        bare_per_s: bare.per_s,
+        claims_per_s: ours.per_s,
+        claims_to_bare_ratio: ours.per_s / bare.per_s,
+        bare_cpu_us: bare.cpu_us,
+        claim_cpu_us: ours.cpu_us,
+        claim_p99_ms: ours.p99_ms
+      })
+    }
+    await end()
+    return figuresOf(rates)
+  }
+}
+
+/** Makes 1,000 executions per cue claimable, and as many bare jobs. Fresh tables exclude the cost of earlier claims. */
+const fillQueues = async (pool: pg.Pool) => {
+  await pool.query('truncate cue.executions, cue.attempts')
+  await pool.query(
+    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, claimable_at,
+                                 claim_deadline_at, created_at, updated_at)
+     select cue.uuid_v7(now()), c.account_id, c.id, 'worker', 'pending', 'schedule', now(), c.payload, now() - g * interval '1 millisecond',
+            now() + interval '7 days', now(), now()
+       from cue.cues c cross join generate_series(1, 1000) g`
+  )
+  await pool.query('drop table if exists public.bench_jobs')
+  await pool.query(
+    `create table public.bench_jobs (
+       id uuid primary key default gen_random_uuid(), account_id uuid not null, status text not null default 'pending', payload text not null,
+       worker text, claimed_at timestamptz, claimable_at timestamptz) with (fillfactor = 50)`
+  )
+  await pool.query('create index on public.bench_jobs (account_id, claimable_at) where claimable_at is not null')
+  await pool.query(
+    'insert into public.bench_jobs (account_id, payload, claimable_at) select account_id, payload, claimable_at from cue.executions'
+  )
+  await pool.query('vacuum analyze')
+}

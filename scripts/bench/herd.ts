@@ -1,100 +1,77 @@
 /** Many webhook cues due at one instant: time until the last is delivered, lateness, and cost. */
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { addAccounts, addCues, schedule, settled } from './cues.ts'
-import { type Figure, figuresOf } from './figures.ts'
-import type { Measure, Options } from './measure.ts'
-import type { Usage } from './probe.ts'
-import type { Received } from './receiver.ts'
-import type { Stage } from './stage.ts'
-
-/**
- * Measured from the instant at which all were due. CPU seconds include everything from the preparation until the last result is recorded.
- */
-export type HerdRun = {
-  deliveries_per_s: number
-  last_receipt_ms: number
-  /** Until no work was left. */
-  settled_ms: number
-  late_p50_ms: number
-  late_p99_ms: number
-  late_max_ms: number
-  duplicates: number
-  process_cpu_s: number
-  database_cpu_s: number | null
-  receiver_cpu_s: number
-}
+import { figuresOf, quantile } from '../stage/figures.ts'
+import type { Usage } from '../stage/probe.ts'
+import { schedule, settled } from '../stage/seed.ts'
+import type { Stage } from '../stage/stage.ts'
+import { addWebhooks, arrived, type Measure, startService } from './service.ts'
 
 /** A service that can deliver a herd. */
 export type Contender = {
   /** Prepares the herd, due at an instant in epoch milliseconds. */
-  prepare: (due: number) => Promise<void>
+  prepare: (due: number) => Promise<unknown>
   usage: () => Promise<Usage>
   /** Resolves when the herd needs no more work. */
-  settled: () => Promise<void>
+  settled: () => Promise<unknown>
 }
 
-const accountCount = 100
 /** Longer than preparing takes, also for peers and on a busy machine. */
 const leadMs = 8000
 
-/** Runs one herd. */
-export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled }: Contender): Promise<HerdRun> => {
+export type HerdRun = Awaited<ReturnType<typeof runHerd>>
+
+/**
+ * Runs one herd. Measured from the instant at which all were due; CPU seconds include everything from the preparation until the last result is
+ * recorded.
+ */
+export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled }: Contender) => {
   await stage.receiver.reset()
   // At a random point of a contender's polling interval.
   const due = Date.now() + leadMs + Math.round(Math.random() * 1000)
   await prepare(due)
-  const spent = async () => ({
-    process: (await usage()).cpu_s,
-    database: stage.databaseCpu() ?? Number.NaN,
-    receiver: (await stage.receiver.usage()).cpu_s
-  })
+  const spent = async () => [(await usage()).cpu_s, stage.databaseCpu(), (await stage.receiver.usage()).cpu_s] as const
   const before = await spent()
-  const { last, late, duplicates }: Received = await stage.receiver.wait(n)
+  const { last, late, duplicates } = await arrived(stage, n)
   await settled()
   const settledAt = Date.now()
   const after = await spent()
-  const database_cpu_s = after.database - before.database
   return {
     deliveries_per_s: (n / (last - due)) * 1000,
     last_receipt_ms: last - due,
     settled_ms: settledAt - due,
-    late_p50_ms: late.p50,
-    late_p99_ms: late.p99,
-    late_max_ms: late.max,
+    late_p50_ms: quantile(late, 0.5),
+    late_p99_ms: quantile(late, 0.99),
+    late_max_ms: late.at(-1)!,
     duplicates,
-    process_cpu_s: after.process - before.process,
-    database_cpu_s: Number.isNaN(database_cpu_s) ? null : database_cpu_s,
-    receiver_cpu_s: after.receiver - before.receiver
+    process_cpu_s: after[0] - before[0],
+    database_cpu_s: after[1] - before[1],
+    receiver_cpu_s: after[2] - before[2]
   }
 }
 
 /** Starts this service with a herd of daily cues. */
-export const startOurs = async (stage: Stage, n: number, database = 'herd') => {
-  const replica = await stage.startReplica(database)
-  const accounts = await addAccounts(replica.pool, accountCount)
-  const cueIds = await addCues(replica.pool, { accounts, count: n, callbackUrl: `${stage.receiver.url}/hook` })
+export const startOurs = async (stage: Stage, n: number, name = 'herd') => {
+  const { pool, replica, ...service } = await startService(stage, name)
+  const cueIds = await addWebhooks({ pool, ...service }, stage, n)
   const contender: Contender = {
-    prepare: due => schedule(replica.pool, cueIds, Array<number>(n).fill(due)),
-    usage: replica.process.usage,
-    settled: () => settled(replica.pool)
+    prepare: due => schedule(pool, cueIds, Array<number>(n).fill(due)),
+    usage: replica.usage,
+    settled: () => settled(pool)
   }
+  await delay(1000)
   return { replica, contender }
 }
 
-const measure = async (stage: Stage, { runs, n, profileDir }: Options): Promise<Figure[]> => {
-  const { replica, contender } = await startOurs(stage, n)
-  await delay(1000)
-  const cold = await runHerd(stage, n, contender)
-  const warm: HerdRun[] = []
-  for (let run = 0; run < runs; run++) {
-    if (profileDir) await replica.process.ask('startProfile')
-    warm.push(await runHerd(stage, n, contender))
-    if (profileDir) await replica.process.ask('stopProfile', join(profileDir, `herd-${run + 1}.cpuprofile`))
+export const herd: Measure = {
+  title: n => `${n} webhook cues due at one instant`,
+  runs: 5,
+  n: 10_000,
+  measure: async (stage, { runs, n }) => {
+    const { replica, contender } = await startOurs(stage, n)
+    const { deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s } = await runHerd(stage, n, contender)
+    const warm: HerdRun[] = []
+    while (warm.length < runs) warm.push(await runHerd(stage, n, contender))
+    await replica.kill()
+    return [...figuresOf(warm), ...figuresOf([{ deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s }], 'cold_')]
   }
-  await replica.stop()
-  const { deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s } = cold
-  return [...figuresOf(warm), ...figuresOf([{ deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s }], 'cold_')]
 }
-
-export default { title: n => `${n} webhook cues due at one instant`, runs: 5, n: 10_000, measure } satisfies Measure

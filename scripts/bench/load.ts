@@ -1,11 +1,11 @@
 /** Sends requests as fast as possible, in its own process. */
 import { createRequire } from 'node:module'
-import { answers } from './probe.ts'
+import { answers } from '../stage/probe.ts'
 
 type Request = { method: string; path: string; headers?: Record<string, string>; body?: string }
 /** Each connection sends the requests in turn. */
 export type Load = { url: string; requests: Request[]; connections: number; seconds: number }
-export type LoadResult = { count: number; per_s: number; p99_ms: number; failed: number }
+export type LoadResult = { count: number; per_s: number; p99_ms: number }
 
 /** autocannon has no types. */
 type Cannon = (options: object) => Promise<{
@@ -23,10 +23,7 @@ answers.run = async ({ url, requests, connections, seconds }: Load): Promise<Loa
     client.setRequests([...requests.slice(first), ...requests.slice(0, first)])
   }
   const result = await autocannon({ url, requests, connections, duration: seconds, setupClient })
-  return {
-    count: result.requests.total,
-    per_s: result.requests.average,
-    p99_ms: result.latency.p99,
-    failed: result.errors + result.non2xx
-  }
+  const failures = result.errors + result.non2xx
+  if (failures > 0) throw new Error(`${failures} requests to ${requests[0]!.path} failed`)
+  return { count: result.requests.total, per_s: result.requests.average, p99_ms: result.latency.p99 }
 }

@@ -5,19 +5,18 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { addAccounts, addCues, payload, schedule, settled } from './cues.ts'
-import { type Figure, figuresOf } from './figures.ts'
-import type { Measure, Options } from './measure.ts'
-import { nameOf, peers, startPeer } from './peers/peers.ts'
-import type { Stage } from './stage.ts'
+import { type Figure, figuresOf } from '../stage/figures.ts'
+import { addAccounts, addCues, payload, schedule, settled } from '../stage/seed.ts'
+import type { Stage } from '../stage/stage.ts'
+import { nameOf, startPeer } from './peers/compare.ts'
+import { peers } from './peers/peers.ts'
+import { arrived, type Measure, startService } from './service.ts'
 
 const rounds = 10
 const large = `"${randomBytes(75_000).toString('base64').slice(0, 99_998)}"`
 
-type Sizes = { table: number; index: number; wal: number }
-
 /** Sizes of all tables of a schema, including TOAST, and of their indexes, and the WAL position. */
-const sizes = async (pool: pg.Pool, schema = 'cue'): Promise<Sizes> => {
+const sizesOf = async (pool: pg.Pool, schema: string): Promise<Record<'table' | 'index' | 'wal', number>> => {
   const { rows } = await pool.query(
     `select sum(pg_table_size(oid))::float8 as table, sum(pg_indexes_size(oid))::float8 as index,
             pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 as wal
@@ -27,63 +26,63 @@ const sizes = async (pool: pg.Pool, schema = 'cue'): Promise<Sizes> => {
   return rows[0]
 }
 
-const measure = async (stage: Stage, { runs, n }: Options): Promise<Figure[]> => {
-  const figures: Figure[] = []
-  const perRound = Math.ceil(n / rounds)
-  for (const [name, body] of Object.entries({ small: payload, large })) {
-    const replica = await stage.startReplica(`storage_${name}`)
-    const accounts = await addAccounts(replica.pool, 10)
-    const cueIds = await addCues(replica.pool, { accounts, count: perRound, callbackUrl: `${stage.receiver.url}/hook`, body })
-    await replica.pool.query('vacuum full cue.cues') // excludes what creating the cues has left
-    await delay(1000)
-    const left: Record<string, number>[] = []
-    for (let run = 0; run < runs; run++) {
-      const before = await sizes(replica.pool)
-      let wal = 0
-      for (let round = 0; round < rounds; round++) {
-        await stage.receiver.reset()
-        await schedule(replica.pool, cueIds, Array<number>(perRound).fill(Date.now() + 2500))
-        const scheduled = await sizes(replica.pool)
-        await stage.receiver.wait(perRound)
-        await settled(replica.pool)
-        wal += (await sizes(replica.pool)).wal - scheduled.wal
-      }
-      left.push(perDelivery(before, { ...(await sizes(replica.pool)), wal: before.wal + wal }, perRound))
-    }
-    await replica.stop()
-    figures.push(...figuresOf(left, `${name}_`))
-  }
-  for (const peer of Object.keys(peers)) figures.push(...figuresOf(await measurePeer(stage, peer, runs, perRound), `${nameOf(peer)}_`))
-  return figures
+type Contestant = {
+  pool: pg.Pool
+  schema: string
+  /** Returns the WAL position from which on the round counts. */
+  begin: () => Promise<number>
+  settled: () => Promise<unknown>
 }
 
-const perDelivery = (before: Sizes, after: Sizes, perRound: number) => {
-  const each = (name: keyof Sizes) => Math.round((after[name] - before[name]) / (rounds * perRound))
-  return { table_bytes: each('table'), index_bytes: each('index'), wal_bytes: each('wal') }
-}
-
-const measurePeer = async (stage: Stage, name: string, runs: number, perRound: number) => {
-  const { contender, pool, enqueueHerd, close } = await startPeer(stage, perRound, name, `storage_${nameOf(name)}`)
+const measure = async (stage: Stage, { pool, schema, begin, settled }: Contestant, runs: number, perRound: number, prefix: string) => {
   await delay(1000)
-  const left: Record<string, number>[] = []
-  for (let run = 0; run < runs; run++) {
-    const before = await sizes(pool, peers[name]!.schema)
+  const results: Record<string, number>[] = []
+  while (results.length < runs) {
+    const before = await sizesOf(pool, schema)
+    let wal = 0
     for (let round = 0; round < rounds; round++) {
       await stage.receiver.reset()
-      await enqueueHerd(Date.now() + 1000)
-      await stage.receiver.wait(perRound)
-      await contender.settled()
+      const from = await begin()
+      await arrived(stage, perRound)
+      await settled()
+      wal += (await sizesOf(pool, schema)).wal - from
     }
-    left.push(perDelivery(before, await sizes(pool, peers[name]!.schema), perRound))
+    const after = await sizesOf(pool, schema)
+    const each = (bytes: number) => Math.round(bytes / (rounds * perRound))
+    results.push({ table_bytes: each(after.table - before.table), index_bytes: each(after.index - before.index), wal_bytes: each(wal) })
   }
-  await close()
-  return left
+  return figuresOf(results, prefix)
 }
 
-export default {
+export const storage: Measure = {
   title: n =>
     `what ${n} deliveries leave behind, each: payloads of ${payload.length} and of ${large.length} bytes, ${rounds} slots a cue; peers`,
   runs: 3,
   n: 2000,
-  measure
-} satisfies Measure
+  measure: async (stage, { runs, n }) => {
+    const figures: Figure[] = []
+    const count = Math.ceil(n / rounds)
+    for (const [name, body] of Object.entries({ small: payload, large })) {
+      const { pool, replica } = await startService(stage, `storage_${name}`)
+      const cueIds = await addCues(pool, { accounts: await addAccounts(pool, 10), count, hook: `${stage.receiver.url}/hook`, body })
+      await pool.query('vacuum full cue.cues') // excludes what creating the cues has left
+      const begin = async () => {
+        await schedule(pool, cueIds, Array<number>(count).fill(Date.now() + 2500))
+        return (await sizesOf(pool, 'cue')).wal
+      }
+      figures.push(...(await measure(stage, { pool, schema: 'cue', begin, settled: () => settled(pool) }, runs, count, `${name}_`)))
+      await replica.kill()
+    }
+    for (const [name, { schema }] of Object.entries(peers)) {
+      const { contender, pool, enqueue, close } = await startPeer(stage, count, name)
+      const begin = async () => {
+        const { wal } = await sizesOf(pool, schema)
+        await enqueue(Date.now() + 1000)
+        return wal
+      }
+      figures.push(...(await measure(stage, { pool, schema, begin, settled: contender.settled }, runs, count, `${nameOf(name)}_`)))
+      await close()
+    }
+    return figures
+  }
+}

@@ -1,7 +1,7 @@
 /** A herd of webhook cues, and queries for its state. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { addAccounts, addCues } from '../bench/cues.ts'
+import { addAccounts, addCues, schedule } from '../stage/seed.ts'
 
 /** A slot that must be delivered exactly once. Instants in epoch milliseconds. */
 export type Slot = { cue_id: string; scheduled_for: number }
@@ -16,17 +16,12 @@ export type Found = {
   deadlocks: number
 }
 
-type Herd = { count: number; hook: string; payload?: number | undefined }
-
-const accountCount = 20
-
 /**
  * Creates `count` cues with one slot each that is due soon: four fifths at one instant, the others spread over the time after it. Receivers
  * take 100 to 500 ms; a tenth first responds with 500, and a tenth with 429.
  */
-export const raiseHerd = async (pool: pg.Pool, { count, hook, payload }: Herd): Promise<Slot[]> => {
-  const accounts = await addAccounts(pool, accountCount)
-  const ids = await addCues(pool, { accounts, count, callbackUrl: hook })
+export const raiseHerd = async (pool: pg.Pool, count: number, hook: string): Promise<Slot[]> => {
+  const ids = await addCues(pool, { accounts: await addAccounts(pool, 20), count, hook })
   // The following slots are after the end of the scenario.
   const away = new Date(Date.now() + 12 * 3_600_000)
   await pool.query(
@@ -36,16 +31,13 @@ export const raiseHerd = async (pool: pg.Pool, { count, hook, payload }: Herd): 
        from unnest($1::text[]) with ordinality as u (id, n) where c.id = u.id`,
     [ids, hook, `${away.getUTCMinutes()} ${away.getUTCHours()} * * *`]
   )
-  if (payload) await pool.query(`update cue.cues set payload = '"' || repeat('x', $1) || '"'`, [payload])
-  const first = Date.now() + 500 + count / 4
+  const first = Date.now() + 3000 + count / 4
   const slots = ids.map((cue_id, n) => ({ cue_id, scheduled_for: Math.round(first + (n % 5 === 4 ? n / 2 : 0)) }))
-  await pool.query(
-    `update cue.cue_runs r set next_run = u.due, version = r.version + 1
-       from unnest($1::text[], $2::timestamptz[]) as u (cue_id, due) where r.cue_id = u.cue_id`,
-    [ids, slots.map(slot => new Date(slot.scheduled_for))]
+  await schedule(
+    pool,
+    ids,
+    slots.map(slot => slot.scheduled_for)
   )
-  await pool.query('vacuum analyze cue.cues, cue.cue_runs')
-  await pool.query("select pg_notify('cue_due', $1)", [String(Math.round(first))])
   return slots
 }
 

@@ -1,11 +1,21 @@
-/** The faults, each in the middle of a herd. */
-import { randomUUID } from 'node:crypto'
+/**
+ * The faults, each in the middle of a herd of cues on several replicas; then received and expected requests are compared slot by slot. Faulty is
+ * whatever was lost, duplicated without need, or late.
+ */
+import { execSync } from 'node:child_process'
+import { type KeyObject, randomBytes } from 'node:crypto'
+import { mkdtempSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
+import { deriveKey } from '../../src/deliveries/signature.ts'
+import { migrate } from '../../src/migrate/migrate.ts'
+import { here } from '../stage/processes.ts'
+import type { Replica, Stage } from '../stage/stage.ts'
+import { layWire, type Wire } from '../stage/wire.ts'
+import { createCallers } from './callers.ts'
 import { type Held, raiseHerd, readFound, readHeld, readRows, settled } from './herd.ts'
-import type { Replica, Stage } from './stage.ts'
 import { judge, type Verdict } from './verdict.ts'
-import { layWire, type Wire } from './wire.ts'
 
 export type Options = {
   /** Number of cues. */
@@ -17,32 +27,32 @@ export type Options = {
   awayMs: number
   /** Whether everything must be delivered within a time limit after the fault. */
   timed: boolean
-  /** The commit of the release from which an upgrade starts. */
-  from?: string
+  /** Directory of the release from which an upgrade starts. */
+  former?: string | undefined
 }
 
+/** `tokenKey` verifies execution tokens made by this replica, which has its own session secret. */
+type Victim = Replica & { tokenKey: KeyObject }
 type World = Pick<Options, 'frozenMs' | 'awayMs'> & {
   stage: Stage
   pool: pg.Pool
+  url: string
   wire: Wire
-  replicas: Replica[]
-  /** Initial number of replicas. */
-  count: number
-  victim: Replica
-  startReplica: (root?: string) => Promise<Replica>
+  replicas: Victim[]
+  victim: Victim
+  startReplica: (root?: string) => Promise<Victim>
   /** Directory of the former release. */
-  former?: string
-  upgrade: () => Promise<unknown>
+  former: string | undefined
 }
 
-export type Fault = {
+type Fault = {
   /** When the fault began, and when it was over, in epoch milliseconds. */
   since: number
   over: number
   /** Attempts held by all replicas when the fault began. */
   held: Held[]
   /** The replicas that were killed, frozen or cut off: what they held may be sent twice. */
-  victims?: Replica[]
+  victims?: Victim[]
   killed?: number
   /** Responses to API clients that were the service's fault. */
   errors?: string[]
@@ -54,9 +64,6 @@ type Scenario = {
   isUpgrade?: true
   /** Which replicas reach the database through a wire that can fail. */
   wired?: 'all' | 'victim'
-  /** Size of payloads in bytes; with large ones, fewer cues are enough. */
-  payload?: number
-  share?: number
   /** Time limit for delivering everything after the fault. */
   withinMs?: number
   fault?: (world: World) => Promise<Fault>
@@ -65,20 +72,22 @@ type Scenario = {
 }
 
 const signal =
-  (name: NodeJS.Signals) =>
+  (name: NodeJS.Signals, isVictim = true) =>
   async ({ victim, pool }: World): Promise<Fault> => {
     victim.signal(name)
     const since = Date.now()
-    return { since, over: since, held: await readHeld(pool), victims: [victim], killed: name === 'SIGKILL' ? 1 : 0 }
+    const held = await readHeld(pool)
+    return { since, over: since, held, victims: isVictim ? [victim] : [], killed: name === 'SIGKILL' ? 1 : 0 }
   }
 
 const meanwhile =
-  (happen: (world: World) => Promise<unknown>) =>
+  (happen: (world: World) => Promise<unknown>, victimsOf: (world: World) => Victim[] = () => [], isKilled = false) =>
   async (world: World): Promise<Fault> => {
+    const victims = victimsOf(world)
     const held = await readHeld(world.pool)
     const since = Date.now()
     await happen(world)
-    return { since, over: Date.now(), held }
+    return { since, over: Date.now(), held, victims, killed: isKilled ? victims.length : 0 }
   }
 
 /** Wakes the victim and lets it write its results: none may change anything. */
@@ -90,18 +99,32 @@ const wake = async ({ victim, pool, frozenMs }: World, { since }: Fault) => {
   return (await readRows(pool)).symmetricDifference(before).size
 }
 
+/** Replaces all replicas, one after the other, by those of this release, by the former ones again, and by this release. */
+const upgrade = async (world: World): Promise<Fault> => {
+  const { replicas, startReplica, former, url } = world
+  const count = replicas.length
+  const callers = await createCallers(replicas[0]!.address)
+  const fault = await meanwhile(async () => {
+    for (const { address } of replicas) callers.enter(address)
+    await migrate({ connectionString: url })
+    for (const root of [undefined, former, undefined]) {
+      for (const leaving of replicas.slice(-count)) {
+        callers.enter((await startReplica(root)).address)
+        await callers.leave(leaving.address)
+        await leaving.stop()
+      }
+    }
+  })(world)
+  const { faults } = await callers.stop(url)
+  const unavailable = callers.answers.filter(({ status }) => status === 503).map(({ text }) => `503 ${text}`)
+  return { ...fault, errors: [...faults, ...unavailable] }
+}
+
 export const scenarios: Record<string, Scenario> = {
   none: { title: 'nothing happens' },
   kill: { title: 'a replica is killed (SIGKILL)', fault: signal('SIGKILL') },
   stop: {
     title: 'a replica is stopped for a while (SIGSTOP), and comes back with its results',
-    fault: signal('SIGSTOP'),
-    aftermath: wake
-  },
-  bulk: {
-    title: 'a replica is stopped while PostgreSQL answers it at length',
-    payload: 200_000,
-    share: 0.2,
     fault: signal('SIGSTOP'),
     aftermath: wake
   },
@@ -113,19 +136,20 @@ export const scenarios: Record<string, Scenario> = {
       for (const replica of replicas) replica.signal('SIGCONT')
     })
   },
-  term: { title: 'a replica is told to end (SIGTERM)', fault: async world => ({ ...(await signal('SIGTERM')(world)), victims: [] }) },
+  term: { title: 'a replica is told to end (SIGTERM)', fault: signal('SIGTERM', false) },
   restart: { title: 'PostgreSQL crashes and comes back', fault: meanwhile(({ stage }) => stage.crash()) },
   power: {
     title: 'everything is killed at once, PostgreSQL too, and started again',
-    fault: async world => {
-      const victims = [...world.replicas]
-      for (const victim of victims) victim.signal('SIGKILL')
-      const fault = await meanwhile(async () => {
-        await world.stage.crash()
-        await Promise.all(victims.map(() => world.startReplica()))
-      })(world)
-      return { ...fault, victims, killed: victims.length }
-    }
+    fault: meanwhile(
+      async ({ stage, replicas, startReplica }) => {
+        const victims = [...replicas]
+        for (const victim of victims) victim.signal('SIGKILL')
+        await stage.crash()
+        await Promise.all(victims.map(() => startReplica()))
+      },
+      ({ replicas }) => [...replicas],
+      true
+    )
   },
   outage: {
     title: 'PostgreSQL cannot be reached for longer than leases last',
@@ -142,75 +166,33 @@ export const scenarios: Record<string, Scenario> = {
     wired: 'all',
     fault: meanwhile(({ wire, awayMs }) => wire.stall(awayMs))
   },
-  upgrade: {
-    title: 'replicas of the former release give way to this one, come back, and give way again',
-    isUpgrade: true,
-    fault: async world => {
-      const { replicas, startReplica, former, upgrade } = world
-      const callers = startCallers()
-      const fault = await meanwhile(async () => {
-        for (const replica of replicas) await callers.call(replica)
-        await upgrade()
-        for (const root of [undefined, former, undefined]) {
-          const leaving = replicas.slice(-world.count)
-          for (const replica of leaving) {
-            await callers.call(await startReplica(root))
-            await callers.leave(replica)
-            await replica.stop()
-          }
-        }
-      })(world)
-      return { ...fault, errors: await callers.end() }
-    }
-  },
+  upgrade: { title: 'replicas of the former release give way to this one, come back, and give way again', isUpgrade: true, fault: upgrade },
   silence: {
     title: "a replica's connections to PostgreSQL fall silent, half-open",
     wired: 'victim',
     // It gives up on its statements after ten seconds.
     withinMs: 15_000,
-    fault: async world => ({ ...(await meanwhile(async ({ wire }) => wire.silence())(world)), victims: [world.victim] })
+    fault: meanwhile(
+      async ({ wire }) => wire.silence(),
+      ({ victim }) => [victim]
+    )
   }
 }
 
-/** Starts API clients, one per replica, each until told to stop. */
-const startCallers = () => {
-  const errors: string[] = []
-  const calling = new Map<Replica, { isLeaving: boolean; done: Promise<void> }>()
-
-  const ask = async (method: string, url: string, body?: object, key?: string) => {
-    const headers = { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key}` }) }
-    const answer = await fetch(url, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-    if (answer.status >= 500) errors.push(`${method} ${new URL(url).pathname}: ${answer.status} ${await answer.text()}`)
-    // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
-    return (await answer.json().catch(() => ({}))) as any
-  }
-  const work = async (address: string, state: { isLeaving: boolean }) => {
-    const { api_key } = await ask('POST', `${address}/v1/auth/register`, { email: `caller-${randomUUID()}@example.com` })
-    while (!state.isLeaving) {
-      const cue = { name: 'asked', cron: '@yearly', transport: 'worker' }
-      const { id } = await ask('POST', `${address}/v1/cues`, cue, api_key)
-      await ask('GET', `${address}/v1/cues/${id}`, undefined, api_key)
-      await ask('GET', `${address}/v1/cues`, undefined, api_key)
-      await ask('DELETE', `${address}/v1/cues/${id}`, undefined, api_key)
-    }
-  }
-  const leave = async (replica: Replica) => {
-    const caller = calling.get(replica)
-    if (caller) caller.isLeaving = true
-    await caller?.done
-  }
-  return {
-    call: async (replica: Replica) => {
-      const state = { isLeaving: false }
-      const done = work(replica.address, state).catch(error => void errors.push(String(error)))
-      calling.set(replica, Object.assign(state, { done }))
-    },
-    leave,
-    end: async () => {
-      await Promise.all([...calling.keys()].map(leave))
-      return errors
-    }
-  }
+/**
+ * Checks out another release to a directory of its own: that of a commit, or that before the last commit that changed sql/.
+ * @throws {Error} if git or the history is missing, or if that release's databases cannot be upgraded
+ */
+export const checkOut = (stage: Stage, commit?: string): string => {
+  const shell = (command: string) => execSync(command, { cwd: here, encoding: 'utf8' }).trim()
+  const [first, second] = shell('git log -2 --format=%H -- sql').split('\n')
+  const ref = commit ?? (shell('git status --porcelain sql') ? first : second)
+  if (!ref) throw new Error('the history has no former release')
+  if (shell(`git diff --name-only "${ref}" -- sql/migrations/0001_init.sql`)) throw new Error(`${ref} has another baseline`)
+  const root = mkdtempSync(join(stage.dir, 'release-'))
+  shell(`git archive "${ref}" src sql scripts package.json | tar -x -C "${root}"`)
+  symlinkSync(join(here, 'node_modules'), join(root, 'node_modules'))
+  return root
 }
 
 const patienceMs = 60_000
@@ -221,33 +203,35 @@ const faultAt = 0.3
 /** Runs a scenario in its own database. */
 export const play = async (stage: Stage, name: string, options: Options): Promise<Verdict> => {
   const scenario = scenarios[name]!
-  const { frozenMs, awayMs } = options
-  const n = Math.round(options.n * (scenario.share ?? 1))
-  const former = scenario.isUpgrade ? await stage.checkOut(options.from) : undefined
-  const { name: database, url, pool, drop } = await stage.createDatabase(name, scenario.isUpgrade)
-  if (former) await stage.migrate(url, former)
+  const { frozenMs, awayMs, n, former } = options
+  const { name: database, url, pool } = await stage.createDatabase(name, { isEmpty: scenario.isUpgrade ?? false })
   const wire = await layWire(url)
-  const replicas: Replica[] = []
+  const replicas: Victim[] = []
   let started = 0
   const startReplica = async (root?: string) => {
     const nth = ++started // the first is the victim
     const isWired = scenario.wired === 'all' || (scenario.wired === 'victim' && nth === 1)
-    const replica = await stage.startReplica(`${database}-${nth}`, isWired ? wire.url : url, root)
-    replicas.push(replica)
-    return replica
+    const SESSION_SECRET = randomBytes(32).toString('base64')
+    const env = { DATABASE_URL: isWired ? wire.url : url, SESSION_SECRET, SECRETS_CHANGED: 'on' }
+    const replica = await stage.startReplica(`${database}-${nth}`, env, root)
+    const victim = { ...replica, tokenKey: deriveKey(SESSION_SECRET, 'execution-token') }
+    replicas.push(victim)
+    return victim
   }
-  const [victim] = await Promise.all(Array.from({ length: options.replicas }, () => startReplica(former)))
-  const upgrade = () => stage.migrate(url)
-  const world = { frozenMs, awayMs, stage, pool, wire, replicas, count: options.replicas, victim: victim!, startReplica, former, upgrade }
+  // The first one of a former release migrates.
+  const victim = await startReplica(former)
+  await Promise.all(Array.from({ length: options.replicas - 1 }, () => startReplica(former)))
+  const world = { frozenMs, awayMs, stage, pool, url, wire, replicas, victim, startReplica, former }
   await stage.receiver.reset()
-  const slots = await raiseHerd(pool, { count: n, hook: stage.receiver.url, payload: scenario.payload })
+  const slots = await raiseHerd(pool, n, stage.receiver.url)
   await stage.receiver.wait(n * faultAt)
   const fault = await scenario.fault?.(world)
   await stage.receiver.wait(n)
   await settled(pool, n, patienceMs)
   const changed = fault && scenario.aftermath ? await scenario.aftermath(world, fault) : 0
   const codes = await Promise.all(replicas.map(replica => replica.stop()))
-  const verdict = judge({
+  wire.close()
+  return judge({
     slots,
     sends: await stage.receiver.sends(),
     found: await readFound(pool),
@@ -258,7 +242,4 @@ export const play = async (stage: Stage, name: string, options: Options): Promis
     errors: [...(fault?.errors ?? []), ...replicas.flatMap(replica => replica.errors())],
     withinMs: options.timed ? (scenario.withinMs ?? withinMs) : Number.POSITIVE_INFINITY
   })
-  wire.close()
-  await drop()
-  return verdict
 }

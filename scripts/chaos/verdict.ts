@@ -1,9 +1,9 @@
 /** Judges a scenario: compares, slot by slot, the received requests with the expected ones and with the database. */
 import type { KeyObject } from 'node:crypto'
 import { readExecutionToken } from '../../src/deliveries/signature.ts'
-import { quantile } from '../bench/figures.ts'
+import { quantile } from '../stage/figures.ts'
+import type { Send } from '../stage/receiver.ts'
 import type { Found, Held, Slot } from './herd.ts'
-import type { Send } from './receiver.ts'
 
 export type Evidence = {
   slots: Slot[]
@@ -23,12 +23,8 @@ export type Evidence = {
   withinMs: number
 }
 
-export type Verdict = {
-  /** In display order. */
-  figures: Record<string, number>
-  /** Violations; empty if all is well. */
-  faults: string[]
-}
+/** `faults` are violations; empty if all is well. */
+export type Verdict = { figures: Record<string, number>; faults: string[] }
 
 const lateMs = 1000
 
@@ -45,27 +41,12 @@ export const judge = ({ slots, sends, found, fault, tokenKeys, changed, crashed,
   const deliveredAt = ofSlots.map(slot => slot.sends.find(isDelivered)?.at ?? Number.POSITIVE_INFINITY)
   const recorded = new Set(found.attempts.map(attemptKey))
 
-  const figures = {
-    slots: slots.length,
-    sends: sends.length,
-    refused: sends.filter(isRefused).length,
+  const mustBeNone = {
     lost: deliveredAt.filter(at => at === Number.POSITIVE_INFINITY).length,
-    // A slot is sent once, plus once for every rejection.
-    duplicated: sum(ofSlots.map(slot => Math.max(0, slot.sends.length - 1 - slot.sends.filter(isRefused).length))),
-    in_flight: fault?.held.length ?? 0,
-    in_flight_on_victims: tokenKeys.length > 0 && fault ? heldByVictims(fault.held, sends, tokenKeys) : 0,
     unexpected: sends.filter(send => !expected.has(keyOf(send))).length,
     same_attempt_sent_twice: sends.length - new Set(sends.map(attemptKey)).size,
-    late: late.filter(ms => ms > lateMs).length,
-    late_p50_ms: quantile(late, 0.5),
-    late_max_ms: late.at(-1) ?? 0,
-    fault_ms: fault ? fault.over - fault.since : 0,
-    all_delivered_ms: fault ? Math.max(0, Math.max(...deliveredAt) - fault.over) : 0,
-    executions: found.executions.length,
     slots_without_their_execution: slots.filter(slot => executionsOf.get(keyOf(slot))?.length !== 1).length,
     unsuccessful: found.executions.filter(execution => execution.status !== 'success').length,
-    attempts: found.attempts.length,
-    attempts_lost: found.attempts.filter(({ result }) => result === 'lost').length,
     wrong_attempt_logs: found.executions.filter(execution => !isLogged(execution, attemptsOf.get(execution.id) ?? [])).length,
     sends_not_logged: sends.filter(send => !recorded.has(attemptKey(send))).length,
     flights_left: found.flights,
@@ -75,22 +56,25 @@ export const judge = ({ slots, sends, found, fault, tokenKeys, changed, crashed,
     replicas_crashed: crashed,
     errors_logged: errors.length
   }
-  const mustBeNone = [
-    'lost',
-    'unexpected',
-    'same_attempt_sent_twice',
-    'slots_without_their_execution',
-    'unsuccessful',
-    'wrong_attempt_logs',
-    'sends_not_logged',
-    'flights_left',
-    'jobs_left',
-    'deadlocks',
-    'changed_late',
-    'replicas_crashed',
-    'errors_logged'
-  ] as const
-  const faults: string[] = mustBeNone.filter(name => figures[name] > 0).map(name => `${name}: ${figures[name]}`)
+  const figures = {
+    slots: slots.length,
+    sends: sends.length,
+    refused: sends.filter(isRefused).length,
+    // A slot is sent once, plus once for every rejection.
+    duplicated: sum(ofSlots.map(slot => Math.max(0, slot.sends.length - 1 - slot.sends.filter(isRefused).length))),
+    in_flight: fault?.held.length ?? 0,
+    in_flight_on_victims: tokenKeys.length > 0 && fault ? heldByVictims(fault.held, sends, tokenKeys) : 0,
+    late: late.filter(ms => ms > lateMs).length,
+    late_p50_ms: quantile(late, 0.5),
+    late_max_ms: late.at(-1) ?? 0,
+    fault_ms: fault ? fault.over - fault.since : 0,
+    all_delivered_ms: fault ? Math.max(0, Math.max(...deliveredAt) - fault.over) : 0,
+    executions: found.executions.length,
+    attempts: found.attempts.length,
+    attempts_lost: found.attempts.filter(({ result }) => result === 'lost').length,
+    ...mustBeNone
+  }
+  const faults = Object.entries(mustBeNone).flatMap(([name, value]) => (value > 0 ? `${name}: ${value}` : []))
   if (figures.duplicated > figures.in_flight_on_victims)
     faults.push(`duplicated: ${figures.duplicated}, and at most ${figures.in_flight_on_victims} may have been`)
   if (figures.all_delivered_ms > withinMs) faults.push(`all_delivered_ms: ${figures.all_delivered_ms}, and at most ${withinMs} may pass`)

@@ -54,7 +54,7 @@ declare
   a cue.accounts;
 begin
   perform cue.lock_address(p_email);
-  if cue.is_claimed_elsewhere(p_email) then
+  if exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()) then
     raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
   end if;
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
@@ -62,8 +62,7 @@ begin
   on conflict do nothing returning * into a;
   return a;
 end $$;
-comment on function cue.insert_account is
-  'Adds an account without a key; returns null if its email address is taken, ignoring case; QU014 if another cell has claimed it.';
+comment on function cue.insert_account is 'Adds an account without a key; null if its email address is taken; QU014 by another cell.';
 
 -- Known email addresses count towards the limit, too: an error would undo that, so they have no row. A null p_address means no limit. The new
 -- account's id is part of p_ciphertext.
@@ -73,16 +72,10 @@ create or replace function cue.register(
 ) returns setof cue.accounts
 language plpgsql security definer as $$
 declare
-  w record;
   a cue.accounts;
   k cue.api_keys;
 begin
-  if p_address is not null then
-    select * into w from cue.allow('register:' || p_address, 5, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('register:' || p_address, 5, '1 hour', 'Registration limit reached: 5 accounts per hour from one address.', p_now);
   a := cue.insert_account(p_account_id, p_email, p_now);
   if a.id is null then return; end if;
   k := cue.insert_key(a.id, 'default', p_key_hash, p_prefix, null, 'register', p_ciphertext, p_now);
@@ -90,9 +83,7 @@ begin
   perform cue.add_job('mails', jsonb_build_object('kind', 'registered', 'account_id', a.id, 'key_id', k.id));
   return next a;
 end $$;
-comment on function cue.register is
-  'Creates an account with its default key and queues the welcome mail; no row if the email address is taken, QU031 above five calls per '
-  'hour and p_address.';
+comment on function cue.register is 'Creates an account with a key, and queues its first mail; no row if the address is taken.';
 
 -- The caller has verified the signed link that contains the id.
 create or replace function cue.confirm_email(p_account_id uuid, p_now timestamptz default now()) returns void
@@ -105,11 +96,9 @@ begin
 end $$;
 comment on function cue.confirm_email is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 
--- Every session starts with a mailed link, unless a key opened it, so a session also confirms accounts that are older than email_confirmed_at.
 create or replace function cue.is_email_confirmed(p_account_id uuid) returns boolean
 language sql stable security definer as $$
   select exists (select from cue.accounts where id = p_account_id and email_confirmed_at is not null)
-      or exists (select from cue.audit_events where account_id = p_account_id and event = 'session.created' and not detail ? 'key_id')
 $$;
 comment on function cue.is_email_confirmed is 'Returns whether an account''s email address is confirmed.';
 
@@ -161,8 +150,7 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $$;
-comment on function cue.regenerate_webhook_secret is
-  'Replaces the secret that signs an account''s webhooks and returns the new one; the old one also signs for p_overlap_seconds.';
+comment on function cue.regenerate_webhook_secret is 'Replaces an account''s webhook secret and returns the new one.';
 
 create or replace function cue.alert_webhook_secret(
   p_account_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -202,8 +190,7 @@ begin
     jsonb_build_object('overlap_seconds', p_overlap_seconds), p_now);
   return v_secret;
 end $$;
-comment on function cue.regenerate_alert_webhook_secret is
-  'Replaces the secret that signs an account''s alert webhooks and returns the new one.';
+comment on function cue.regenerate_alert_webhook_secret is 'Replaces an account''s alert webhook secret.';
 
 -- Call cue.alert_webhook_secret first: it creates the secret if there is none.
 create or replace function cue.alert_signing_secrets(a cue.accounts, p_now timestamptz) returns text[]
@@ -230,18 +217,8 @@ begin
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
                            'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
-                 or event = 'session.created' and detail ? 'key_id')) e -- the others confirm the email address
+                 or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;
 end $$;
 comment on function cue.prune_audit is 'Removes repeatable events from an account''s audit log, except the newest 10,000 of each kind.';
-
-create or replace function cue.prune_accounts(p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  delete from cue.api_keys where revoked_at < p_now - interval '30 days';
-  delete from cue.audit_events where created_at < p_now - interval '400 days';
-  perform cue.prune_audit(p_now);
-  perform cue.prune_sign_ins(p_now);
-end $$;
-comment on function cue.prune_accounts is 'Removes keys 30 days after they were revoked, and audit log entries after 400 days.';

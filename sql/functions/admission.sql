@@ -106,8 +106,7 @@ begin
                    * interval '1 millisecond' as reset_at
             from counted c) a;
 end $$;
-comment on function cue.count_hits is
-  'Counts a hit of each subject against its sliding window unless that is full; leaves out subjects whose window another transaction holds.';
+comment on function cue.count_hits is 'Counts a hit of each subject unless its window is full; leaves out locked windows.';
 
 create or replace function cue.allow(p_subject text, p_limit int, p_window interval default '1 hour', p_now timestamptz default now())
 returns table (allowed boolean, remaining int, reset_at timestamptz, retry_after int)
@@ -115,6 +114,19 @@ language sql security definer as $$
   select h.allowed, h.remaining, h.reset_at, h.retry_after from cue.count_hits(array[p_subject], array[p_limit], p_window, true, p_now) h
 $$;
 comment on function cue.allow is 'Counts one hit against a sliding window and returns whether it is within the limit.';
+
+create or replace function cue.require_within(p_subject text, p_limit int, p_window interval, p_refusal text, p_now timestamptz) returns void
+language plpgsql security definer as $$
+declare
+  w record;
+begin
+  if p_subject is null then return; end if;
+  select * into w from cue.allow(p_subject, p_limit, p_window, p_now);
+  if not w.allowed then
+    raise exception '%', p_refusal using errcode = cue.refusal('QU031'), detail = w.retry_after;
+  end if;
+end $$;
+comment on function cue.require_within is 'Counts one hit like allow, and raises QU031 with this message above the limit; a null subject has none.';
 
 create or replace function cue.execution_caller(p_execution_id uuid, p_now timestamptz default now())
 returns table (actor text, account_id uuid)
@@ -124,8 +136,7 @@ begin
   select 'execution:' || e.id, e.account_id from cue.executions e join cue.cues c on c.id = e.cue_id
    where e.id = p_execution_id and c.deleted_at is null and (e.ended_at is null or e.ended_at > p_now - interval '24 hours');
 end $$;
-comment on function cue.execution_caller is
-  'Returns the caller for an execution''s token, which is valid until a day after the execution ends.';
+comment on function cue.execution_caller is 'Returns the caller of an execution''s token, which is valid for a day after its end.';
 
 -- Skips a key that another transaction is noting, or that this one has noted: a second update of a row in a transaction checks its foreign key
 -- again, and so waits for the account.
@@ -195,5 +206,4 @@ begin
    where case when c.stale_key is not null and coalesce(h.allowed, c.requests is null or not p_limited) then cue.note_use(c.stale_key, p_now) else true end
    order by c.n;
 end $$;
-comment on function cue.admit is
-  'Checks credentials, scope, rate limit and usage for a batch of requests; returns one row per request, in order.';
+comment on function cue.admit is 'Checks credentials, scope, rate limit and usage of requests; one row each, in order.';

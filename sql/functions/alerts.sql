@@ -43,8 +43,7 @@ begin
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;
 end $$;
-comment on function cue.count_failure is
-  'Counts a failed delivery or outcome, and raises a consecutive_failure alert at the cue''s threshold.';
+comment on function cue.count_failure is 'Counts a failed delivery or outcome, and raises an alert at the cue''s threshold.';
 
 create or replace function cue.count_outcome(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -58,8 +57,7 @@ begin
     perform cue.count_failure(e, c, true, p_now);
   end if;
 end $$;
-comment on function cue.count_outcome is
-  'Counts a reported outcome: a success resets failed outcomes (for workers, deliveries too), a failure adds one.';
+comment on function cue.count_outcome is 'Counts a reported outcome: a success resets failed outcomes, a failure adds one.';
 
 create or replace function cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -90,21 +88,18 @@ begin
 end $$;
 comment on function cue.last_success is 'Returns the time of the latest success among a cue''s newest executions.';
 
--- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. If the newest execution is a success
--- since the last slot, none that ended later is looked for: there was no slot since. Otherwise, the last success is first looked for among 20
--- executions, since 1,000 are rarely needed, and not by last_success, which would start a query over all partitions for each cue.
--- p_rules: as for look_ahead.
+-- A window is N slots plus 15 seconds. It uses the schedule's own slots, so a 25-hour day is not a miss. The last success is first looked for
+-- among 20 executions, since 1,000 are rarely needed.
 -- The index has the windows that end before their cue is due again. A cue whose window has passed, and which is due but has not fired, is among the
 -- due ones: of those, only the oldest are read, since there may be very many.
 create or replace function cue.passed_windows(
-  p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false, p_skip text[] default '{}'
+  p_limit int default 200, p_now timestamptz default now(), p_skip text[] default '{}'
 ) returns table (
   cue_id text, account_id uuid, version int, success_due_at timestamptz, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[], slots int,
   last_success_at timestamptz
 )
 language plpgsql stable security definer as $$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_cue_ids text[] := array(
     (select w.cue_id from cue.cue_runs w
       where w.success_due_at < coalesce(w.next_run, 'infinity') and w.success_due_at <= p_now and w.cue_id not in (select unnest(p_skip))
@@ -120,24 +115,14 @@ begin
   select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(
-           (select n.ended_at from (
-              select e.ended_at, e.status, e.outcome_success from cue.executions e
-               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 1) n
-             where n.ended_at >= r.last_slot and r.next_run > p_now and cue.is_success(n.status, n.outcome_success)),
-           (select max(n.ended_at) from (
-              select e.ended_at, e.status, e.outcome_success from cue.executions e
-               where e.cue_id = r.cue_id and e.id < v_until order by e.id desc limit 20) n
-             where cue.is_success(n.status, n.outcome_success)),
-           cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
-   where c.schedule_type = 'recurring' and (p_rules or c.schedule_rules is null)
+   where c.schedule_type = 'recurring'
    order by r.success_due_at limit p_limit;
 end $$;
-comment on function cue.passed_windows is
-  'Returns cues whose window for a success has passed, except those in p_skip, with the input for computing the next window.';
+comment on function cue.passed_windows is 'Returns cues whose window for a success has passed, to compute the next one.';
 
 -- A row is skipped if its version or window has changed since the caller read it, or another transaction holds it. Most cues had a success: their
 -- windows are moved by one update, which finds them by their ids alone: "is not distinct from" uses no index.
@@ -175,8 +160,7 @@ begin
   end if;
   return v_raised;
 end $$;
-comment on function cue.move_windows is
-  'Moves success windows forward and raises missed_window alerts; returns the number of alerts raised.';
+comment on function cue.move_windows is 'Moves windows for a success on, raises alerts, and returns the number of alerts.';
 
 -- Creates the secret if the account has none.
 create or replace function cue.alert_notice(p_alert_id uuid, p_now timestamptz default now()) returns table (
@@ -195,5 +179,4 @@ begin
   return query select a.alert_webhook_url, cue.alert_signing_secrets(a, p_now), l.id, l.alert_type, l.severity, l.message, l.cue_id,
                       l.execution_id, l.created_at, l.metadata;
 end $$;
-comment on function cue.alert_notice is
-  'Returns the body and signing secrets of an alert webhook, or no row if the alert, its cue or the address is gone.';
+comment on function cue.alert_notice is 'Returns the body and signing secrets of an alert webhook, or no row.';

@@ -1,15 +1,5 @@
 -- Declared cues: a set of cues that its users keep in a file. Locks: the account, then cues and their cue_runs.
 
-create or replace function cue.require_set(p_set text, p_managed_by text, p_key text, p_take_over boolean) returns void
-language plpgsql stable as $$
-begin
-  if p_managed_by <> p_set and not p_take_over then
-    raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', p_key, p_managed_by
-      using errcode = cue.refusal('QU024');
-  end if;
-end $$;
-comment on function cue.require_set is 'Raises QU024 if a cue belongs to another set, unless it is to be taken over.';
-
 -- p_cues: an array of {key, cue_id, version, next_run, next_slot, changes}. The caller has looked up cue_id and version, null for a new cue, and computed
 -- next_run from them. changes as for update_cue, with replaces, or the columns of a new cue. p_keys: all keys of the list; with p_prune, cues of the
 -- set with other keys are deleted. Exact, because the account is locked; if all is as it should be, nothing is locked or written.
@@ -22,87 +12,27 @@ create or replace function cue.apply_cues(
 language plpgsql security definer as $$
 #variable_conflict use_column
 declare
-  v_results jsonb[] := '{}';
-  v_given jsonb;
-  v_before jsonb;
-  v_ids text[];
-  v_new jsonb[] := '{}';
-  v_pruned text[];
-  v_error text;
-  v_message text;
-  v_refused boolean := false;
-  n int;
+  v_results jsonb := '[]';
+  v_pruned text[] := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
 begin
-  p_cues := (
-    select coalesce(jsonb_agg(g.cue || jsonb_build_object('changes', g.changes, 'same', coalesce((
-               select cue.with_changes(c, g.changes) is not distinct from c
-                 from cue.cues c join cue.cue_runs r on r.cue_id = c.id
-                where c.id = g.cue ->> 'cue_id' and c.account_id = p_account_id and c.deleted_at is null
-                  and r.version = (g.cue ->> 'version')::int), false)) order by g.place), '[]')
-      from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set) as changes
-              from jsonb_array_elements(p_cues) with ordinality as d (cue, place) offset 0) g);
-  v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
+  p_cues := cue.compare_cues(p_account_id, p_set, p_cues);
   if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
-      v_ids := array(
+      perform cue.lock_cues(array(
         select c.id from cue.cues c
          where c.account_id = p_account_id and c.deleted_at is null
-           and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false')));
-      perform cue.lock_cues(v_ids);
+           and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      if v_pruned <> '{}' then
-        perform cue.delete_cues(p_account_id, array(select c.id from cue.cues c where c.id = any (v_ids) and c.key = any (v_pruned)), p_now, null);
-      end if;
-      for v_given in select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) order by g.place loop
-        continue when (v_given ->> 'same')::boolean;
-        if v_given ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_given ->> 'key') then
-          raise exception 'Cue % was changed at the same time. Try again.', v_given ->> 'key' using errcode = cue.refusal('QU014');
-        end if;
-        if v_given ->> 'cue_id' is null then
-          v_new := v_new || v_given;
-          continue;
-        end if;
-        v_before := cue.cue_definition(v_given ->> 'cue_id');
-        begin
-          perform cue.require_set(p_set, v_before ->> 'managed_by', v_given ->> 'key', p_take_over);
-          perform cue.update_cue(p_account_id, v_given ->> 'cue_id', (v_given ->> 'version')::int, v_given -> 'changes',
-                                 (v_given ->> 'next_run')::timestamptz, p_now, (v_given ->> 'next_slot')::timestamptz, null);
-          v_results := v_results || jsonb_build_object(
-            'key', v_given -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_given ->> 'cue_id'));
-        exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
-          get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-          v_refused := true;
-          v_results := v_results || jsonb_build_object('key', v_given -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
-        end;
-      end loop;
-      if v_new <> '{}' then
-        v_ids := cue.add_cues(
-          array_fill(p_account_id, array[cardinality(v_new)]),
-          (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') order by u.place)
-             from unnest(v_new) with ordinality as u (cue, place)),
-          array(select (u.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place), p_now,
-          array(select (u.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as u (cue, place) order by u.place));
-        for n in 1 .. cardinality(v_new) loop
-          if v_ids[n] is null then
-            raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
-          elsif cue.is_created(v_ids[n]) then
-            v_results := v_results || jsonb_build_object('key', v_new[n] -> 'key', 'action', 'created');
-          else
-            begin
-              perform cue.raise_refused(p_account_id, v_ids[n], v_new[n] ->> 'key');
-            exception when sqlstate 'QU030' or sqlstate 'QU052' then
-              get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-              v_refused := true;
-              v_results := v_results || jsonb_build_object('key', v_new[n] -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
-            end;
-          end if;
-        end loop;
-      end if;
-      if v_refused or p_dry_run then raise sqlstate 'UNDO0'; end if;
+      perform cue.delete_cues(p_account_id, array(
+        select c.id from cue.cues c where c.account_id = p_account_id and c.deleted_at is null and c.key = any (v_pruned)), p_now, null);
+      v_results := cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_now);
+      v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
+      if p_dry_run or v_results @? '$[*] ? (@.action == "refused")' then raise sqlstate 'UNDO0'; end if;
       perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
-        'set', p_set, 'created', cardinality(v_new), 'updated', cardinality(v_results) - cardinality(v_new), 'pruned', cardinality(v_pruned)), p_now);
+        'set', p_set, 'created', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "created")')),
+        'updated', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "updated")')), 'pruned', cardinality(v_pruned)), p_now);
     exception when sqlstate 'UNDO0' then
       null; -- what was done is undone; variables keep their values
     end;
@@ -110,7 +40,7 @@ begin
   return query
   select g.cue ->> 'key', coalesce(r.action, 'unchanged'), r.before, r.after, r.error, r.message
     from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
-    left join jsonb_to_recordset(to_jsonb(v_results)) as r (key text, action text, before jsonb, after jsonb, error text, message text)
+    left join jsonb_to_recordset(v_results) as r (key text, action text, before jsonb, after jsonb, error text, message text)
       on r.key = g.cue ->> 'key'
    order by g.place;
   return query select u.key, 'pruned', null::jsonb, null::jsonb, null, null from unnest(v_pruned) as u (key) order by u.key;
@@ -125,3 +55,84 @@ language sql stable security definer as $$
    where c.account_id = p_account_id and c.managed_by = p_set and c.deleted_at is null and c.key <> all (p_keys)
 $$;
 comment on function cue.keys_outside is 'Returns the keys of a set''s cues that are not among p_keys.';
+
+create or replace function cue.compare_cues(p_account_id uuid, p_set text, p_cues jsonb) returns jsonb
+language sql stable security definer as $$
+  select coalesce(jsonb_agg(g.cue || jsonb_build_object('changes', g.changes, 'same', coalesce((
+             select cue.with_changes(c, g.changes) is not distinct from c
+               from cue.cues c join cue.cue_runs r on r.cue_id = c.id
+              where c.id = g.cue ->> 'cue_id' and c.account_id = p_account_id and c.deleted_at is null
+                and r.version = (g.cue ->> 'version')::int), false)) order by g.place), '[]')
+    from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set) as changes
+            from jsonb_array_elements(p_cues) with ordinality as d (cue, place) offset 0) g
+$$;
+comment on function cue.compare_cues is 'Returns declared cues with the member same: whether each is as declared already.';
+
+create or replace function cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_now timestamptz) returns jsonb
+language plpgsql security definer as $$
+declare
+  v_cue jsonb;
+  v_before jsonb;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  for v_cue in
+    select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) where g.cue -> 'same' = 'false' order by g.place
+  loop
+    if v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key') then
+      raise exception 'Cue % was changed at the same time. Try again.', v_cue ->> 'key' using errcode = cue.refusal('QU014');
+    end if;
+    continue when v_cue ->> 'cue_id' is null;
+    v_before := cue.cue_definition(v_cue ->> 'cue_id');
+    begin
+      if v_before ->> 'managed_by' <> p_set and not p_take_over then
+        raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key',
+          v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
+      end if;
+      perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
+                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null);
+      v_results := v_results || jsonb_build_object(
+        'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
+    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $$;
+comment on function cue.change_declared is 'Changes existing cues to what is declared; returns what it did with each.';
+
+create or replace function cue.add_declared(p_account_id uuid, p_cues jsonb, p_now timestamptz) returns jsonb
+language plpgsql security definer as $$
+declare
+  v_new jsonb[] := array(
+    select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
+     where g.cue -> 'same' = 'false' and g.cue ->> 'cue_id' is null order by g.place);
+  r record;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  if v_new = '{}' then return v_results; end if;
+  for r in
+    select a.cue ->> 'key' as key, a.refusal
+      from rows from (unnest(v_new), cue.add_cues(
+             array_fill(p_account_id, array[cardinality(v_new)]),
+             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') order by n.place)
+                from unnest(v_new) with ordinality as n (cue, place)),
+             array(select (n.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
+             array(select (n.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
+        as a (cue, id, refusal)
+  loop
+    begin
+      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key); end if;
+      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
+    exception when sqlstate 'QU030' or sqlstate 'QU052' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $$;
+comment on function cue.add_declared is 'Creates the declared cues that do not exist; returns what it did with each.';

@@ -47,8 +47,7 @@ begin
   end if;
   return a.id;
 end $$;
-comment on function cue.find_customer is
-  'Returns the account of a Stripe customer, subscription or checkout, and stores the customer if the account has none.';
+comment on function cue.find_customer is 'Returns the account of a Stripe customer, and stores the customer there.';
 
 -- p_account_id comes from our checkout. p_first applies the event only if the subscription is new, because a checkout event has less detail
 -- than the subscription's own events. p_version marks a state fetched from Stripe: it applies unless another event was applied since that
@@ -87,8 +86,7 @@ begin
     (select max(x.plan) from cue.subscriptions x where x.account_id = a.id and cue.is_paid(x.status)), 'free'), 'stripe', null, p_now);
   return query select 'applied', null::int;
 end $$;
-comment on function cue.apply_subscription is
-  'Applies a subscription event and sets the resulting plan; returns applied, replayed, stale, unknown or unclear.';
+comment on function cue.apply_subscription is 'Applies a subscription event, and sets the resulting plan.';
 
 -- Null keeps the plan. The newest cues above the limit are paused, and a mail lists them. Nothing is deleted, and a larger limit resumes nothing.
 create or replace function cue.change_plan(
@@ -166,13 +164,4 @@ begin
     jsonb_build_object('kind', 'payment_failed', 'account_id', v_account_id, 'next_attempt_at', cue.iso(p_next_attempt_at)));
   return true;
 end $$;
-comment on function cue.note_failed_payment is
-  'Queues a mail about a failed payment; false if the event was handled before or the customer is unknown.';
-
--- The job belongs to the caller's transaction and outlives the account.
-create or replace function cue.end_customer(p_account_id uuid) returns void
-language sql security definer as $$
-  select cue.add_job('customers', jsonb_build_object('customer_id', stripe_customer_id))
-    from cue.accounts where id = p_account_id and stripe_customer_id is not null
-$$;
-comment on function cue.end_customer is 'Queues the deletion of an account''s Stripe customer, which cancels its subscriptions.';
+comment on function cue.note_failed_payment is 'Queues a mail about a failed payment; false if handled before or unknown.';

@@ -31,13 +31,9 @@ begin
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
     v_made := coalesce(cardinality(d.slots), 0);
-    if d.dropped ->> 'reason' = 'execution_limit' then
-      perform cue.note_refused_slots(
-        c, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, p_now);
-    elsif d.dropped is not null then
-      insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-      values (c.id, c.account_id, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int,
-              c.catch_up, v_reason, p_now);
+    if d.dropped is not null then
+      perform cue.note_missed_slots(
+        c, v_reason, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, null, p_now);
     end if;
     -- A millisecond apart, so that queues and lists keep the order of the slots.
     v_due := array(
@@ -53,7 +49,7 @@ begin
       v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
       insert into cue.new_executions
       select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
-       cross join lateral cue.new_execution(cue.source_of(c), u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
+       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
       if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
       else perform cue.wake_workers(c.account_id, p_now);
       end if;
@@ -79,8 +75,7 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.catch_up_cues is
-  'Applies each cue''s catch_up policy to slots that came due during an outage; returns the number of cues moved.';
+comment on function cue.catch_up_cues is 'Applies catch_up to slots that came due during an outage; returns how many cues.';
 
 create or replace function cue.unserved_reason(p_account_id uuid, p_slot timestamptz) returns cue.missed_reason
 language plpgsql stable security definer as $$
@@ -101,7 +96,7 @@ declare
   v_id uuid := cue.uuid_v7(p_now);
 begin
   insert into cue.new_executions
-  select n.* from cue.new_execution(cue.source_of(c), v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
+  select n.* from cue.new_execution(c, v_id, p_scheduled_for, p_ended => p_status, p_error => p_error, p_now => p_now) n;
   select * into e from cue.executions where id = v_id;
   update cue.cue_runs
      set run_count = run_count + 1, fired_count = fired_count + 1, skipped_count = coalesce(skipped_count, 0) + 1
@@ -110,8 +105,10 @@ begin
 end $$;
 comment on function cue.add_ended_execution is 'Records a slot that did not run as an ended execution.';
 
-create or replace function cue.note_refused_slots(
-  c cue.cues, p_first timestamptz, p_last timestamptz, p_count int, p_now timestamptz default now()
+-- One row for slots in a row that did not run for the same reason. p_follows: the slot before the first of them; null for slots above the plan's
+-- limit, of which those of a day are in one row.
+create or replace function cue.note_missed_slots(
+  c cue.cues, p_reason cue.missed_reason, p_first timestamptz, p_last timestamptz, p_count int, p_follows timestamptz, p_now timestamptz
 ) returns void
 language plpgsql security definer as $$
 begin
@@ -119,13 +116,15 @@ begin
    -- If the latest row is locked, a new one is inserted below.
    where m.id = (select o.id from cue.missed_slots o
                   where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-     and m.reason = 'execution_limit' and m.last < p_first and m.first > p_now - interval '1 day';
+     and m.reason = p_reason
+     and case p_reason when 'execution_limit' then m.last < p_first and m.first > p_now - interval '1 day'
+                       else m.policy = c.catch_up and m.last = p_follows end;
   if not found then
     insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, 'execution_limit', p_now);
+    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, p_reason, p_now);
   end if;
 end $$;
-comment on function cue.note_refused_slots is 'Records slots above the plan''s limit, those of a day in one row.';
+comment on function cue.note_missed_slots is 'Records slots that did not run, in the row of those before them if it fits.';
 
 -- One failed execution per cue and hour records the reason, and the other slots go to missed_slots: those above the monthly limit at the end of the
 -- hour, so that such a cue costs nothing in between. No usage is counted and on_failure does not run: the owner was notified by mail when the limit was reached.
@@ -169,7 +168,7 @@ begin
        where e.cue_id = c.id and e.id >= cue.uuid_v7_floor(date_trunc('hour', p_now, 'UTC')) and e.status = 'failed'
          and e.error_message = v_error)
     then
-      perform cue.note_refused_slots(c, v_slot, v_slot, 1, p_now);
+      perform cue.note_missed_slots(c, 'execution_limit', v_slot, v_slot, 1, null, p_now);
     else
       perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
       perform cue.count_ended('failed');
@@ -178,8 +177,7 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.refuse_due_cues is
-  'Skips slots of accounts above their execution limit or daily payload limit; returns the number of cues moved.';
+comment on function cue.refuse_due_cues is 'Skips slots of accounts above a limit; returns the number of cues moved.';
 
 create or replace function cue.retry_refused(p_account_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -194,22 +192,3 @@ begin
   if found then perform cue.wake('cue_due', p_now); end if;
 end $$;
 comment on function cue.retry_refused is 'Tries the cues of accounts again at once, after a change of their limit.';
-
--- One row for slots in a row that did not run for the same reason. p_follows: the slot before the first of them.
-create or replace function cue.note_missed_slots(
-  c cue.cues, p_reason cue.missed_reason, p_first timestamptz, p_last timestamptz, p_count int, p_follows timestamptz,
-  p_now timestamptz default now()
-) returns void
-language plpgsql security definer as $$
-begin
-  update cue.missed_slots m set last = p_last, count = least(m.count + p_count, cue.counted_to()), recorded_at = p_now
-   -- If the latest row is locked, a new one is inserted below.
-   where m.id = (select o.id from cue.missed_slots o
-                  where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
-     and m.reason = p_reason and m.policy = c.catch_up and m.last = p_follows;
-  if not found then
-    insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
-    values (c.id, c.account_id, p_first, p_last, p_count, c.catch_up, p_reason, p_now);
-  end if;
-end $$;
-comment on function cue.note_missed_slots is 'Records slots that did not run, in the row of those before them if they directly follow for the same reason.';

@@ -54,8 +54,7 @@ begin
        limit p_limit);
   end if;
 end $$;
-comment on function cue.find_claimable is
-  'Returns the next claimable executions of one task, or of all, and locks them if asked, skipping locked ones.';
+comment on function cue.find_claimable is 'Returns the next claimable executions of one task, or of all; locks them if asked.';
 
 -- If there is more than one page, half of it is shared among the tasks, so that a backlog of one task doesn't hide others. A page holds at
 -- most p_bytes, but at least one execution; it is then filled task by task.
@@ -99,17 +98,6 @@ begin
    order by f.place;
 end $$;
 comment on function cue.claimable_page is 'Returns a page of claimable executions, oldest first.';
-
-create or replace function cue.list_claimable(
-  p_account_id uuid, p_task text default null, p_limit int default 50, p_now timestamptz default now()
-) returns table (
-  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text
-)
-language sql stable security definer as $$
-  select c.id, c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.attempt, c.payload
-    from cue.claimable_page(p_account_id, p_task, p_limit, p_now => p_now) c
-$$;
-comment on function cue.list_claimable is 'Returns claimable executions without has_more, for replicas of the previous release.';
 
 create or replace function cue.next_claimable(p_account_id uuid, p_now timestamptz default now()) returns timestamptz
 language plpgsql stable security definer as $$

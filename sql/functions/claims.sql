@@ -24,8 +24,7 @@ comment on function cue.lock_in_turn is 'Locks claimable executions of several t
 
 create or replace function cue.in_turn(p_limit int) returns int
 language sql volatile as $$ select case when p_limit > 1 then p_limit / 2 else (random() < 0.0625)::int end $$;
-comment on function cue.in_turn is
-  'Returns how many of p_limit claims are taken from all tasks in turn instead of by age: half, or one in 16 single claims.';
+comment on function cue.in_turn is 'Returns how many of p_limit claims are taken from all tasks in turn instead of by age.';
 
 -- Oldest first. If more than 50 are claimable, some are taken from the tasks in random order, so that a backlog of one task does not block
 -- the others.
@@ -142,8 +141,7 @@ begin
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
 end $$;
-comment on function cue.claim_executions is
-  'Claims one execution by id, or the next p_limit of some tasks, for one worker; each goes to exactly one caller.';
+comment on function cue.claim_executions is 'Claims an execution by id, or the next ones; each goes to exactly one caller.';
 
 -- p_claims: an array of {account_id, worker_id, tasks, "limit"}. Single claims for any task are served by one statement; the others are
 -- grouped by account and tasks.

@@ -18,8 +18,6 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
-  -- The previous release doesn't know schedule_rules, and changes schedules as a whole.
-  if p_changes ? 'schedule_type' and not p_changes ? 'schedule_rules' then c.schedule_rules := null; end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;
@@ -75,27 +73,13 @@ begin
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
-  if c.key is distinct from old.key then perform cue.require_free_key(p_account_id, c.key); end if;
-  if old.memory_check and (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules, c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
-       is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules, old.payload, old.task, old.callback_url, old.callback_method,
-                         old.callback_headers) then
-    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
-      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', p_cue_id using errcode = cue.refusal('QU011');
-  end if;
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules)
     is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules);
-  if v_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
-    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', p_cue_id, r.fired_count - coalesce(r.skipped_count, 0)
-      using errcode = cue.refusal('QU011');
-  end if;
   if v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
+  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
-  if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
-  if v_reschedule and c.status = 'active' and coalesce(p_next_slot, p_next_run) <= r.last_slot then
-    raise exception 'Cue % ran at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
     perform cue.require_account_scope(p_account_id);
@@ -114,26 +98,55 @@ begin
       array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
   end if;
   c.updated_at := p_now;
+  perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
+  return true;
+end $$;
+comment on function cue.update_cue is 'Changes a cue, if it still has p_version; returns whether any column changed.';
+
+-- p_slot: the one that the changed cue would run next.
+create or replace function cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamptz) returns void
+language plpgsql security definer as $$
+begin
+  if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
+  if old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+       is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)) then
+    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id using errcode = cue.refusal('QU011');
+  end if;
+  if p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
+    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', c.id, r.fired_count - coalesce(r.skipped_count, 0)
+      using errcode = cue.refusal('QU011');
+  end if;
+  if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
+  if c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot then
+    raise exception 'Cue % ran at the same time. Try again.', c.id using errcode = cue.refusal('QU014');
+  end if;
+end $$;
+comment on function cue.require_change is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015 or QU030.';
+
+create or replace function cue.write_change(
+  old cue.cues, c cue.cues, p_reschedule boolean, p_next_run timestamptz, p_next_slot timestamptz, p_now timestamptz
+) returns void
+language plpgsql security definer as $$
+begin
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
      set version = version + 1, tracked = c.tracked,
-         next_run = case when c.status <> 'active' then null when v_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
-         next_slot = case when c.status <> 'active' then null when v_reschedule then p_next_slot else next_slot end,
-         refused_from = case when c.status = 'active' and not v_reschedule then refused_from end,
+         next_run = case when c.status <> 'active' then null when p_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
+         next_slot = case when c.status <> 'active' then null when p_reschedule then p_next_slot else next_slot end,
+         refused_from = case when c.status = 'active' and not p_reschedule then refused_from end,
          -- Rescheduling or a new number of slots resets the window; the next run opens another.
-         success_due_at = case when c.status = 'active' and not v_reschedule
+         success_due_at = case when c.status = 'active' and not p_reschedule
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
          failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
-   where cue_id = p_cue_id;
-  if v_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
-  if c.status = 'active' and v_reschedule then perform cue.wake('cue_due', p_next_run); end if;
+   where cue_id = c.id;
+  if p_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
+  if c.status = 'active' and p_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   perform cue.wake('cue_deadline', c.paused_until);
-  if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(p_account_id); end if;
-  return true;
+  if c.name <> old.name or old.status in ('completed', 'failed') and c.status = 'active' then perform cue.note_memory(c.account_id); end if;
 end $$;
-comment on function cue.update_cue is
-  'Changes the columns of a cue that p_changes names, if it still has p_version; returns whether any changed. Otherwise it writes nothing.';
+comment on function cue.write_change is 'Writes a changed cue and its cue_runs, with another next run if it is rescheduled or resumed.';
 
 -- Without their values: they may be secrets, and payloads are large.
 create or replace function cue.changed_fields(old cue.cues, c cue.cues) returns jsonb
@@ -197,8 +210,7 @@ begin
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $$;
-comment on function cue.delete_cues is
-  'Deletes cues at once and returns the ids that existed; their history is purged by a job, in batches.';
+comment on function cue.delete_cues is 'Deletes cues and returns their ids; a job purges their history in batches.';
 
 create or replace function cue.delete_cue(
   p_account_id uuid, p_cue_id text, p_now timestamptz default now(), p_version int default null, p_actor text default session_user
@@ -282,5 +294,4 @@ begin
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;
 end $$;
-comment on function cue.fire_cue is
-  'Fires a cue now or at p_send_at and returns the execution, or the existing one for a repeated idempotency key.';
+comment on function cue.fire_cue is 'Fires a cue now or at p_send_at; returns the execution, also for a repeated key.';

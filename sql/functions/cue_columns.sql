@@ -12,7 +12,7 @@ begin
         select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, %2$s
           from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, %3$s))
             as g (id, account_id, payload_id)
-         where cue.is_created(g.id);
+         where g.id is not null;
       end $body$;
 
       create or replace function cue.save_cue(c cue.cues) returns void
@@ -41,8 +41,7 @@ begin
      where a.attrelid = 'cue.cues'::regclass and a.attnum > 0 and not a.attisdropped
        and a.attname not in ('id', 'account_id', 'payload_id', 'payload_ref', 'payload_since_run', 'created_at', 'updated_at', 'tracked', 'payload'));
 end $load$;
-comment on function cue.insert_cues is
-  'Inserts cues from an array of objects of columns, except refused ones; omitted columns take the table''s default.';
+comment on function cue.insert_cues is 'Inserts cues that have an id, from objects of columns; the others have defaults.';
 comment on function cue.save_cue is 'Writes all columns of a cue.';
 comment on function cue.reset_cue is 'Returns a cue with the table''s defaults in all columns of its definition, except the payload.';
 

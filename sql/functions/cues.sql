@@ -23,11 +23,6 @@ begin
 end $$;
 comment on function cue.lock_accounts is 'Locks accounts for adding cues and returns those it could lock.';
 
--- A cue that add_cues refuses has a single character instead of an id.
-create or replace function cue.is_created(p_id text) returns boolean
-language sql immutable as $$ select length(p_id) > 1 $$;
-comment on function cue.is_created is 'Returns whether an id that add_cues returned is that of a cue.';
-
 create or replace function cue.cue_id_by_key(p_account_id uuid, p_key text) returns text
 language sql stable security definer as $$
   select id from cue.cues where account_id = p_account_id and key = p_key and deleted_at is null
@@ -40,14 +35,16 @@ comment on function cue.key_taken_message is 'Returns the message for a key that
 
 -- p_cues: an array of objects of columns; omitted columns take the table's default, so the previous release can add cues without a new
 -- column. Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope
--- account: a cue with a callback then gets '-' if the account's key is sent to callbacks. calendars: the revisions that next_run was computed from.
--- given_id: the id that its next run was computed with. p_next_slots: null where the slot fires at once.
+-- account: a cue with a callback is then refused if the account's key is sent to callbacks. calendars: the revisions that next_run was
+-- computed from. given_id: the id that its next run was computed with. p_next_slots: null where the slot fires at once.
 create or replace function cue.add_cues(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
-) returns text[]
+) returns table (id text, refusal text)
 language plpgsql security definer as $$
+#variable_conflict use_column
 declare
   v_ids text[];
+  v_refusals text[];
   v_payload_ids bigint[];
   v_transports cue.transport[];
   v_tracked boolean[];
@@ -94,37 +91,35 @@ begin
     select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as materialized (
-    select n.place, n.account_id, case when n.is_taken then '='
-                                      when n.lesser and r.sends_key then '-'
-                                      when n.memory_check or n.nth <= r.cues then coalesce(n.given_id, cue.new_cue_id()) else '' end as id,
-           case when n.is_large then nextval('cue.payload_ids') end as payload_id
+    select n.*, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
       from counted n left join room r on r.account_id = n.account_id)
-  select array_agg(f.id order by g.place), array_agg(f.payload_id order by g.place),
+  select array_agg(case when f.refusal is null and f.is_free then coalesce(f.given_id, cue.new_cue_id()) end order by g.place),
+         array_agg(case when f.is_free then f.refusal else 'locked' end order by g.place),
+         array_agg(case when f.refusal is null and f.is_large then nextval('cue.payload_ids') end order by g.place),
          array_agg(g.transport order by g.place), array_agg(g.tracked order by g.place)
-    into v_ids, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
+    into v_ids, v_refusals, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
   perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
   if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
     select n.payload_id, n.account_id, n.cue_id, sha256(convert_to(n.payload, 'UTF8')), n.payload, 0, p_now
       from rows from (unnest(v_ids, v_payload_ids, p_account_ids), jsonb_to_recordset(p_cues) as (payload text)) as n (cue_id, payload_id, account_id)
-     where n.payload_id is not null and cue.is_created(n.cue_id);
+     where n.payload_id is not null;
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
   select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked,
          (select cue.schedule_key(c) from cue.cues c where c.id = n.cue_id limit 1)
     from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
       as n (cue_id, account_id, transport, next_run, next_slot, tracked)
-   where cue.is_created(n.cue_id);
+   where n.cue_id is not null;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
-  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where cue.is_created(n.id)));
+  perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Few accounts subscribe: skip the rest at once.
   perform cue.note_memory(s.account_id) from (
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
-  return v_ids;
+  return query select * from unnest(v_ids, v_refusals);
 end $$;
 comment on function cue.add_cues is
-  'Adds cues and returns their ids in order: '''' if the plan allows no more, ''-'' if the caller may not set a callback, ''='' if another '
-  'cue has the key, null if the account is locked.';
+  'Adds cues and returns, in order, the id of each, or why it is refused: limit, scope (for a callback), key (taken), or locked (the account).';
 
 create or replace function cue.cue_limit_message(p_account_id uuid) returns text
 language sql stable security definer as $$
@@ -147,8 +142,7 @@ begin
       'is sent to callbacks (webhook_authorization: api_key).' using errcode = cue.refusal('QU052');
   end if;
 end $$;
-comment on function cue.require_account_scope is
-  'Raises QU052 if the account''s own key is sent to callbacks; for keys without scope account.';
+comment on function cue.require_account_scope is 'Raises QU052 if the account''s own key is sent to callbacks.';
 
 create or replace function cue.require_free_key(p_account_id uuid, p_key text) returns void
 language plpgsql stable security definer as $$
@@ -165,9 +159,10 @@ create or replace function cue.raise_refused(p_account_id uuid, p_refusal text, 
 language plpgsql stable security definer as $$
 begin
   case p_refusal
-    when '' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
-    when '-' then perform cue.require_account_scope(p_account_id);
-    when '=' then perform cue.require_free_key(p_account_id, p_key);
+    when 'limit' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
+    when 'scope' then perform cue.require_account_scope(p_account_id);
+    when 'key' then perform cue.require_free_key(p_account_id, p_key);
+    when 'locked' then raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end case;
   raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
 end $$;
@@ -181,17 +176,19 @@ create or replace function cue.create_each_cue(
 ) returns table (id text, created_at timestamptz, is_locked boolean, taken_by text, message text)
 language plpgsql security definer as $$
 declare
-  v_ids text[] := cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots);
+  v_ids text[];
+  v_refusals text[];
 begin
-  perform cue.record_cue_events(p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])),
-    array(select case when cue.is_created(u.id) then u.id end from unnest(v_ids) with ordinality as u (id, place) order by u.place), '{}', p_now);
+  select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
+  perform cue.record_cue_events(
+    p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
   return query
-  select case when cue.is_created(u.id) then u.id end, p_now, u.id is null, h.cue_id,
-         case when u.id = '' then cue.cue_limit_message(u.account_id)
+  select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
+         case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
               when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end
-    from unnest(v_ids, p_account_ids) with ordinality as u (id, account_id, place)
+    from unnest(v_ids, v_refusals, p_account_ids) with ordinality as u (id, refusal, account_id, place)
    cross join lateral (
-     select case u.id when '=' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
+     select case u.refusal when 'key' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
    order by u.place;
 end $$;
 comment on function cue.create_each_cue is 'Creates cues and returns, in order, the id of each, or why it was not created.';
@@ -202,15 +199,11 @@ create or replace function cue.create_cue(
 ) returns text
 language plpgsql security definer as $$
 declare
-  v_id text := (cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]))[1];
+  a record;
 begin
-  if v_id is null then
-    raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
-  end if;
-  if not cue.is_created(v_id) then perform cue.raise_refused(p_account_id, v_id, p_cue ->> 'key'); end if;
-  perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[v_id], '{}', p_now);
-  return v_id;
+  select * into a from cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]);
+  if a.refusal is not null then perform cue.raise_refused(p_account_id, a.refusal, p_cue ->> 'key'); end if;
+  perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[a.id], '{}', p_now);
+  return a.id;
 end $$;
-comment on function cue.create_cue is
-  'Creates a cue and returns its id; QU015 if another cue has its key, QU030 above the plan''s limit, QU052 for a callback that the caller may '
-  'not set.';
+comment on function cue.create_cue is 'Creates a cue and returns its id; QU015, QU030 or QU052 if it is refused.';

@@ -32,8 +32,7 @@ begin
   perform cue.settle_dead_letter(e.id);
   return next e;
 end $$;
-comment on function cue.dismiss_execution is
-  'Removes an execution from the dead letters; one that was dismissed or replayed before stays as it is. QU002 not found, QU011 not failed.';
+comment on function cue.dismiss_execution is 'Removes an execution from the dead letters; QU002 not found, QU011 not failed.';
 
 -- Executions are dropped by month. What they leave here is not shown, and follows in batches.
 create or replace function cue.prune_dead_letters(p_batch int default 5000) returns int

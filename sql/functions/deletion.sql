@@ -14,9 +14,7 @@ begin
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
 end $$;
-comment on function cue.request_deletion is
-  'Schedules the deletion of an account in 24 hours, queues a mail with a link to cancel it, and returns the time; QU043 if already '
-  'pending.';
+comment on function cue.request_deletion is 'Schedules an account''s deletion in 24 hours; QU043 if already pending.';
 
 create or replace function cue.insert_deletion(p_account_id uuid, p_now timestamptz) returns timestamptz
 language plpgsql security definer as $$
@@ -58,8 +56,7 @@ begin
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
 end $$;
-comment on function cue.cancel_deletion is
-  'Cancels a pending deletion; QU044 if already cancelled, QU045 if the account is deleted or the grace is over.';
+comment on function cue.cancel_deletion is 'Cancels a pending deletion; QU044 already cancelled, QU045 too late.';
 
 -- For the link in the registration mail, valid for 30 days. Keys and sessions end at once. An unused account is deleted at once; otherwise
 -- its cues are paused, waiting executions are cancelled, and the account is deleted after 24 hours, in case the link was followed by
@@ -90,8 +87,7 @@ begin
   select due_at into v_due_at from cue.deletions where account_id = a.id and cancelled_at is null;
   return coalesce(v_due_at, cue.insert_deletion(a.id, p_now));
 end $$;
-comment on function cue.disown_account is
-  'Ends an account that someone else registered with this email address; returns when it will be deleted, or null if it already is.';
+comment on function cue.disown_account is 'Ends an account that someone else registered; returns when it is deleted, or null.';
 
 create or replace function cue.disownable_account(p_account_id uuid, p_now timestamptz default now())
 returns table (email text, created_at timestamptz, untouched boolean)
@@ -161,8 +157,7 @@ begin
   end loop;
   return v_gone + cardinality(v_cues) - (select count(*) from cue.cues where id = any (v_cues));
 end $$;
-comment on function cue.delete_due_accounts is
-  'Deletes one batch of data of an account whose grace is over; returns 0 when nothing is left or the rest is locked.';
+comment on function cue.delete_due_accounts is 'Deletes a batch of an account whose grace is over; 0 if none is left.';
 
 -- Foreign keys delete most of it; the rest is deleted here.
 create or replace function cue.erase_account(p_account_id uuid) returns void
@@ -173,8 +168,9 @@ declare
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
     || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:}'::text[]) as s (name));
 begin
-  perform cue.end_customer(p_account_id);
   delete from cue.accounts where id = p_account_id returning * into a;
+  -- Deletes the Stripe customer, which cancels its subscriptions. The job outlives the account.
+  if a.stripe_customer_id is not null then perform cue.add_job('customers', jsonb_build_object('customer_id', a.stripe_customer_id)); end if;
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
   delete from cue.dead_letters where account_id = p_account_id;

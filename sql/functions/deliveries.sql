@@ -67,8 +67,7 @@ begin
    where u.id <> all (v_executions) and (select true from cue.executions x where x.id = u.id limit 1)
       or u.cue_id <> all (v_cues) and (select true from cue.cues c where c.id = u.cue_id limit 1);
 end $$;
-comment on function cue.held_attempts is
-  'Returns the attempts whose results cannot be written now, because another transaction holds a row they need.';
+comment on function cue.held_attempts is 'Returns attempts whose results cannot be written now: a row they need is locked.';
 
 -- A locked flight is being extended or taken over: it is removed when its lease expires.
 create or replace function cue.end_flights(p_flight_ids bigint[]) returns void
@@ -143,8 +142,7 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
-comment on function cue.finish_attempts is
-  'Records 2xx responses of recurring cues that await no outcome; returns the number of executions moved.';
+comment on function cue.finish_attempts is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
 
 create or replace function cue.attempts_to_repeat(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_errors text[], p_gone boolean[]
@@ -171,10 +169,21 @@ language sql volatile as $$
 $$;
 comment on function cue.retry_due_at is 'Returns when the next attempt is due after p_sent attempts.';
 
+create or replace function cue.fit_report(p_report jsonb, p_omitted text) returns table (report jsonb, note text)
+language sql immutable as $$
+  select p_report - x.names, 'left out of the report: ' || nullif(concat_ws(', ', p_omitted,
+           (select string_agg(n || ' (too large with all digits of its numbers)', ', ') from unnest(x.names) as n)), '')
+    from (select array_remove(array[
+      case when cue.json_bytes(p_report -> 'artifacts') > cue.artifacts_bytes() then 'artifacts' end,
+      case when octet_length(p_report ->> 'metadata') > 4 * cue.metadata_bytes() then 'metadata' end], null) as names) x
+$$;
+comment on function cue.fit_report is
+  'Returns the report in a response, without members that are too large as stored, and the note that names all members left out of it.';
+
 create or replace function cue.settle_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
-  p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reported boolean[], p_reported_results text[],
-  p_reported_errors text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
+  p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reports jsonb[], p_omitted text[],
+  p_ended_flights bigint[] default '{}', p_now timestamptz default now()
 ) returns int
 language plpgsql security definer as $$
 declare
@@ -193,19 +202,20 @@ begin
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
 
   with r as materialized (
-    select u.*, q.*, q.awaits and u.reported is not null as reports,
+    select u.*, q.*, f.report, f.note,
            case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
-                when q.awaits and u.reported is null then 'pending_outcome' else 'success' end::cue.execution_status as status
+                when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
       from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
-                  p_reported, p_reported_results, p_reported_errors)
-        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, reported, result, reported_error)
+                  p_reports, p_omitted)
+        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, response, omitted)
      cross join lateral (
        select x.outcome_recorded_at from cue.executions x
         where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
       left join lateral (
        select q.retry_backoff_minutes, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
               u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
-         from cue.cues q where q.id = u.cue_id limit 1) q on true),
+         from cue.cues q where q.id = u.cue_id limit 1) q on true
+      left join lateral cue.fit_report(u.response, u.omitted) f on q.awaits),
   moved as (
     update cue.executions x
        set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
@@ -214,21 +224,25 @@ begin
            delivered_at = case when r.error is null then p_now end,
            ended_at = case when r.status in ('success', 'failed') then p_now end,
            outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
-           outcome_success = case when r.reports then r.reported else x.outcome_success end,
-           outcome_recorded_at = case when r.reports then p_now else x.outcome_recorded_at end,
-           outcome_state = case when r.reports
-             then cue.judge_outcome(r.verification_mode, r.reported, x.external_id, x.result_url, x.artifacts) else x.outcome_state end,
-           result = case when r.reports then r.result else x.result end,
-           error = case when r.reports then r.reported_error else x.error end,
+           -- An execution that awaits its outcome has none of these yet.
+           outcome_success = coalesce(x.outcome_success, (r.report ->> 'success')::boolean),
+           outcome_recorded_at = coalesce(x.outcome_recorded_at, case when r.report is not null then p_now end),
+           outcome_state = case when r.report is null then x.outcome_state else cue.judge_outcome(r.verification_mode,
+             (r.report ->> 'success')::boolean, r.report ->> 'external_id', r.report ->> 'result_url', r.report -> 'artifacts') end,
+           result = coalesce(x.result, r.report ->> 'result'), error = coalesce(x.error, r.report ->> 'error'),
+           external_id = coalesce(x.external_id, r.report ->> 'external_id'), result_url = coalesce(x.result_url, r.report ->> 'result_url'),
+           result_ref = coalesce(x.result_ref, r.report ->> 'result_ref'), result_type = coalesce(x.result_type, r.report ->> 'result_type'),
+           summary = coalesce(x.summary, r.report ->> 'summary'), artifacts = coalesce(x.artifacts, r.report -> 'artifacts'),
+           metadata = coalesce(x.metadata, r.report -> 'metadata'),
            updated_at = p_now
       from r
      where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error),
+              r.http_status, r.error, r.note),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
     select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
-           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, m.error from moved m)
+           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note) from moved m)
   select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
@@ -244,5 +258,4 @@ begin
   perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
-comment on function cue.settle_attempts is
-  'Records all other results: failures with their retries, awaited or reported outcomes, and one-time cues.';
+comment on function cue.settle_attempts is 'Records all other results: failures, retries, outcomes, one-time cues.';

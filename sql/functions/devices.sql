@@ -7,15 +7,8 @@ create or replace function cue.create_device_code(
   p_code_hash bytea, p_address text default null, p_ip text default null, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer as $$
-declare
-  w record;
 begin
-  if p_address is not null then
-    select * into w from cue.allow('device:' || p_address, 5, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Device code limit reached: 5 per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('device:' || p_address, 5, '1 hour', 'Device code limit reached: 5 per hour from one address.', p_now);
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
@@ -23,16 +16,13 @@ begin
     raise exception 'This device code is already in use. Generate a new one.' using errcode = cue.refusal('QU072');
   end if;
 end $$;
-comment on function cue.create_device_code is
-  'Starts a sign-in with a code that the device generated, valid for 15 minutes; QU031 above five per hour and p_address, QU072 if in '
-  'use.';
+comment on function cue.create_device_code is 'Starts a sign-in with a device''s code; QU031 above the limit, QU072 in use.';
 
 create or replace function cue.device_code_status(p_code_hash bytea, p_now timestamptz default now()) returns text
 language sql stable security definer as $$
   select coalesce((select status::text from cue.device_codes where code_hash = p_code_hash and expires_at > p_now), 'expired')
 $$;
-comment on function cue.device_code_status is
-  'Returns a sign-in''s status: pending, email_sent, approved, claimed or expired; expired also if unknown.';
+comment on function cue.device_code_status is 'Returns a sign-in''s status, expired also if unknown.';
 
 -- Behaves the same whether or not the address has an account.
 create or replace function cue.send_device_link(
@@ -41,7 +31,6 @@ create or replace function cue.send_device_link(
 language plpgsql security definer as $$
 declare
   d cue.device_codes;
-  w record;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
   if not found then
@@ -51,18 +40,13 @@ begin
   elsif d.status <> 'pending' or d.cell is not null then
     raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
   end if;
-  select * into w from cue.allow(cue.email_window(p_email), 3, '1 hour', p_now);
-  if not w.allowed then
-    raise exception 'Email limit reached: 3 per hour to one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
+  perform cue.require_within(cue.email_window(p_email), 3, '1 hour', 'Email limit reached: 3 per hour to one address.', p_now);
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
    where code_hash = d.code_hash returning * into d;
   perform cue.add_job('magic_links', jsonb_build_object('kind', 'magic_link', 'link_id', d.link_id));
 end $$;
-comment on function cue.send_device_link is
-  'Queues the mail with the link that confirms a sign-in; QU070 unknown, QU071 expired, QU073 already sent, QU031 above three mails per '
-  'hour and address.';
+comment on function cue.send_device_link is 'Queues the mail with a sign-in''s link; QU070, QU071, QU073 or QU031.';
 
 -- It contains a hash rather than the address.
 create or replace function cue.email_window(p_email text) returns text
@@ -79,8 +63,7 @@ language sql stable security definer as $$
     from cue.device_codes d left join cue.accounts a on lower(a.email) = lower(d.email)
    where d.code_hash = p_code_hash and d.link_id = p_link_id
 $$;
-comment on function cue.device_link is
-  'Returns the details that a sign-in link shows before confirmation, or no row if the link does not match the code.';
+comment on function cue.device_link is 'Returns what a sign-in link shows before confirmation, or no row.';
 
 -- QU070 the link does not match the code, QU071 expired, QU073 already used. p_account_id is the id of a new account, and part of p_ciphertext.
 create or replace function cue.approve_device(
@@ -130,7 +113,6 @@ language plpgsql security definer as $$
 declare
   d cue.device_codes;
   a cue.accounts;
-  w record;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and expires_at > p_now;
   if not found then
@@ -141,12 +123,8 @@ begin
     select * into a from cue.accounts where id = d.account_id for no key update;
     select * into d from cue.device_codes where code_hash = p_code_hash and expires_at > p_now for update;
   end if;
-  if p_limited then
-    select * into w from cue.allow('poll:' || encode(p_code_hash, 'hex'), 30, '1 minute', p_now);
-    if not w.allowed then
-      raise exception 'Poll limit reached: 30 per device code per minute.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within(case when p_limited then 'poll:' || encode(p_code_hash, 'hex') end, 30, '1 minute',
+    'Poll limit reached: 30 per device code per minute.', p_now);
   if d.status is distinct from 'approved' then
     return query select coalesce(d.status::text, 'expired'), null::text, null::uuid, null::text;
     return;
@@ -155,5 +133,4 @@ begin
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
   return query select 'approved', a.email, a.id, (select ciphertext from cue.api_keys where id = d.key_id and revoked_at is null);
 end $$;
-comment on function cue.poll_device is
-  'Returns a sign-in''s status to the device; the first poll after approval stores a one-time session token.';
+comment on function cue.poll_device is 'Returns a sign-in''s status; the first poll after approval stores a session token.';

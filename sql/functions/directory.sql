@@ -9,12 +9,6 @@ create or replace function cue.lock_address(p_email text) returns void
 language sql security definer as $$ select pg_advisory_xact_lock(hashtext('cue.directory'), hashtext(lower(p_email))) $$;
 comment on function cue.lock_address is 'Makes claims of an email address and the creation of its account wait for each other.';
 
-create or replace function cue.is_claimed_elsewhere(p_email text) returns boolean
-language sql stable security definer as $$
-  select exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id())
-$$;
-comment on function cue.is_claimed_elsewhere is 'Returns whether this cell''s directory assigns an email address to another cell.';
-
 create or replace function cue.find_address(p_email text) returns int
 language sql stable security definer as $$
   select coalesce((select d.cell from cue.directory d where d.email_hash = cue.email_hash(p_email)),
@@ -28,23 +22,16 @@ create or replace function cue.claim_address(p_email text, p_cell int, p_address
 returns int
 language plpgsql security definer as $$
 declare
-  w record;
   v_cell int;
 begin
   perform cue.lock_address(p_email);
   v_cell := cue.find_address(p_email);
   if v_cell is not null then return v_cell; end if;
-  if p_address is not null then
-    select * into w from cue.allow('claim:' || p_address, 5, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Registration limit reached: 5 accounts per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('claim:' || p_address, 5, '1 hour', 'Registration limit reached: 5 accounts per hour from one address.', p_now);
   insert into cue.directory (email_hash, cell, created_at) values (cue.email_hash(p_email), p_cell, p_now);
   return p_cell;
 end $$;
-comment on function cue.claim_address is
-  'Assigns an email address to a cell unless it has one, and returns its cell; QU031 above five new ones per hour and p_address.';
+comment on function cue.claim_address is 'Assigns an email address to a cell unless it has one, and returns its cell.';
 
 create or replace function cue.count_accounts() returns bigint
 language sql stable security definer as $$ select count(*) from cue.accounts $$;
@@ -72,5 +59,4 @@ begin
    where d.code_hash = p_code_hash and d.expires_at > p_now and d.status = 'pending' and d.cell is null;
   return (select f.cell from cue.find_device_code(p_code_hash, p_now) f);
 end $$;
-comment on function cue.hand_over_device_code is
-  'Lets a sign-in continue in the cell of its email address, unless it already continues elsewhere or has its mail; returns its cell.';
+comment on function cue.hand_over_device_code is 'Lets a sign-in continue in another cell; returns its cell.';

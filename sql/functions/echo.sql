@@ -5,15 +5,8 @@ create or replace function cue.store_echo(
   p_token text, p_payload text, p_headers jsonb, p_address text default null, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer as $$
-declare
-  w record;
 begin
-  if p_address is not null then
-    select * into w from cue.allow('echo:' || p_address, 10, '1 hour', p_now);
-    if not w.allowed then
-      raise exception 'Echo limit reached: 10 per hour from one address.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-    end if;
-  end if;
+  perform cue.require_within('echo:' || p_address, 10, '1 hour', 'Echo limit reached: 10 per hour from one address.', p_now);
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
   if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
@@ -24,8 +17,7 @@ begin
   on conflict (token) do update
      set payload = excluded.payload, headers = excluded.headers, received_at = excluded.received_at, expires_at = excluded.expires_at;
 end $$;
-comment on function cue.store_echo is
-  'Stores a request posted to an echo token for five minutes; QU031 above ten per hour and p_address, or if 1,000 are stored.';
+comment on function cue.store_echo is 'Stores a request posted to an echo token for five minutes; QU031 above a limit.';
 
 create or replace function cue.read_echo(p_token text, p_now timestamptz default now())
 returns table (payload text, headers jsonb, received_at timestamptz)

@@ -30,7 +30,6 @@ begin
   with newest as materialized (
     select d.execution_id as id, d.cue_id, d.error_group from cue.dead_letters d
      where d.account_id = p_account_id and d.execution_id >= cue.uuid_v7_floor(v_from) and d.execution_id < cue.uuid_v7_floor(v_to)
-       and d.error_group is not null
      order by d.execution_id desc limit 5000),
   found as materialized (
     select n.id, n.cue_id, n.error_group from newest n
@@ -57,20 +56,4 @@ begin
               select e.status, e.http_status, coalesce(e.error_message, e.error) as message, e.ended_at, e.cue_id, c.name
                 from cue.executions e join cue.cues c on c.id = e.cue_id where e.id = m.last_id limit 1) l), '[]');
 end $$;
-comment on function cue.read_errors is
-  'Returns an account''s dead letters of a time window, at most its newest 5,000, grouped by error: up to 100 groups, the largest first.';
-
--- Those from before there were groups, and those of a release without them. One whose execution is gone gets a group, too, or it would be found again.
-create or replace function cue.group_dead_letters(p_batch int default 1000) returns int
-language plpgsql security definer as $$
-declare
-  v_count int;
-begin
-  update cue.dead_letters d
-     set error_group = coalesce((select cue.error_group(e) from cue.executions e where e.id = d.execution_id), gen_random_uuid())
-   where d.execution_id = any (array(
-     select execution_id from cue.dead_letters where error_group is null order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  return v_count;
-end $$;
-comment on function cue.group_dead_letters is 'Gives a batch of dead letters without a group theirs; returns how many.';
+comment on function cue.read_errors is 'Returns up to 100 groups of an account''s newest 5,000 dead letters, by error.';

@@ -13,7 +13,7 @@ begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      cue.source_of(c), v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
   end if;
@@ -25,8 +25,7 @@ begin
   end if;
   return v_id;
 end $$;
-comment on function cue.queue_execution is
-  'Creates and returns a pending execution: with an attempt job for a webhook, claimable for a worker; or queued behind others of its cue.';
+comment on function cue.queue_execution is 'Creates a pending execution: due, claimable, or queued behind others of its cue.';
 
 create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz) returns void
 language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
@@ -91,20 +90,23 @@ begin
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $$;
-comment on function cue.replay_execution is
-  'Runs an ended execution again as a new one, with its payload; QU002 not found, QU012 not ended, QU029 skipped, as p_overlap says.';
+comment on function cue.replay_execution is 'Runs an ended execution again; QU002 not found, QU012 not ended, QU029 skipped.';
+
+create or replace function cue.log_attempt(e cue.executions, p_result cue.attempt_result, p_error text, p_now timestamptz) returns void
+language sql security definer as $$
+  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
+  values (e.id, e.attempts, e.account_id, p_result, e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_error,
+          e.claimed_by_worker)
+  on conflict do nothing
+$$;
+comment on function cue.log_attempt is 'Logs the running attempt of an execution as ended now, without a response.';
 
 -- Also one that is running: engines abort the open request within a second, and a worker loses its claim. The caller has locked the cue, its cue_runs
 -- and the execution, and decides what the end means for the cue.
 create or replace function cue.stop_execution(e cue.executions, p_reason text, p_now timestamptz default now()) returns cue.executions
 language plpgsql security definer as $$
 begin
-  if e.status = 'delivering' then
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-    values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), p_reason,
-            e.claimed_by_worker)
-    on conflict do nothing;
-  end if;
+  if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
   update cue.executions
      set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
          lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
@@ -121,17 +123,9 @@ create or replace function cue.cancel_execution(
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
+  c cue.cues := cue.lock_cue_of(p_account_id, p_execution_id);
   e cue.executions;
-  c cue.cues;
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
-  if found then
-    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
-  end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
   if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
     raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
@@ -174,8 +168,7 @@ begin
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
 end $$;
-comment on function cue.cancel_waiting is
-  'Cancels all executions of an account that are waiting or being sent, without on_failure or alert; returns how many.';
+comment on function cue.cancel_waiting is 'Cancels the waiting and open executions of an account; returns how many.';
 
 create or replace function cue.judge_outcome(
   p_mode cue.verification_mode, p_success boolean, p_external_id text, p_result_url text, p_artifacts jsonb
@@ -257,8 +250,7 @@ begin
     perform cue.run_on_failure(e, c, p_now);
   end if;
 end $$;
-comment on function cue.after_end is
-  'Applies the consequences of an execution''s end to its cue: next in the queue, status, failure counts, alerts and on_failure.';
+comment on function cue.after_end is 'Applies the consequences of an execution''s end to its cue.';
 
 create or replace function cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -295,5 +287,4 @@ language sql volatile security definer as $$
     from cue.executions e join cue.cues c on c.id = e.cue_id
    where e.id = p_execution_id and c.deleted_at is null and p_tries < c.retry_max_attempts
 $$;
-comment on function cue.failure_notice_retry_at is
-  'Returns when an on_failure webhook is retried after p_tries failed attempts, or null if none are left.';
+comment on function cue.failure_notice_retry_at is 'Returns when an on_failure webhook is retried, or null if never.';

@@ -26,8 +26,7 @@ language sql stable as $$
            where k.account_id = a.id and k.is_default and k.revoked_at is null and a.webhook_authorization = 'api_key')
     from cue.accounts a where a.id = p_account_id limit 1
 $$;
-comment on function cue.signing_account is
-  'Returns an account''s signing secrets, current one first, and its encrypted key if callbacks carry it.';
+comment on function cue.signing_account is 'Returns an account''s signing secrets, and its key if callbacks carry it.';
 
 -- Saves the lookup per cue while none does.
 create or replace function cue.limits_timeouts() returns boolean
@@ -56,8 +55,7 @@ language sql stable as $$
   select a.limit_reached_at is not null and cue.usage_month(a.limit_reached_at) = cue.usage_month(p_now)
      and (a.limit_reached_at + interval '24 hours' <= p_now or cue.has_used_grace(a, p_now))
 $$;
-comment on function cue.is_over_limit is
-  'Returns whether an account''s executions are refused: limit reached this month, and grace over (24 hours, or twice the limit).';
+comment on function cue.is_over_limit is 'Returns whether an account''s executions are refused: over the limit and its grace.';
 
 -- Accounts are skipped with a hashed subquery: a list would be compared with every cue. A SQL function, because the planner inlines it.
 create or replace function cue.runs_near(p_until timestamptz, p_after timestamptz, p_overdue timestamptz, p_skip_accounts uuid[]) returns setof cue.cue_runs
@@ -153,8 +151,7 @@ begin
      select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
        from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $$;
-comment on function cue.look_ahead_by_schedule is
-  'Returns the cues due until p_until and the first one after it, in one row for all that share a schedule; next_runs are epoch milliseconds. Takes no locks.';
+comment on function cue.look_ahead_by_schedule is 'Returns due cues and the next later one, a row for each schedule.';
 
 create or replace function cue.look_ahead(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
@@ -175,14 +172,6 @@ $$;
 comment on function cue.look_ahead is
   'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
 
--- Cheaper than trying to take them all: it writes and locks nothing.
-create or replace function cue.cues_left(p_cue_ids text[], p_expected timestamptz[]) returns setof text
-language sql stable security definer as $$
-  select u.cue_id from unnest(p_cue_ids, p_expected) as u (cue_id, expected)
-   cross join lateral (select from cue.cue_runs r where r.cue_id = u.cue_id and r.next_run = u.expected limit 1) r
-$$;
-comment on function cue.cues_left is 'Returns the cues that nobody has taken yet.';
-
 create or replace function cue.is_unserved(p_account_id uuid, p_slot timestamptz) returns boolean
 language plpgsql stable security definer as $$
 begin
@@ -192,11 +181,10 @@ begin
 end $$;
 comment on function cue.is_unserved is 'Returns whether a slot came due in an outage or a long hold, or its account is held now.';
 
--- Locks no rows beforehand, which would cost as much as the update: a row that another transaction holds fails the statement. With joins hashed,
--- rows are found by their ids alone, whatever the tables' sizes when this was planned. Both sides of the join are ordered by id, the lock order.
+-- With joins hashed, rows are found by their ids alone, whatever the tables' sizes when this was planned.
 create or replace function cue.move_due_cues(
-  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_next_slots timestamptz[], p_success_due timestamptz[],
-  p_capped boolean, p_now timestamptz
+  p_cue_ids text[], p_expected timestamptz[], p_next timestamptz[], p_next_slots timestamptz[], p_success_due timestamptz[], p_capped boolean,
+  p_now timestamptz
 ) returns table (cue_id text, account_id uuid, slot timestamptz, expected timestamptz)
 language plpgsql security definer as $$
 declare
@@ -211,16 +199,14 @@ begin
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
          -- Cues of the release before this one have none.
          schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
-    from (select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-            as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id) d
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.version = d.version and d.expected <= p_now
-     and r.next_run is not distinct from d.expected and not r.tracked
+    from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $$;
-comment on function cue.move_due_cues is 'Moves due cues to their next slots; fails if one of them is locked.';
+comment on function cue.move_due_cues is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
 
 -- A cue is skipped if its version or next_run has changed since the following slot was computed. next_slot is null where it equals next_run, and
 -- so is p_next_slots. Slots that came due during an outage or above the plan's limit are left to catch_up_cues and refuse_due_cues, and tracked
@@ -241,25 +227,23 @@ declare
   v_cue_ids text[];
   v_expected timestamptz[];
   v_slots timestamptz[];
-  v_free text[] := p_cue_ids;
+  v_free text[];
   v_capped boolean := cue.caps_payloads();
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  for v_try in 1..2 loop
-    begin
-      select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
-        from cue.move_due_cues(v_free, p_versions, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
-      exit;
-    exception when lock_not_available then
-      if v_try = 2 then raise; end if; -- the table is locked
-      -- Null in the place of each cue that is.
-      v_free := array(
-        select l.cue_id from unnest(p_cue_ids) with ordinality as u (id, n)
-          left join lateral (select r.cue_id from cue.cue_runs r where r.cue_id = u.id limit 1 for update skip locked) l on true
-         order by u.n);
-    end;
-  end loop;
+  -- Null in the place of each cue that is locked, or was moved by another engine. Not `=`, so that cues are looked up by their ids: very many may
+  -- have one instant.
+  v_free := array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
+         limit 1 for update skip locked) l on true
+     order by u.n);
+  if cardinality(array_remove(v_free, null)) = 0 then return; end if;
+  select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
+    from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
   if v_cue_ids is null then return; end if;
   if v_capped then perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now); end if;
   v_flight := nextval('cue.flight_ids');
@@ -270,15 +254,12 @@ begin
   with moved as (select * from unnest(v_ids, v_cue_ids, v_slots, v_expected) as m (id, cue_id, slot, expected)),
   fired as materialized (
     select m.id, m.slot as scheduled_for, m.expected as due_at, c.account_id, c.id as cue_id, c.transport, c.callback_url, c.callback_method,
-           c.callback_headers, c.payload, c.payload_id, c.payload_ref, c.task, c.claim_timeout_seconds,
+           c.callback_headers, c.payload, c.payload_id, c.cue,
            least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds),
                  case when v_limited then cue.max_timeout(c.account_id) end) as timeout_seconds,
            a.secrets, a.api_key, c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false) as plain
       from moved m
-     cross join lateral (
-       select q.account_id, q.id, q.transport, q.callback_url, q.callback_method, q.callback_headers, q.payload, q.payload_id, q.payload_ref, q.task,
-              q.claim_timeout_seconds, q.timeout_seconds, q.schedule_type, q.await_outcome
-         from cue.cues q where q.id = m.cue_id limit 1) c
+     cross join lateral (select q as cue, q.* from cue.cues q where q.id = m.cue_id limit 1) c
      cross join lateral cue.signing_account(c.account_id, p_now) a),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
@@ -288,7 +269,7 @@ begin
     select n.*
       from fired f
      cross join lateral cue.new_execution(
-       row(f.cue_id, f.account_id, f.transport, f.payload, f.payload_id, f.payload_ref, f.task, f.claim_timeout_seconds)::cue.execution_sources, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
+       f.cue, f.id, f.scheduled_for, p_flight_id => v_flight, p_slot_due_at => f.due_at, p_now => p_now) n),
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,

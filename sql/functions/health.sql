@@ -76,5 +76,4 @@ begin
        select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
         order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
 end $$;
-comment on function cue.last_taken_at is
-  'Returns when engines last took due work, or could do so again: the latest attempt, scheduled execution, or end of an outage.';
+comment on function cue.last_taken_at is 'Returns when engines last took due work, or could do so again after an outage.';

@@ -30,5 +30,4 @@ begin
             from (select m.* from (select * from cue.missed_slots s where s.cue_id = p_cue_id order by s.id desc limit 2000) m
                    where m.last >= v_from and m.first < v_until order by m.id desc limit 200) g);
 end $$;
-comment on function cue.read_history is
-  'Returns a cue''s executions counted by day, the latest 200 gaps, and since when the counts are complete if it has too many; QU001 if not found.';
+comment on function cue.read_history is 'Returns a cue''s executions by day and its latest 200 gaps; QU001 if not found.';

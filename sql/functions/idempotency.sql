@@ -16,8 +16,7 @@ begin
   end if;
   return query select k.status, k.body;
 end $$;
-comment on function cue.stored_response is
-  'Returns the response to an earlier request with this key, or no row; QU013 if that request was a different one.';
+comment on function cue.stored_response is 'Returns the response to a request with this key; QU013 for another request.';
 
 -- The lock is never waited for. It ends with the transaction, and so does that of a killed caller.
 create or replace function cue.begin_idempotent(
@@ -31,8 +30,7 @@ begin
   -- A new statement, which sees what the lock's last holder has committed.
   return query select * from cue.stored_response(p_account_id, p_route, p_key, p_request_hash, p_now);
 end $$;
-comment on function cue.begin_idempotent is
-  'Begins a request with a key like stored_response; QU019 if another transaction has begun it. If no row is returned, the caller does the work.';
+comment on function cue.begin_idempotent is 'Begins a request with a key, like stored_response; QU019 if one is open.';
 
 -- The rows of an account form a running total: what it keeps is the difference between its newest row and its oldest unexpired one, and no counter
 -- is to be corrected when rows expire. Exact, because the account is locked.
@@ -61,8 +59,7 @@ begin
   values (p_account_id, p_route, p_key, p_request_hash, p_status, p_body, coalesce(newest.place, 0) + 1,
           coalesce(newest.bytes_before + newest.bytes, 0), v_bytes, greatest(p_now, newest.created_at));
 end $$;
-comment on function cue.end_idempotent is
-  'Stores the response to a request that begin_idempotent began; QU031 if the account keeps too much, QU032 above the plan''s payload bytes per day.';
+comment on function cue.end_idempotent is 'Stores the response to a request that begin_idempotent began; QU031, QU032.';
 
 create or replace function cue.prune_idempotency_keys(p_batch int default 1000, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$

@@ -46,8 +46,7 @@ create or replace function cue.uuid_v7_floor(p_at timestamptz) returns uuid
 language sql immutable parallel safe as $$
   select (lpad(to_hex(floor(extract(epoch from p_at) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid
 $$;
-comment on function cue.uuid_v7_floor is
-  'Returns the smallest UUIDv7 of an instant''s millisecond: a bound for partitions and for "created since".';
+comment on function cue.uuid_v7_floor is 'Returns the smallest UUIDv7 of a millisecond: a bound of partitions and periods.';
 
 create or replace function cue.new_cue_id() returns text
 language sql volatile parallel safe as $$

@@ -17,8 +17,7 @@ begin
   on conflict do nothing;
   if found and p_start_after <= now() then perform pg_notify('cue_jobs', p_queue); end if;
 end $$;
-comment on function cue.add_job is
-  'Adds a pg-boss job with its queue''s settings, in the caller''s transaction; does nothing if it exists.';
+comment on function cue.add_job is 'Adds a pg-boss job with its queue''s settings, unless it exists.';
 
 create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void
 language plpgsql security definer as $$
@@ -58,8 +57,7 @@ begin
       where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $$;
-comment on function cue.look_waiting is
-  'Returns a page of executions whose attempts are due, after a position, and the next one after that; takes no locks.';
+comment on function cue.look_waiting is 'Returns a page of executions whose attempts are due, and the next one; locks none.';
 
 -- Jobs are removed and a flight is added in the same call. An execution without a job is left to requeue_attempts.
 create or replace function cue.begin_attempts(
@@ -116,26 +114,7 @@ begin
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
 end $$;
-comment on function cue.begin_attempts is
-  'Begins the due attempts among these executions that are not locked, and returns the requests to send.';
-
--- For engines of releases without begin_attempts, and for use by hand. It reads all due attempts of the skipped accounts.
-create or replace function cue.begin_waiting(
-  p_limit int, p_skip_accounts uuid[] default '{}', p_lease interval default cue.flight_lease(), p_now timestamptz default now()
-) returns setof cue.begun_attempt
-language plpgsql security definer as $$
-declare
-  v_ids uuid[];
-begin
-  select array_agg(due.id) into v_ids from (
-    select e.id from cue.executions e
-     where e.attempt_due_at <= p_now and e.account_id <> all (p_skip_accounts)
-       and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id)
-     order by e.attempt_due_at limit p_limit for update of e skip locked) due;
-  if v_ids is not null then return query select * from cue.begin_attempts(v_ids, p_lease, p_now); end if;
-end $$;
-comment on function cue.begin_waiting is 'Begins the attempts that have waited longest, and returns the requests to send.';
+comment on function cue.begin_attempts is 'Begins those due attempts that are not locked; returns the requests to send.';
 
 -- A job can be missing after a repair by hand, or because it expired. Runs every minute and looks only two minutes ahead, so that executions
 -- that wait for longer are not read each time.

@@ -15,18 +15,6 @@ language sql security definer as $$
 $$;
 comment on function cue.insert_key is 'Adds an API key to an account that the caller has locked; null p_scopes means all scopes.';
 
-create or replace function cue.allow_key(p_account_id uuid, p_now timestamptz) returns void
-language plpgsql security definer as $$
-declare
-  w record;
-begin
-  select * into w from cue.allow('keys:' || p_account_id, 10, '1 hour', p_now);
-  if not w.allowed then
-    raise exception 'Key limit reached: 10 new keys per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
-end $$;
-comment on function cue.allow_key is 'Counts a new key against the limit of ten per hour; QU031 above it.';
-
 create or replace function cue.create_key(
   p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] default null,
   p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -36,7 +24,7 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
-  perform cue.allow_key(a.id, p_now);
+  perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
@@ -85,8 +73,7 @@ begin
   end if;
   return k.revoked_at;
 end $$;
-comment on function cue.revoke_key is
-  'Revokes an API key at once, with the sessions that it opened, and returns when it was revoked; QU004 if not found, QU041 if it is the last one.';
+comment on function cue.revoke_key is 'Revokes an API key with its sessions; QU004 not found, QU041 the last one.';
 
 -- If all keys were revoked, as a session can see, the account gets a new one; the result is then null.
 create or replace function cue.regenerate_key(
@@ -103,7 +90,7 @@ begin
     raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
       using errcode = cue.refusal('QU042');
   end if;
-  perform cue.allow_key(a.id, p_now);
+  perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
   k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
@@ -112,9 +99,7 @@ begin
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return old.id;
 end $$;
-comment on function cue.regenerate_key is
-  'Replaces an account''s only key with a new default key of the same label and scopes, and returns the old key''s id; QU042 if there are '
-  'several.';
+comment on function cue.regenerate_key is 'Replaces an account''s only key; returns the old one''s id; QU042 if several.';
 
 create or replace function cue.reveal_key(
   p_account_id uuid, p_encryption_key_ids text[], p_actor text default session_user, p_ip text default null,
@@ -135,5 +120,4 @@ begin
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
 end $$;
-comment on function cue.reveal_key is
-  'Returns the default key with its encrypted text; QU050 if the key asks for itself, QU053 if it cannot be decrypted.';
+comment on function cue.reveal_key is 'Returns the default key, encrypted; QU050 for itself, QU053 if not decryptable.';

@@ -2,7 +2,7 @@
 
 -- There is no default partition: adding a partition would scan it. Attaching a table, unlike creating a partition in place, blocks no reader or
 -- writer.
-create or replace function cue.maintain_partitions(p_months int default 12, p_now timestamptz default now()) returns int
+create or replace function cue.maintain_partitions(p_months int default 2, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
   v_month timestamp;
@@ -29,8 +29,7 @@ begin
   end loop;
   return v_made;
 end $$;
-comment on function cue.maintain_partitions is
-  'Creates the monthly partitions of executions and attempts up to p_months ahead; returns how many.';
+comment on function cue.maintain_partitions is 'Creates the partitions of p_months ahead; returns how many.';
 
 create or replace function cue.partition_bound(p_month timestamp) returns uuid
 language sql immutable as $$
@@ -75,8 +74,7 @@ begin
     return next v_month;
   end loop;
 end $$;
-comment on function cue.drop_old_executions is
-  'Drops the months that end before p_before and returns them; QU011 if p_before is within 35 days.';
+comment on function cue.drop_old_executions is 'Drops months that end before p_before; QU011 within 35 days.';
 
 create or replace function cue.delete_old_executions(p_before timestamptz, p_batch int default 5000) returns int
 language plpgsql security definer as $$
@@ -98,8 +96,7 @@ begin
   end loop;
   return 0;
 end $$;
-comment on function cue.delete_old_executions is
-  'Deletes a batch of executions that ended before p_before from months that could not be dropped; returns how many.';
+comment on function cue.delete_old_executions is 'Deletes a batch of old executions that could not be dropped.';
 
 create or replace function cue.purge_cue(p_cue_id text, p_batch int default 1000) returns int
 language plpgsql security definer as $$
@@ -126,8 +123,7 @@ begin
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $$;
-comment on function cue.purge_cue is
-  'Deletes a batch of a deleted cue''s history, then its payloads, and finally the cue; returns the number of rows, 0 when done.';
+comment on function cue.purge_cue is 'Deletes a batch of a deleted cue''s history, at last the cue; 0 when done.';
 
 create or replace function cue.requeue_purges(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
@@ -156,7 +152,12 @@ begin
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
   perform cue.forget_engines(p_now);
   perform cue.forget_workers(p_now);
-  perform cue.prune_accounts(p_now);
+  delete from cue.api_keys where revoked_at < p_now - interval '30 days';
+  delete from cue.audit_events where created_at < p_now - interval '400 days';
+  delete from cue.sessions where expires_at <= p_now;
+  delete from cue.session_tokens where expires_at <= p_now;
+  delete from cue.device_codes where expires_at <= p_now;
+  perform cue.prune_audit(p_now);
 end $$;
 comment on function cue.prune is
   'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys and '

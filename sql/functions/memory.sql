@@ -36,8 +36,7 @@ begin
   perform cue.add_job('memory_updates', jsonb_build_object('subscription_id', s.id, 'account_id', s.account_id), p_singleton_key => s.id::text)
      from cue.memory_subscriptions s where s.account_id = p_account_id and s.id is distinct from p_except;
 end $$;
-comment on function cue.note_memory is
-  'Queues a notification to each subscriber of the memory block, except p_except, that it may have changed.';
+comment on function cue.note_memory is 'Notifies subscribers of the memory block, except p_except, that it may have changed.';
 
 -- The weekly cue itself is not listed.
 create or replace function cue.memory_content(p_account_id uuid, p_release text) returns jsonb
@@ -49,8 +48,7 @@ language sql stable security definer as $$
          order by q.created_at desc, q.id desc limit 500) c))
     from cue.accounts a where a.id = p_account_id
 $$;
-comment on function cue.memory_content is
-  'Returns the content of the memory block: plan, release of the instructions and the newest 500 cues.';
+comment on function cue.memory_content is 'Returns the content of the memory block, with the newest 500 cues.';
 
 create or replace function cue.memory_changes(p_old jsonb, p_new jsonb) returns text[]
 language plpgsql immutable as $$
@@ -119,8 +117,7 @@ begin
             from (select * from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 10) l),
          m.created_at;
 end $$;
-comment on function cue.read_memory is
-  'Returns an account''s memory block with its latest ten changes, creating a new version if it has changed; QU062 if turned off.';
+comment on function cue.read_memory is 'Returns an account''s memory block, as a new version if it has changed; QU062 if off.';
 
 create or replace function cue.subscribe_memory(
   p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamptz default now()
@@ -140,8 +137,7 @@ begin
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
 end $$;
-comment on function cue.subscribe_memory is
-  'Subscribes an agent to new versions of the memory block, or changes its address; QU062 if turned off, QU011 above 20 agents.';
+comment on function cue.subscribe_memory is 'Subscribes an agent to the memory block; QU062 if off, QU011 above 20 agents.';
 
 create or replace function cue.memory_notice(p_subscription_id uuid, p_release text, p_now timestamptz default now()) returns table (
   url text, secrets text[], version int, changelog jsonb, updated_at timestamptz
@@ -160,8 +156,7 @@ begin
     from cue.read_memory(s.account_id, p_release, s.id, p_now) m join cue.accounts a on a.id = s.account_id
    where m.version > s.sent_version;
 end $$;
-comment on function cue.memory_notice is
-  'Returns the next memory block notification of a subscriber with its signing secrets, or no row if there is none.';
+comment on function cue.memory_notice is 'Returns a subscriber''s next memory block notification, or no row.';
 
 -- If the subscriber's address has changed from p_url, it is notified again at the new one. Without p_url the address counts as unchanged.
 create or replace function cue.end_memory_notice(p_subscription_id uuid, p_version int, p_url text default null) returns void
@@ -178,8 +173,7 @@ begin
     update cue.memory_subscriptions set sent_version = p_version where id = s.id and sent_version < p_version;
   end if;
 end $$;
-comment on function cue.end_memory_notice is
-  'Records the version a subscriber was notified of, or removes the subscription if p_version is null.';
+comment on function cue.end_memory_notice is 'Records a notified version, or removes the subscription if it is null.';
 
 create or replace function cue.note_memory_release(p_release text) returns int
 language plpgsql security definer as $$

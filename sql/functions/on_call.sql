@@ -252,5 +252,4 @@ begin
       select 3, 'whole database', pg_database_size(current_database()), null, null) d
    order by d.place, d.name desc;
 end $$;
-comment on function cue.disk_use is
-  'Returns sizes, and growth per day: of executions and attempts in this month, and of WAL since its statistics were reset.';
+comment on function cue.disk_use is 'Returns sizes, and growth per day of executions and attempts this month, and of WAL.';

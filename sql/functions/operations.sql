@@ -103,8 +103,7 @@ begin
   delete from cue.operation_targets where operation_id = o.id;
   return next o;
 end $$;
-comment on function cue.abort_operation is
-  'Ends a running operation after the batch it is working on; one that was aborted before stays as it is. QU009 not found, QU011 completed.';
+comment on function cue.abort_operation is 'Ends an operation after its current batch; QU009 not found, QU011 completed.';
 
 -- The next cues that a resume needs runs for: cron slots are computed by the caller.
 create or replace function cue.next_resumed(p_operation_id text) returns table (account_id uuid, cue_id text)
@@ -116,7 +115,7 @@ $$;
 comment on function cue.next_resumed is 'Returns the next targets of an operation that resumes cues.';
 
 -- p_resumed: for an operation that resumes cues, {version, columns, next_run, next_slot} by cue id, or {code, message} if it cannot be resumed. status is null if the
--- operation is gone; wait_ms says when to call again. A batch ends after 20 ms, since it holds the locks of its cues.
+-- operation is gone; wait_ms says when to call again.
 create or replace function cue.run_operation(p_operation_id text, p_resumed jsonb default '{}', p_now timestamptz default now())
 returns table (status cue.operation_status, wait_ms float8)
 language plpgsql security definer as $$
@@ -127,11 +126,7 @@ declare
   v_each interval;
   v_allowed int;
   v_at timestamptz;
-  v_free text[];
-  v_later int[] := '{}';
-  v_result jsonb;
-  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
-  n int := 0;
+  b record;
 begin
   perform from cue.accounts where id = (select account_id from cue.operations where id = p_operation_id) for no key update skip locked;
   if found then
@@ -161,49 +156,67 @@ begin
   -- A millisecond apart, also from the last batch, so that queues and lists keep the order of the targets.
   v_at := greatest(p_now, o.worked_at);
   v_allowed := least(cardinality(t.targets), 1 + floor(extract(epoch from p_now - o.paced_at) / extract(epoch from v_each)));
+  select o as operation, 0 as acted, 0 as later into b;
   if v_allowed > 0 then
-    v_free := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:v_allowed]));
-    while n < v_allowed and (n = 0 or clock_timestamp() < v_until) loop
-      n := n + 1;
-      v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, v_at + n * interval '1 millisecond');
-      -- The slots of a backfill stay in order.
-      if o.type = 'backfill' and v_result ->> 'result' = 'later' then
-        n := n - 1;
-        exit;
-      end if;
-      case v_result ->> 'result'
-        when 'succeeded' then o.succeeded := o.succeeded + 1;
-        when 'skipped' then o.skipped := o.skipped + 1;
-        when 'later' then v_later := v_later || n;
-        else
-          o.failed := o.failed + 1;
-          if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
-      end case;
-    end loop;
-    if n < cardinality(t.targets) or v_later <> '{}' then
-      -- What is held comes last; if all of a batch is, the other batches come first.
-      update cue.operation_targets q
-         set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
-             states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
-             place = case when cardinality(v_later) = n and n > 0 then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
-       where q.operation_id = o.id and q.place = t.place;
-    else
-      delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
-      if not exists (select from cue.operation_targets q where q.operation_id = o.id) then
-        o.status := 'completed';
-        o.ended_at := p_now;
-      end if;
-    end if;
+    select * into b from cue.run_batch(o, t, v_allowed, p_resumed, v_at);
+    o := b.operation;
+    if o.status = 'completed' then o.ended_at := p_now; end if;
   end if;
   update cue.operations q
      set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
-         paced_at = coalesce(o.paced_at + (n - cardinality(v_later)) * v_each, o.paced_at), worked_at = v_at + n * interval '1 millisecond'
+         paced_at = coalesce(o.paced_at + (b.acted - b.later) * v_each, o.paced_at), worked_at = v_at + b.acted * interval '1 millisecond'
    where q.id = o.id returning * into o;
-  return query select o.status, case when v_allowed > 0 and cardinality(v_later) = n then 250
+  return query select o.status, case when v_allowed > 0 and b.later = b.acted then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $$;
-comment on function cue.run_operation is
-  'Acts on the next batch of an operation''s targets; returns its status, and the milliseconds until the next batch may follow.';
+comment on function cue.run_operation is 'Acts on an operation''s next targets; returns its status, and when to go on.';
+
+-- Ends after 20 ms, since it holds the locks of its cues. The caller writes the operation.
+create or replace function cue.run_batch(
+  o cue.operations, t cue.operation_targets, p_allowed int, p_resumed jsonb, p_at timestamptz, out operation cue.operations, out acted int, out later int
+)
+language plpgsql security definer as $$
+declare
+  v_free text[] := cue.lock_free_cues(cue.cues_of_targets(o, t.targets[:p_allowed]));
+  v_later int[] := '{}';
+  v_result jsonb;
+  v_until timestamptz := clock_timestamp() + interval '20 milliseconds';
+  n int := 0;
+begin
+  while n < p_allowed and (n = 0 or clock_timestamp() < v_until) loop
+    n := n + 1;
+    v_result := cue.act_on_target(o, t.targets[n], t.states[n], v_free, p_resumed, p_at + n * interval '1 millisecond');
+    -- The slots of a backfill stay in order.
+    if o.type = 'backfill' and v_result ->> 'result' = 'later' then
+      n := n - 1;
+      exit;
+    end if;
+    case v_result ->> 'result'
+      when 'succeeded' then o.succeeded := o.succeeded + 1;
+      when 'skipped' then o.skipped := o.skipped + 1;
+      when 'later' then v_later := v_later || n;
+      else
+        o.failed := o.failed + 1;
+        if jsonb_array_length(o.errors) < 100 then o.errors := o.errors || jsonb_build_array(v_result - 'result'); end if;
+    end case;
+  end loop;
+  if n < cardinality(t.targets) or v_later <> '{}' then
+    -- What is held comes last; if all of a batch is, the other batches come first.
+    update cue.operation_targets q
+       set targets = t.targets[n + 1:] || array(select t.targets[i] from unnest(v_later) as l (i)),
+           states = t.states[n + 1:] || array(select t.states[i] from unnest(v_later) as l (i)),
+           place = case when cardinality(v_later) = n and n > 0
+             then (select max(m.place) + 1 from cue.operation_targets m where m.operation_id = o.id) else q.place end
+     where q.operation_id = o.id and q.place = t.place;
+  else
+    delete from cue.operation_targets q where q.operation_id = o.id and q.place = t.place;
+    if not exists (select from cue.operation_targets q where q.operation_id = o.id) then o.status := 'completed'; end if;
+  end if;
+  operation := o;
+  acted := n;
+  later := cardinality(v_later);
+end $$;
+comment on function cue.run_batch is 'Acts on a batch of targets; returns the changed operation, how many, and how many of those are left for later.';
 
 create or replace function cue.cues_of_targets(o cue.operations, p_targets text[]) returns text[]
 language plpgsql stable security definer as $$
@@ -277,5 +290,4 @@ exception
     end if;
     return jsonb_build_object('result', 'failed', 'target', p_target, 'code', v_code, 'message', v_message);
 end $$;
-comment on function cue.act_on_target is
-  'Does to one target what a single call would do; returns its result: succeeded, skipped, later, or failed with code and message.';
+comment on function cue.act_on_target is 'Does to one target what a single call would do; returns its result as an object.';

@@ -1,22 +1,24 @@
 -- What the operator's page shows of a database. Everything is bounded: work is counted up to 10,000, and accounts are found among 100,000.
 
--- By the oldest 10,000 of each kind; those for workers and those in queues are in no such order.
-create or replace function cue.waiting_work(p_now timestamptz default now()) returns table (queue text, waiting int, oldest timestamptz)
+-- By the oldest p_limit of each kind; those for workers and those in queues are in no such order. A null p_limit counts all.
+create or replace function cue.waiting_work(p_now timestamptz default now(), p_limit int default cue.counted_to())
+returns table (queue text, waiting bigint, oldest timestamptz)
 language plpgsql stable security definer as $$
 begin
   return query
-  with due as materialized (select r.next_run as at from cue.cue_runs r where r.next_run <= p_now order by r.next_run limit cue.counted_to()),
+  with due as materialized (select r.next_run as at from cue.cue_runs r where r.next_run <= p_now order by r.next_run limit p_limit),
   attempts as materialized (
-    select e.attempt_due_at as at, e.attempts from cue.executions e where e.attempt_due_at <= p_now order by e.attempt_due_at limit cue.counted_to()),
+    select e.attempt_due_at as at, e.attempts from cue.executions e where e.attempt_due_at <= p_now order by e.attempt_due_at limit p_limit),
   later as materialized (
     select e.attempt_due_at as at, e.attempts from cue.executions e
-     where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit cue.counted_to()),
+     where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit p_limit),
   claimable as materialized (
-    select e.claimable_at as at, e.attempts from cue.executions e where e.claimable_at is not null limit cue.counted_to()),
-  claimed as materialized (select e.claimed_at as at from cue.executions e where e.lease_expires_at is not null limit cue.counted_to()),
-  awaited as materialized (select e.delivered_at as at from cue.executions e where e.outcome_deadline_at is not null limit cue.counted_to()),
-  queued as materialized (select o.place from cue.open_executions o where o.is_queued limit cue.counted_to())
-  select k.queue, k.waiting::int, k.oldest
+    select e.claimable_at as at, e.attempts from cue.executions e where e.claimable_at is not null limit p_limit),
+  claimed as materialized (select e.claimed_at as at from cue.executions e where e.lease_expires_at is not null limit p_limit),
+  awaited as materialized (select e.delivered_at as at from cue.executions e where e.outcome_deadline_at is not null limit p_limit),
+  queued as materialized (
+    select e.created_at as at from cue.open_executions o join cue.executions e on e.id = o.execution_id where o.is_queued limit p_limit)
+  select k.queue, k.waiting::bigint, k.oldest
     from (
       select 1 as place, 'due' as queue, count(*) as waiting, min(at) as oldest from due
       union all select 2, 'pending', count(*), min(at) from attempts where attempts = 0
@@ -28,11 +30,10 @@ begin
       union all select 7, 'claimed', count(*), min(at) from claimed
       union all select 8, 'deferred', count(*), min(at)
                   from (select * from later union all select * from claimable where at > p_now and at < 'infinity') d where attempts = 0
-      union all select 9, 'queued', count(*), null from queued) k
+      union all select 9, 'queued', count(*), min(at) from queued) k
    order by k.place;
 end $$;
-comment on function cue.waiting_work is
-  'Returns waiting and running work by kind, as queue_depth does, counted up to 10,000, and since when the oldest waits or when the first is due.';
+comment on function cue.waiting_work is 'Returns work by kind, counted up to p_limit, and its oldest, or when it is due.';
 
 -- Results of the current minute are in slots of their own, which fold_usage adds to slot 0.
 create or replace function cue.busiest_accounts(p_now timestamptz default now()) returns table (
@@ -92,5 +93,4 @@ begin
             from (select * from cue.migrations g where g.id > 0 order by g.id desc limit 10) m),
          (select count(*)::int from cue.migrations g where g.id > 0);
 end $$;
-comment on function cue.read_operator is
-  'Returns what an operator looks at: engines, waiting work, connections, partitions, the busiest accounts, migrations.';
+comment on function cue.read_operator is 'Returns what an operator looks at: engines, work, connections, partitions, …';

@@ -31,22 +31,14 @@ create or replace function cue.report_outcome(
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
-  c cue.cues;
+  c cue.cues := cue.lock_cue_of(p_account_id, p_execution_id);
   e cue.executions;
   v_status cue.execution_status; -- in which the report ends the execution or lets it wait for another claim; null if it continues
   v_worked boolean;
   v_retry_at timestamptz;
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
-  if found then
-    select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
-  end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  perform from cue.cue_runs where cue_id = c.id for update;
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
+  perform cue.refuse_superseded(e);
   if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -65,10 +57,7 @@ begin
   v_worked := e.status = 'delivering' and v_status is not null;
   if v_status = 'retrying' then v_retry_at := cue.retry_due_at(c.retry_backoff_minutes, e.attempts - e.lost_attempts, null, p_now); end if;
   if v_worked then
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-    values (e.id, e.attempts, e.account_id, case when p_success then 'success' else 'failed' end::cue.attempt_result, e.claimed_at, p_now,
-            cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker)
-    on conflict do nothing;
+    perform cue.log_attempt(e, case when p_success then 'success' else 'failed' end::cue.attempt_result, p_error, p_now);
   end if;
   -- One update for the report and the end of the execution: each update checks all constraints.
   update cue.executions
@@ -98,8 +87,7 @@ begin
   end if;
   return next e;
 end $$;
-comment on function cue.report_outcome is
-  'Records a handler''s outcome, once per claim; ends a worker''s execution, unless a failure is retried, or one that awaits its outcome.';
+comment on function cue.report_outcome is 'Records a handler''s outcome, and ends the execution unless it is retried.';
 
 create or replace function cue.json_bytes(p_json jsonb) returns int
 language sql immutable as $$
@@ -117,16 +105,10 @@ create or replace function cue.attach_evidence(
 language plpgsql security definer as $$
 declare
   c cue.cues;
-  old cue.executions;
+  old cue.executions := cue.lock_execution(p_account_id, p_execution_id);
   e cue.executions;
 begin
-  select * into old from cue.executions x
-   where x.id = p_execution_id and x.account_id = p_account_id
-     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if old.status = 'failed' then perform cue.refuse_superseded(old); end if;
+  perform cue.refuse_superseded(old);
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
   end if;
@@ -171,14 +153,8 @@ create or replace function cue.verify_outcome(
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
-  e cue.executions;
+  e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  select * into e from cue.executions x
-   where x.id = p_execution_id and x.account_id = p_account_id
-     and exists (select from cue.cues q where q.id = x.cue_id and q.deleted_at is null) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
   if e.outcome_recorded_at is null then
     raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = cue.refusal('QU021');
   end if;
@@ -191,6 +167,4 @@ begin
          verification_reason = p_reason, updated_at = p_now
    where id = e.id returning *;
 end $$;
-comment on function cue.verify_outcome is
-  'Sets the verification of a reported success: verified, rejected (final) or pending; QU002 not found, QU021 no outcome yet, QU011 '
-  'invalid state.';
+comment on function cue.verify_outcome is 'Sets the verification of a reported success; QU002, QU021 no outcome, QU011.';

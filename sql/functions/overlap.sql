@@ -18,14 +18,6 @@ begin
 end $$;
 comment on function cue.track_cue is 'Makes a cue tracked, with the executions that it has now.';
 
-create or replace function cue.untrack_cue(p_cue_id text) returns void
-language plpgsql security definer as $$
-begin
-  update cue.cues set tracked = false where id = p_cue_id;
-  update cue.cue_runs set tracked = false where cue_id = p_cue_id;
-end $$;
-comment on function cue.untrack_cue is 'Makes a cue whose executions have all ended an ordinary one.';
-
 create or replace function cue.open_executions_of(p_cue_id text) returns table (execution_id uuid, is_queued boolean, place bigint)
 language sql stable as $$
   select o.execution_id, o.is_queued, o.place from cue.open_executions o
@@ -83,16 +75,10 @@ begin
 end $$;
 comment on function cue.supersede_executions is 'Ends the executions of a cue, running and queued, for the next one.';
 
-create or replace function cue.is_superseded(e cue.executions) returns boolean
-language sql immutable as $$
-  select e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded()
-$$;
-comment on function cue.is_superseded is 'Returns whether a worker''s execution was ended for the next one.';
-
 create or replace function cue.refuse_superseded(e cue.executions) returns void
 language plpgsql immutable as $$
 begin
-  if cue.is_superseded(e) then
+  if e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded() then
     raise exception 'Claim lost: execution % was %. Stop working on it.', e.id, e.error_message using errcode = cue.refusal('QU016');
   end if;
 end $$;
@@ -128,8 +114,7 @@ begin
   end if;
   return next;
 end $$;
-comment on function cue.place_execution is
-  'Decides what becomes of a tracked cue''s next execution: it runs now, is queued or is refused. With cancel_previous, ends the others.';
+comment on function cue.place_execution is 'Decides about a tracked cue''s next execution: now, queued, or refused.';
 
 -- For executions that a person requests. The caller has locked the cue and its cue_runs.
 create or replace function cue.place_request(c cue.cues, p_overlap cue.overlap, p_now timestamptz default now()) returns boolean
@@ -199,7 +184,8 @@ begin
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
-      perform cue.untrack_cue(c.id);
+      update cue.cues set tracked = false where id = c.id;
+      update cue.cue_runs set tracked = false where cue_id = c.id;
       c.tracked := false;
     end if;
     v_slot := coalesce(r.next_slot, d.expected);
@@ -250,5 +236,4 @@ begin
   end loop;
   return case when found then p_after end;
 end $$;
-comment on function cue.repair_queues is
-  'Starts queued executions of cues, after p_after in the order of their ids, of which none is running; returns the last of them.';
+comment on function cue.repair_queues is 'Starts queued executions of cues of which none runs; returns the last cue.';

@@ -34,8 +34,7 @@ begin
            where q.account_id = p_account_id and q.deleted_at is null order by q.created_at desc, q.id desc limit 10000) c
    where position(lower(p_text) in lower(concat_ws(e'\n', c.name, c.key, c.task, array_to_string(c.tags, e'\n')))) > 0;
 end $$;
-comment on function cue.find_cues is
-  'Returns the ids of an account''s cues whose name, key, task or tags contain a text, ignoring case, among its newest 10,000.';
+comment on function cue.find_cues is 'Returns those of an account''s newest 10,000 cues that contain a text, by their ids.';
 
 -- An execution counts as failed here as in recent_failures.
 create or replace function cue.read_overview(p_account_id uuid, p_now timestamptz default now())
@@ -107,5 +106,4 @@ begin
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
                            then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
 end $$;
-comment on function cue.read_overview is
-  'Returns figures on an account''s executions of 24 hours, at most its newest 2,000, what needs attention, and the runs of the next hour.';
+comment on function cue.read_overview is 'Returns an account''s figures of 24 hours, what needs attention, and its next runs.';

@@ -41,8 +41,7 @@ begin
   perform cue.add_job('mails', jsonb_build_object('kind', 'cue_paused', 'account_id', c.account_id, 'execution_id', e.id, 'failures', v_count));
   return true;
 end $$;
-comment on function cue.count_run is
-  'Counts failed runs in a row of a cue with on_failure.pause_after, and pauses it at that number, with an alert and a mail; returns whether it did.';
+comment on function cue.count_run is 'Counts failed runs in a row, and pauses the cue at on_failure.pause_after.';
 
 create or replace function cue.with_pause(old cue.cues, c cue.cues, p_repeated boolean, p_now timestamptz) returns cue.cues
 language plpgsql immutable as $$
@@ -57,9 +56,8 @@ begin
 end $$;
 comment on function cue.with_pause is 'Returns a changed cue with what its status says about pauses; p_repeated: a user pauses it, even if it is paused.';
 
--- p_rules: as for look_ahead.
 create or replace function cue.ended_pauses(
-  p_limit int default 200, p_now timestamptz default now(), p_rules boolean default false, p_skip text[] default '{}'
+  p_limit int default 200, p_now timestamptz default now(), p_skip text[] default '{}'
 ) returns table (
   cue_id text, account_id uuid, version int, paused_until timestamptz, last_slot timestamptz, schedule_type cue.schedule_type, cron text, at timestamptz, timezone text,
   schedule_rules jsonb, calendars bigint[]
@@ -70,7 +68,7 @@ begin
   select c.id, c.account_id, r.version, c.paused_until, r.last_slot, c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end
     from (select q.* from cue.cues q
-           where q.paused_until <= p_now and q.deleted_at is null and (p_rules or q.schedule_rules is null) and q.id not in (select unnest(p_skip))
+           where q.paused_until <= p_now and q.deleted_at is null and q.id not in (select unnest(p_skip))
            order by q.paused_until limit p_limit) c
    cross join lateral (select n.version, n.last_slot from cue.cue_runs n where n.cue_id = c.id limit 1) r;
 end $$;

@@ -2,7 +2,6 @@
 -- to 2 KB are stored in the execution. last_used_at is null while a payload is the cue's current one; after that it is the latest time an
 -- execution may have been created with it. To add a reference, first lock the cue or its cue_runs; payloads come after both in the lock order.
 
--- The index cues_large_payload repeats this constant.
 create or replace function cue.is_large(p_payload text) returns boolean
 language sql immutable as $$ select octet_length(p_payload) > 2048 $$;
 comment on function cue.is_large is 'Returns whether a payload is stored separately: over 2 KB.';
@@ -45,12 +44,11 @@ comment on function cue.retire_payload is 'Releases a cue''s former payload, and
 create or replace function cue.keep_payload() returns trigger
 language plpgsql security definer as $$
 declare
-  v_changes boolean := new.payload is distinct from old.payload;
   v_now timestamptz := greatest(new.updated_at, now());
 begin
-  if v_changes then perform from cue.cue_runs where cue_id = old.id for update; end if;
+  perform from cue.cue_runs where cue_id = old.id for update;
   new.payload_since_run := coalesce((select run_count from cue.cue_runs where cue_id = old.id), 0);
-  if v_changes and old.payload_ref is distinct from new.payload_id then
+  if old.payload_ref is distinct from new.payload_id then
     update cue.payloads set last_used_at = v_now where id = old.payload_ref;
     if not found and old.payload is not null and old.payload_ref is not null and old.payload_since_run <> new.payload_since_run then
       perform cue.store_payload(old.account_id, old.id, old.payload, null, v_now, v_now);
@@ -71,8 +69,7 @@ do $$
 begin
   if not exists (select from pg_trigger where tgrelid = 'cue.cues'::regclass and tgname = 'keep_payload') then
     create trigger keep_payload before update on cue.cues for each row
-      when (new.payload is distinct from old.payload or new.payload is not null and new.payload_ref is null)
-      execute function cue.keep_payload();
+      when (new.payload is distinct from old.payload) execute function cue.keep_payload();
   end if;
 end $$;
 
@@ -97,23 +94,6 @@ begin
   return cardinality(v_ids);
 end $$;
 comment on function cue.prune_payloads is 'Removes a batch of payloads that no execution references; returns how many were checked.';
-
--- Needed for cues from before payloads were stored separately, and for rows inserted by hand.
-create or replace function cue.store_payloads(p_batch int default 100, p_now timestamptz default now()) returns int
-language plpgsql security definer as $$
-declare
-  c cue.cues;
-  v_count int := 0;
-begin
-  for c in
-    select * from cue.cues q where cue.is_large(q.payload) order by q.id limit p_batch for no key update skip locked
-  loop
-    update cue.cues set payload = null, payload_id = cue.store_payload(c.account_id, c.id, c.payload, null, null, p_now) where id = c.id;
-    v_count := v_count + 1;
-  end loop;
-  return v_count;
-end $$;
-comment on function cue.store_payloads is 'Moves large payloads out of cue rows, skipping locked ones; returns how many.';
 
 -- The cap on payload bytes per day -----------------------------------------------------------------------------------------------------
 -- An execution's payload counts when the execution is created, even if it is stored only once. Counters are per backend, so that engines
@@ -174,8 +154,7 @@ language sql security definer as $$
      group by c.account_id) b
   having count(*) > 0
 $$;
-comment on function cue.count_payloads is
-  'Counts the payload bytes of p_counts[n] scheduled executions of p_cue_ids[n], for plans that limit them.';
+comment on function cue.count_payloads is 'Counts the payload bytes of scheduled executions, for plans that limit them.';
 
 -- Exact, because the account is locked.
 create or replace function cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamptz default now()) returns void

@@ -5,7 +5,7 @@ create or replace function cue.beat_engine(
   p_engine_id uuid, p_version text, p_lateness_ms int default null, p_open_deliveries int default 0,
   p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_name text default null,
   p_full_accounts uuid[] default '{}', p_passed_over text[] default '{}'
-) returns table (database_now timestamptz, outage_recorded boolean, engines int, place int)
+) returns table (database_now timestamptz, outage_recorded boolean, engines int)
 language plpgsql security definer as $$
 declare
   v_last timestamptz := (select max(last_seen_at) from cue.engines);
@@ -27,18 +27,16 @@ begin
          open_deliveries = excluded.open_deliveries, missed_after = excluded.missed_after, full_accounts = excluded.full_accounts,
          passed_over = excluded.passed_over;
   return query
-  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int, (count(*) filter (where n.id < p_engine_id))::int
+  select case when p_now = now() then clock_timestamp() else p_now end, v_outage, count(*)::int
     from cue.engines n where n.last_seen_at > p_now - cue.engine_timeout() and n.stopped_at is null or n.id = p_engine_id;
 end $$;
-comment on function cue.beat_engine is
-  'Records an engine''s heartbeat, and an outage if no engine had one for p_missed_after; returns the number of live engines and its '
-  'place among them.';
+comment on function cue.beat_engine is 'Records an engine''s heartbeat, and an outage before it; returns how many live.';
 
 create or replace function cue.stop_engine(p_engine_id uuid, p_now timestamptz default now()) returns void
 language sql security definer as $$
   update cue.engines set stopped_at = greatest(started_at, p_now) where id = p_engine_id
 $$;
-comment on function cue.stop_engine is 'Records that an engine has shut down; the others take its share at their next heartbeat.';
+comment on function cue.stop_engine is 'Records that an engine has shut down.';
 
 create or replace function cue.forget_engines(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
@@ -63,8 +61,7 @@ begin
   -- Locked flights are still held: while the row is locked, no engine can take it over.
   return query select id from cue.flights where id = any (p_flight_ids);
 end $$;
-comment on function cue.extend_flights is
-  'Extends the leases of an engine''s flights and returns those it still holds; the others were taken over.';
+comment on function cue.extend_flights is 'Extends the leases of an engine''s flights; returns those it still holds.';
 
 create or replace function cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
@@ -83,8 +80,7 @@ begin
   end if;
   return cardinality(v_ids);
 end $$;
-comment on function cue.release_flight is
-  'Returns begun but unsent attempts of a flight, which can then begin again at once; for an engine''s shutdown.';
+comment on function cue.release_flight is 'Gives back begun but unsent attempts of a flight; for an engine''s shutdown.';
 
 -- Their attempts are logged as lost, and the executions become retry_ready, or missed after five lost attempts. p_asked_at is when the
 -- caller sent the statement: if it was delayed, so were the holders' extensions, and leases that expired since then must not count.
@@ -127,16 +123,6 @@ create or replace function cue.is_last_loss(p_lost_attempts int) returns boolean
 language sql immutable as $$ select p_lost_attempts >= 4 $$;
 comment on function cue.is_last_loss is 'Returns whether the next lost attempt ends an execution: the fifth.';
 
--- Only executions still in the flight count, so that locking again takes no further locks.
-create or replace function cue.lock_attempts(p_execution_ids uuid[], p_flight_ids bigint[]) returns void
-language plpgsql security definer as $$
-begin
-  perform cue.lock_cues(array(
-    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) and cue.is_last_loss(lost_attempts)));
-  perform from cue.executions where id = any (p_execution_ids) and flight_id = any (p_flight_ids) order by id for update;
-end $$;
-comment on function cue.lock_attempts is 'Locks the executions that lose attempts, and first the cues that this may change.';
-
 create or replace function cue.lose_attempts(
   p_execution_ids uuid[], p_flight_id bigint, p_error text, p_now timestamptz default now()
 ) returns int
@@ -148,7 +134,10 @@ declare
   c cue.cues;
   e cue.executions;
 begin
-  perform cue.lock_attempts(p_execution_ids, array[p_flight_id]);
+  -- Only executions still in the flight count, so that locking again takes no further locks.
+  perform cue.lock_cues(array(
+    select cue_id from cue.executions where id = any (p_execution_ids) and flight_id = p_flight_id and cue.is_last_loss(lost_attempts)));
+  perform from cue.executions where id = any (p_execution_ids) and flight_id = p_flight_id order by id for update;
   with lost as (
     update cue.executions x
        set status = case when cue.is_last_loss(x.lost_attempts) then 'missed' else 'retry_ready' end::cue.execution_status, flight_id = null,
@@ -172,8 +161,7 @@ begin
   end loop;
   return v_count;
 end $$;
-comment on function cue.lose_attempts is
-  'Logs a flight''s attempts as lost; their executions become retry_ready, or missed after the fifth loss.';
+comment on function cue.lose_attempts is 'Logs a flight''s attempts as lost; executions are attempted again or missed.';
 
 create or replace function cue.milliseconds(p_interval interval) returns int
 language sql immutable as $$ select least(greatest(extract(epoch from p_interval) * 1000, 0), 2147483647)::int $$;
@@ -205,9 +193,7 @@ begin
   loop
     select * into c from cue.cues where id = e.cue_id;
     v_count := v_count + 1;
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-    values (e.id, e.attempts, e.account_id, 'failed', e.last_attempt_at, p_now, cue.milliseconds(p_now - e.last_attempt_at), v_error)
-    on conflict do nothing;
+    perform cue.log_attempt(e, 'failed', v_error, p_now);
     if c.deleted_at is null and e.attempts - e.lost_attempts < c.retry_max_attempts then
       update cue.executions
          set status = 'retrying', flight_id = null, attempt_due_at = p_now, error_message = v_error, updated_at = p_now

@@ -17,6 +17,4 @@ begin
   end if;
   return query select unnest(v_other);
 end $$;
-comment on function cue.check_secrets is
-  'Returns the settings whose secrets differ from those of earlier replicas, and stores them if none do; p_changed forgets the stored '
-  'ones first.';
+comment on function cue.check_secrets is 'Returns the settings whose secrets differ from those of other replicas.';

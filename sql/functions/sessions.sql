@@ -5,8 +5,7 @@ create or replace function cue.insert_session_token(p_account_id uuid, p_token_h
 language sql security definer as $$
   insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
 $$;
-comment on function cue.insert_session_token is
-  'Adds a one-time session token, valid for 15 minutes, to an account that the caller has locked.';
+comment on function cue.insert_session_token is 'Adds a one-time session token, valid for 15 minutes.';
 
 create or replace function cue.take_session_token(p_token_hash bytea, p_now timestamptz default now()) returns cue.accounts
 language plpgsql security definer as $$
@@ -21,8 +20,7 @@ begin
   end if;
   return a;
 end $$;
-comment on function cue.take_session_token is
-  'Uses up a one-time session token and returns its account, locked; QU050 if unknown, expired or already used.';
+comment on function cue.take_session_token is 'Uses up a one-time token and returns its account, locked; QU050 invalid.';
 
 -- At most 1,000 per account and 20 per key, so that a key with few scopes cannot end the sessions of others: the oldest is removed.
 create or replace function cue.add_session(
@@ -37,8 +35,7 @@ language sql security definer as $$
   values (gen_random_uuid(), p_account_id, p_now, p_now + p_lifetime, p_scopes, p_key_id)
   returning *
 $$;
-comment on function cue.add_session is
-  'Adds a session to an account that the caller has locked, with all scopes, or with those of the key that opened it.';
+comment on function cue.add_session is 'Adds a session, with all scopes or those of its key.';
 
 create or replace function cue.open_session(
   p_token_hash bytea, p_lifetime interval default '1 year', p_ip text default null, p_now timestamptz default now()
@@ -72,8 +69,7 @@ begin
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
-comment on function cue.open_key_session is
-  'Opens a session with the scopes of an API key, which ends when the key is revoked; QU051 if the key is unknown or revoked.';
+comment on function cue.open_key_session is 'Opens a session with an API key, which ends with the key; QU051 invalid.';
 
 create or replace function cue.describe_session(p_account_id uuid, p_session_id uuid, p_user_agent text, p_ip text default null) returns void
 language sql security definer as $$
@@ -119,8 +115,7 @@ begin
   return true;
 end $$;
 comment on function cue.open_local_account is
-  'Adds a key and a one-time session token to the account of an embedded database, which is created with this id on first use; false if the '
-  'key was revoked.';
+  'Adds a key and a session token to an embedded database''s account, or creates it; false if the key was revoked.';
 
 -- The old session stays valid for 24 hours: a lost response, or a second program that uses it, must not sign anyone out. One of a browser on
 -- loopback is never renewed for longer than it was opened for.
@@ -144,8 +139,7 @@ begin
   perform cue.record_event(a.id, 'session.refreshed', p_actor, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
 end $$;
-comment on function cue.refresh_session is
-  'Opens a new session with the same scopes in place of the calling one; QU050 if the caller is a key or its session has ended.';
+comment on function cue.refresh_session is 'Opens a session in place of the calling one; QU050 if that is not active.';
 
 create or replace function cue.revoke_sessions(
   p_account_id uuid, p_all boolean, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -166,8 +160,7 @@ begin
   perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_build_object('all', p_all, 'count', v_count), p_now);
   return v_count;
 end $$;
-comment on function cue.revoke_sessions is
-  'Ends the calling session, or with p_all all sessions of the account, and returns how many; QU050 if a key asks without p_all.';
+comment on function cue.revoke_sessions is 'Ends the calling session, or all; returns how many; QU050 if a key calls.';
 
 create or replace function cue.revoke_session(
   p_account_id uuid, p_session_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -195,20 +188,10 @@ declare
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
   k cue.api_keys;
 begin
-  perform cue.allow_key(a.id, p_now);
+  perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, '{read,write,worker}', 'mcp-exchange', null, p_now);
   perform cue.record_event(a.id, 'key.created', 'client:' || p_client_id, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes, 'client_id', p_client_id), p_now);
   return query select a.id, k.id, k.scopes::text[];
 end $$;
-comment on function cue.exchange_session_token is
-  'Creates a key for an approved client in exchange for a one-time token; QU050 as take_session_token, QU031 above ten keys per hour.';
-
-create or replace function cue.prune_sign_ins(p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  delete from cue.sessions where expires_at <= p_now;
-  delete from cue.session_tokens where expires_at <= p_now;
-  delete from cue.device_codes where expires_at <= p_now;
-end $$;
-comment on function cue.prune_sign_ins is 'Removes expired sessions, tokens and device codes.';
+comment on function cue.exchange_session_token is 'Creates a key for a one-time token; QU050 invalid, QU031 limit.';

@@ -8,7 +8,6 @@ create or replace function cue.create_ticket(
 language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
-  w record;
   v_id int;
 begin
   if a.created_at > p_now - interval '1 hour' then
@@ -17,18 +16,13 @@ begin
   if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
     raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = cue.refusal('QU061');
   end if;
-  select * into w from cue.allow('support:' || a.id, 5, '1 hour', p_now);
-  if not w.allowed then
-    raise exception 'Ticket limit reached: 5 per hour.' using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
+  perform cue.require_within('support:' || a.id, 5, '1 hour', 'Ticket limit reached: 5 per hour.', p_now);
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
   if p_tracked then perform cue.add_job('tickets', jsonb_build_object('ticket_id', v_id, 'account_id', a.id)); end if;
   return v_id;
 end $$;
-comment on function cue.create_ticket is
-  'Opens a support ticket and returns its number; QU060 in an account''s first hour, QU061 without an active cue, QU031 above five per '
-  'hour.';
+comment on function cue.create_ticket is 'Opens a support ticket; QU060 too new, QU061 no active cue, QU031 limit.';
 
 create or replace function cue.set_ticket_status(p_ticket_id int, p_status cue.ticket_status, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

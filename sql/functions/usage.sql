@@ -159,8 +159,7 @@ begin
   select count(distinct account_id) into v_count from gone;
   return v_count;
 end $$;
-comment on function cue.fold_usage is
-  'Sums up usage counters into slot 0 and starts the grace period of accounts at their limit; returns the number of accounts.';
+comment on function cue.fold_usage is 'Sums up usage in slot 0, and starts grace periods; returns how many accounts.';
 
 create or replace function cue.set_plans(p_plans jsonb) returns void
 language plpgsql security definer as $$

@@ -76,13 +76,9 @@ create or replace function cue.heartbeat_execution(
 ) returns timestamptz
 language plpgsql security definer as $$
 declare
-  e cue.executions;
+  e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id for update;
-  if not found or not exists (select from cue.cues where id = e.cue_id and deleted_at is null) then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
+  perform cue.refuse_superseded(e);
   if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
     raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
   end if;
@@ -104,18 +100,11 @@ create or replace function cue.release_execution(
 ) returns void
 language plpgsql security definer as $$
 declare
-  c cue.cues;
+  c cue.cues := cue.lock_cue_of(p_account_id, p_execution_id);
   e cue.executions;
 begin
-  select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
-  if found then
-    c := cue.lock_cue(e.cue_id);
-  end if;
-  if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.status = 'failed' then perform cue.refuse_superseded(e); end if;
+  perform cue.refuse_superseded(e);
   if e.lease_expires_at is null then
     raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
   end if;
@@ -124,8 +113,34 @@ begin
   end if;
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $$;
-comment on function cue.release_execution is
-  'Releases a claim, so that the execution can be claimed again at once; QU002 not found, QU016 outdated claim token, QU018 not claimed.';
+comment on function cue.release_execution is 'Releases a claim; QU002 not found, QU016 claim lost, QU018 not claimed.';
+
+create or replace function cue.lock_cue_of(p_account_id uuid, p_execution_id uuid) returns cue.cues
+language plpgsql security definer as $$
+declare
+  c cue.cues := cue.lock_cue((select cue_id from cue.executions where id = p_execution_id and account_id = p_account_id));
+begin
+  if c.id is null or c.deleted_at is not null then
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+  end if;
+  return c;
+end $$;
+comment on function cue.lock_cue_of is 'Locks and returns the cue of an account''s execution, as the lock order demands; QU002 if not found.';
+
+create or replace function cue.lock_execution(p_account_id uuid, p_execution_id uuid) returns cue.executions
+language plpgsql security definer as $$
+declare
+  e cue.executions;
+begin
+  select * into e from cue.executions x
+   where x.id = p_execution_id and x.account_id = p_account_id
+     and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id) for update;
+  if not found then
+    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+  end if;
+  return e;
+end $$;
+comment on function cue.lock_execution is 'Locks and returns an account''s execution, but not its cue; QU002 if not found.';
 
 create or replace function cue.lock_cue(p_cue_id text) returns cue.cues
 language plpgsql security definer as $$
@@ -146,8 +161,7 @@ create or replace function cue.lose_claim(
 language plpgsql security definer as $$
 begin
   p_given_back := p_given_back and e.lost_attempts < 100;
-  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error, worker_id)
-  values (e.id, e.attempts, e.account_id, 'lost', e.claimed_at, p_now, cue.milliseconds(p_now - e.claimed_at), p_error, e.claimed_by_worker);
+  perform cue.log_attempt(e, 'lost', p_error, p_now);
   if p_given_back or e.attempts - e.lost_attempts < c.retry_max_attempts then
     update cue.executions
        set status = 'pending', claimable_at = p_now, claim_deadline_at = p_now + cue.claim_timeout(c.claim_timeout_seconds), lease_expires_at = null,
@@ -163,9 +177,7 @@ begin
     perform cue.after_end(e, c, p_now);
   end if;
 end $$;
-comment on function cue.lose_claim is
-  'Ends a claim without an outcome: the attempt is logged as lost, and the execution becomes claimable again, or missed when no claim is '
-  'left.';
+comment on function cue.lose_claim is 'Ends a claim without an outcome: the execution is claimable again, or missed.';
 
 create or replace function cue.claim_timeout(p_claim_timeout_seconds int) returns interval
 language sql immutable as $$

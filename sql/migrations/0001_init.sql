@@ -1,47 +1,69 @@
 -- 0001_init.sql: all types, tables and indexes. Functions live in sql/functions and are reloaded by every migrate; nothing here calls one, so
--- that they may change freely. What each table and column is for stands in sql/comments.sql, reloaded likewise. Until 1.0.0 this file is edited
--- in place; from then on, changes are new files.
+-- that they may change freely. What follows `---` is the description of a type, sequence, table or column, as \dT+ and \d+ show it. Until 1.0.0
+-- this file is edited in place; from then on, changes are new files.
 
-create type cue.plan as enum ('free', 'pro', 'scale');
+create type cue.plan as enum ('free', 'pro', 'scale'); --- Plan of an account. Its limits are in the table plans.
+--- Bearer token sent with callbacks: a token for the execution only, or the account's default key.
 create type cue.webhook_authorization as enum ('execution_token', 'api_key');
-create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange');
-create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
-create type cue.audit_event as enum
+create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange'); --- How an API key was created.
+create type cue.key_scope as enum ('read', 'write', 'worker', 'account'); --- Permission of an API key.
+create type cue.audit_event as enum --- Type of an audit log entry.
   ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed',
    'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed',
    'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created',
    'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released');
+--- Status of a sign-in. Expiry is not a status: see device_codes.expires_at.
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
+--- How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.
 create type cue.transport as enum ('webhook', 'worker');
+--- recurring has cron expressions or a regular interval; once has a single instant, at.
 create type cue.schedule_type as enum ('recurring', 'once');
+--- Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose
+--- execution failed.
 create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
+--- Why a cue has completed: its last slot has passed, it has taken max_runs runs, or it runs only once.
 create type cue.completion as enum ('ended', 'max_runs', 'once');
+--- What paused a cue: its user, a smaller plan, on_failure, or the deletion of its account.
 create type cue.pause_cause as enum ('user', 'plan', 'failures', 'deletion');
+--- HTTP method of a webhook. GET sends no body.
 create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
+--- Policy for slots that came due during an outage: run none of them, only the latest, or the newest 100.
 create type cue.catch_up as enum ('skip_missed', 'run_once_if_missed', 'replay_all_missed');
+--- What becomes of an execution while another one of the cue has not ended: it runs as well, is skipped, is queued
+--- (queue_one: unless one is queued already; queue_all: behind up to 99 others), or the others are cancelled.
 create type cue.overlap as enum ('allow', 'skip', 'queue_one', 'queue_all', 'cancel_previous');
+--- Requirement for a reported success to count as verified.
 create type cue.verification_mode as enum ('none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual');
+--- Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.
 create type cue.execution_status as enum
   ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
-create type cue.outcome_state as enum
+create type cue.outcome_state as enum --- The handler's report and its verification. unknown: no report in time.
   ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
-create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill');
+create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill'); --- What triggered an execution.
+--- Result of an attempt. lost: its engine or worker stopped responding.
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
+--- Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a
+--- limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).
 create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held');
+--- Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.
 create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused');
-create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
+create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical'); --- Urgency of an alert, lowest first.
+--- What an operation does to its targets.
 create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
+--- Whether an operation is running, has dealt with all targets, or was aborted.
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
-create type cue.ticket_severity as enum ('low', 'medium', 'high');
-create type cue.ticket_type as enum ('bug', 'feature-request');
+create type cue.ticket_severity as enum ('low', 'medium', 'high'); --- Severity of a ticket, chosen by its author.
+create type cue.ticket_type as enum ('bug', 'feature-request'); --- Type of a ticket.
+--- Status of a ticket. set_ticket_status changes it, by hand.
 create type cue.ticket_status as enum ('open', 'in_progress', 'resolved', 'closed');
 
 -- The cell ------------------------------------------------------------------------------------------------------------------------
 
 -- The number of this database among those of the service, which the migrating session sets.
+--- One row: the number of this database among those of the service, encoded in ids and keys. Never changes.
 create table cue.cell (
-  id smallint not null check (id between 1 and 61),
-  created_at timestamptz not null default now()
+  id smallint not null check (id between 1 and 61), --- The n-th URL of CELLS is cell n.
+  created_at timestamptz not null default now() --- When the database took its number.
 );
 create unique index cell_is_one on cue.cell ((true));
 insert into cue.cell (id) values (coalesce(nullif(current_setting('pgcue.cell', true), ''), '1')::smallint);
@@ -49,64 +71,78 @@ insert into cue.cell (id) values (coalesce(nullif(current_setting('pgcue.cell', 
 create rule cell_stays as on delete to cue.cell where true do instead nothing;
 create rule cell_stays_the_same as on update to cue.cell where true do instead nothing;
 
+--- One row if the cell goes on at another server: nothing here can be changed, and replicas go there.
 create table cue.moved (
-  to_url text not null,
-  at timestamptz not null default now()
+  to_url text not null, --- The other server, as replicas connect to it.
+  at timestamptz not null default now() --- When it took over.
 );
 create unique index moved_is_one on cue.moved ((true));
 
+--- The cell of each email address, so that an address has one account across all cells. Used in the home cell only.
 create table cue.directory (
-  email_hash bytea primary key,
-  cell smallint not null,
-  created_at timestamptz not null
+  email_hash bytea primary key, --- SHA-256 of the address in lower case.
+  cell smallint not null, --- Cell in which its account is created.
+  created_at timestamptz not null --- When the cell claimed it.
 );
 
-create table cue.known_secrets (
-  name text not null,
-  value text not null,
-  known_at timestamptz not null default now(),
+create table cue.known_secrets ( --- Fingerprints of the replicas' secrets, which can neither decrypt nor sign anything.
+  name text not null, --- ENCRYPTION_KEYS or SESSION_SECRET.
+  value text not null, --- Id of an encryption key that is or was the first, or a slow hash of the session secret.
+  known_at timestamptz not null default now(), --- When a replica first started with it.
   primary key (name, value)
 );
 
 -- Accounts ------------------------------------------------------------------------------------------------------------------------
 
-create table cue.plans (
-  plan cue.plan primary key,
-  requests_per_minute int not null check (requests_per_minute > 0),
-  cues int not null check (cues >= 0),
+create table cue.plans ( --- Limits of each plan. The service writes them at start from its PLANS setting.
+  plan cue.plan primary key, --- The plan.
+  requests_per_minute int not null check (requests_per_minute > 0), --- Requests per API key in any 60 seconds.
+  cues int not null check (cues >= 0), --- Active and paused cues together.
+  --- Executions created per UTC month. Once reached, a grace period of 24 hours begins, which ends early at twice the
+  --- limit.
   executions_per_month int not null check (executions_per_month >= 0),
-  fires_per_hour int not null default 10 check (fires_per_hour > 0),
+  fires_per_hour int not null default 10 check (fires_per_hour > 0), --- Manual fires of a cue in any hour.
+  --- Webhook requests an account may have open at once, shared equally among replicas.
   open_deliveries int not null default 1000 check (open_deliveries > 0),
+  --- Maximum of delivery.timeout_seconds; null: 3600.
   max_timeout_seconds int check (max_timeout_seconds between 1 and 3600),
+  --- Minimum time between two slots of a schedule; null: no minimum.
   min_interval_seconds int check (min_interval_seconds > 0),
+  --- Total payload bytes of an account's executions per UTC day, counted per execution even if the payload is stored
+  --- once; null: unlimited.
   payload_bytes_per_day bigint check (payload_bytes_per_day > 0)
 );
 insert into cue.plans (plan, requests_per_minute, cues, executions_per_month, open_deliveries)
 values ('free', 60, 10, 300, 50), ('pro', 200, 100, 5000, 250), ('scale', 500, 500, 50000, 1000);
 
-create table cue.overridden_limits (
-  name text primary key,
-  least bigint not null
+create table cue.overridden_limits ( --- Limits that accounts have, or had, of their own.
+  name text primary key, --- Name of a column of cue.plans.
+  least bigint not null --- Smallest value of any account so far.
 );
 
-create table cue.accounts (
-  id uuid primary key,
-  email text not null check (length(email) <= 254),
-  plan cue.plan not null default 'free' references cue.plans,
+create table cue.accounts ( --- Owners of cues. Every table with data of an account has account_id.
+  id uuid primary key, --- UUIDv7, created at registration.
+  email text not null check (length(email) <= 254), --- Email address as registered. Unique, ignoring case.
+  plan cue.plan not null default 'free' references cue.plans, --- Plan, which sets the account's limits.
+  --- Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.
   limits jsonb not null default '{}',
+  --- Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.
   webhook_secret text not null check (webhook_secret ~ '^whsec_[0-9a-f]{64}$'),
-  previous_webhook_secret text,
-  previous_webhook_secret_until timestamptz,
-  webhook_authorization cue.webhook_authorization not null default 'execution_token',
-  memory_block_enabled boolean not null default false,
-  alert_webhook_url text,
+  previous_webhook_secret text, --- Also signs until previous_webhook_secret_until.
+  previous_webhook_secret_until timestamptz, --- End of the overlap requested by the last regeneration.
+  webhook_authorization cue.webhook_authorization not null default 'execution_token', --- Bearer token of callbacks.
+  memory_block_enabled boolean not null default false, --- Whether the account has agreed to the memory block.
+  alert_webhook_url text, --- URL that alerts are posted to; null: none.
+  --- Signs alert webhooks: 64 hex digits, created on first use.
   alert_webhook_secret text check (alert_webhook_secret ~ '^[0-9a-f]{64}$'),
-  previous_alert_webhook_secret text,
-  previous_alert_webhook_secret_until timestamptz,
+  previous_alert_webhook_secret text, --- Also signs until previous_alert_webhook_secret_until.
+  previous_alert_webhook_secret_until timestamptz, --- End of the overlap requested by the last regeneration.
+  --- When the monthly execution limit was reached; the grace period ends 24 hours later. Applies to that month only.
   limit_reached_at timestamptz,
-  created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now(),
-  stripe_customer_id text,
+  created_at timestamptz not null default now(), --- Time of registration.
+  updated_at timestamptz not null default now(), --- When a setting, a secret or the plan last changed.
+  stripe_customer_id text, --- The account's customer at Stripe; null before its first checkout.
+  --- When a mailed link was first confirmed; null: never, or before this column existed.
   email_confirmed_at timestamptz,
   check ((previous_webhook_secret is null) = (previous_webhook_secret_until is null)),
   check ((previous_alert_webhook_secret is null) = (previous_alert_webhook_secret_until is null))
@@ -114,58 +150,69 @@ create table cue.accounts (
 create unique index accounts_email on cue.accounts (lower(email));
 create unique index accounts_stripe_customer_id on cue.accounts (stripe_customer_id) where stripe_customer_id is not null;
 
+--- API keys by SHA-256 hash. The default key's text is also stored encrypted, so that it can be revealed.
 create table cue.api_keys (
-  id uuid primary key,
-  account_id uuid not null references cue.accounts on delete cascade,
-  key_hash bytea not null unique,
-  prefix text not null,
-  label text not null check (length(label) between 1 and 100),
+  id uuid primary key, --- UUIDv7.
+  account_id uuid not null references cue.accounts on delete cascade, --- The key's account.
+  key_hash bytea not null unique, --- SHA-256 of the key's text.
+  prefix text not null, --- First 12 characters, so that people recognise the key.
+  label text not null check (length(label) between 1 and 100), --- Name given by the owner.
+  --- Permissions.
   scopes cue.key_scope[] not null default '{read,write,worker,account}' check (cardinality(scopes) > 0),
-  created_by cue.key_origin not null,
+  created_by cue.key_origin not null, --- How the key was created.
+  --- Whether the key can be shown again. At most one unrevoked key per account can.
   is_default boolean not null default false,
+  --- The default key's text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be
+  --- decrypted only as a key of this account. Null once revoked.
   ciphertext text,
-  created_at timestamptz not null default now(),
-  last_used_at timestamptz,
-  revoked_at timestamptz,
+  created_at timestamptz not null default now(), --- Time of creation.
+  last_used_at timestamptz, --- When it last authenticated a request, to the minute; null: never.
+  revoked_at timestamptz, --- When it was revoked; the row is removed 30 days later. Null: active.
   check (ciphertext is null or is_default and revoked_at is null)
 );
 create index api_keys_account on cue.api_keys (account_id, created_at desc);
 create index api_keys_revoked_at on cue.api_keys (revoked_at) where revoked_at is not null;
 create unique index api_keys_default on cue.api_keys (account_id) where is_default and revoked_at is null;
 
+--- Sessions, by the jti of their JWT. A session is valid until it expires or its row is deleted.
 create table cue.sessions (
-  id uuid primary key,
-  account_id uuid not null references cue.accounts on delete cascade,
-  created_at timestamptz not null,
-  expires_at timestamptz not null,
-  scopes cue.key_scope[],
-  key_id uuid,
-  ip text,
-  user_agent text
+  id uuid primary key, --- The jti claim of the JWT.
+  account_id uuid not null references cue.accounts on delete cascade, --- The session's account.
+  created_at timestamptz not null, --- Time of sign-in or refresh.
+  expires_at timestamptz not null, --- A year after creation, or a day after the session was refreshed.
+  scopes cue.key_scope[], --- The scopes of the key that opened it; null means all.
+  key_id uuid, --- The key that opened it, and whose revocation ends it; null after a sign-in by link.
+  ip text, --- The address that opened it; null if unknown.
+  user_agent text --- The program that opened it, in its own words, up to 300 characters; null if unknown.
 );
 create index sessions_account on cue.sessions (account_id);
 create index sessions_expires_at on cue.sessions (expires_at);
 
+--- One-time tokens, by SHA-256, that are exchanged for a session or a key. Deleted on use. Unlogged: after a crash,
+--- people sign in again.
 create unlogged table cue.session_tokens (
-  token_hash bytea primary key,
+  token_hash bytea primary key, --- SHA-256 of the token.
+  --- Account that the session or key will belong to.
   account_id uuid not null references cue.accounts on delete cascade,
-  expires_at timestamptz not null
+  expires_at timestamptz not null --- 15 minutes after creation.
 );
 create index session_tokens_account on cue.session_tokens (account_id);
 create index session_tokens_expires_at on cue.session_tokens (expires_at);
 
+--- Sign-ins in progress, by the SHA-256 of the code the device generated. Unlogged: after a crash, people sign in
+--- again.
 create unlogged table cue.device_codes (
-  code_hash bytea primary key,
-  status cue.device_code_status not null default 'pending',
-  ip text,
-  email text,
-  link_id uuid unique,
-  code_ciphertext text,
-  account_id uuid references cue.accounts on delete cascade,
-  key_id uuid,
-  created_at timestamptz not null,
-  expires_at timestamptz not null,
-  cell smallint,
+  code_hash bytea primary key, --- SHA-256 of the code.
+  status cue.device_code_status not null default 'pending', --- Status. Ignored after expires_at.
+  ip text, --- Address of the device, shown to the person who confirms.
+  email text, --- Email address the person entered.
+  link_id uuid unique, --- Id contained, signed, in the mailed link.
+  code_ciphertext text, --- The code, encrypted like the default key, for the mail of this sign-in that shows it.
+  account_id uuid references cue.accounts on delete cascade, --- Account that the device was signed in to.
+  key_id uuid, --- Key of the account, if this sign-in created it. The device gets it once, when it polls.
+  created_at timestamptz not null, --- Time the sign-in started.
+  expires_at timestamptz not null, --- 15 minutes later.
+  cell smallint, --- Cell of the email address, in which the sign-in continues; null if that is this one.
   check ((email is not null) = (status <> 'pending')),
   check (num_nulls(email, link_id, code_ciphertext) in (0, 3)),
   check ((account_id is not null) = (status in ('approved', 'claimed')))
@@ -174,38 +221,45 @@ create index device_codes_account on cue.device_codes (account_id) where account
 create index device_codes_email on cue.device_codes (lower(email)) where email is not null;
 create index device_codes_expires_at on cue.device_codes (expires_at);
 
+--- Requested account deletions. The mailed link contains the id, signed: if a genuine link has no row here, its account
+--- has been deleted.
 create table cue.deletions (
-  id uuid primary key,
-  account_id uuid not null references cue.accounts on delete cascade,
-  requested_at timestamptz not null,
-  due_at timestamptz not null,
-  cancelled_at timestamptz
+  id uuid primary key, --- Random; known only to the mailed link.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account to delete.
+  requested_at timestamptz not null, --- Time of the request.
+  due_at timestamptz not null, --- When the account is deleted: 24 hours after the request.
+  cancelled_at timestamptz --- When the deletion was cancelled; null: not cancelled.
 );
 create index deletions_account on cue.deletions (account_id);
 create unique index deletions_pending on cue.deletions (account_id) where cancelled_at is null;
 create index deletions_due_at on cue.deletions (due_at) where cancelled_at is null;
 
+--- Changes to an account, its keys, secrets and cues, with their authors. Never contains a key or secret.
 create table cue.audit_events (
-  id uuid primary key,
-  seq bigint not null generated always as identity,
-  account_id uuid not null references cue.accounts on delete cascade,
-  event cue.audit_event not null,
+  id uuid primary key, --- UUIDv7.
+  seq bigint not null generated always as identity, --- Order of the events, including those of one millisecond.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account that was changed.
+  event cue.audit_event not null, --- Type of change.
+  --- The author: key:ID, session:ID, client:ID, stripe, service or anonymous; in psql the database user.
   actor text not null,
-  ip text,
+  ip text, --- Address of the request; null in psql, and for changes of cues.
+  --- Details, depending on the event: the id of a key or cue, the names of changed settings, counts.
   detail jsonb not null default '{}',
-  created_at timestamptz not null
+  created_at timestamptz not null --- Time of the change. Entries are removed after 400 days.
 );
 create index audit_events_account on cue.audit_events (account_id, seq);
 create index audit_events_created_at on cue.audit_events (created_at);
 create index audit_events_cue on cue.audit_events ((detail ->> 'cue_id'), seq) where detail ? 'cue_id';
 
-create table cue.holds (
-  id uuid primary key default gen_random_uuid(),
-  account_id uuid references cue.accounts on delete cascade,
+create table cue.holds ( --- Periods in which the operator held the service or an account. Kept for 90 days.
+  id uuid primary key default gen_random_uuid(), --- Random.
+  account_id uuid references cue.accounts on delete cascade, --- The account; null for the service.
+  --- Why, for whoever asks: /status shows it, and so do refused claims.
   reason text not null check (length(reason) between 1 and 500),
-  held_by text not null,
-  from_at timestamptz not null,
-  until_at timestamptz not null default 'infinity',
+  held_by text not null, --- Who held it last: the operator's token, a session or key, or a database user.
+  from_at timestamptz not null, --- Begin of the hold.
+  until_at timestamptz not null default 'infinity', --- End of the hold; infinity while it lasts.
+  --- Whether slots that came due meanwhile follow catch_up. After a short hold they run late.
   catches_up boolean not null default true,
   check (from_at < until_at)
 );
@@ -215,13 +269,18 @@ create unique index holds_active on cue.holds (account_id) nulls not distinct wh
 -- The counters have no foreign key: counting takes no lock of the account's row, so nobody who holds that one keeps the engine from firing the
 -- cues of others. erase_account removes them.
 
+--- Executions created per account and UTC month: the sum over all slots. Each database backend counts in its own slot,
+--- so that writers never wait for each other; housekeeping sums them up in slot 0.
 create table cue.usage_counters (
-  account_id uuid not null,
-  month date not null,
+  account_id uuid not null, --- The account.
+  month date not null, --- First day of the UTC month.
+  --- Process id of the backend that counts here; 0: the sum so far; negative: a backend that found a row of its first
+  --- slot locked.
   slot int not null,
-  executions bigint not null default 0,
-  reported bigint not null default 0,
-  succeeded bigint not null default 0,
+  executions bigint not null default 0, --- Executions created, whatever triggered them.
+  reported bigint not null default 0, --- Outcomes reported.
+  succeeded bigint not null default 0, --- Outcomes reported as success.
+  --- Outcomes reported as failure, plus executions whose delivery failed or was missed.
   failed bigint not null default 0,
   primary key (account_id, month, slot)
 ) with (fillfactor = 50);
@@ -229,121 +288,162 @@ create table cue.usage_counters (
 create index usage_counters_unfolded on cue.usage_counters (account_id) where slot <> 0;
 create index usage_counters_month on cue.usage_counters (month) where slot = 0;
 
+--- Payload bytes per account and UTC day, for plans that limit them. Each database backend counts in its own row.
 create table cue.payload_counters (
-  account_id uuid not null,
-  day date not null,
-  slot int not null,
-  bytes bigint not null,
+  account_id uuid not null, --- The account.
+  day date not null, --- UTC day on which the executions were created.
+  slot int not null, --- Process id of the backend that counts here.
+  bytes bigint not null, --- Total size of the executions' payloads.
   primary key (account_id, day, slot)
 ) with (fillfactor = 50);
 create index payload_counters_day on cue.payload_counters (day);
 
 -- Unlogged: what is missing is counted anew.
+--- Lower bound of the number of cues an account may still create, so that creating one does not count them all.
+--- Creating cues reduces it; when it is too low, the cues are counted again.
 create unlogged table cue.cue_rooms (
-  account_id uuid primary key references cue.accounts on delete cascade,
+  account_id uuid primary key references cue.accounts on delete cascade, --- The account.
+  --- The plan's limit when the cues were counted. If the limit has changed since, the row is ignored.
   plan_cues int not null,
-  room int not null check (room >= 0)
+  room int not null check (room >= 0) --- Number of cues that can certainly be created.
 ) with (fillfactor = 50);
 
+--- Sliding windows of rate limits. Unlogged: requests never wait for the disk, and after a crash all windows are empty.
+--- Only the key is indexed, so that every hit is a HOT update.
 create unlogged table cue.rate_windows (
-  subject text primary key,
-  started_at timestamptz not null,
+  subject text primary key, --- What is limited, such as key:ID, address:IP or echo:IP.
+  started_at timestamptz not null, --- Start of the time scale of hits.
+  --- Times of the hits in milliseconds after started_at, ascending. At most 500 entries, so that they stay in the row:
+  --- above a limit of 500, an entry counts several hits.
   hits int[] not null,
-  newest int not null,
-  weight int not null,
-  expires_at timestamptz not null,
-  recent int[],
-  recent_minute int
+  newest int not null, --- Hits counted by the newest entry so far.
+  weight int not null, --- Hits per entry: 1 for limits up to 500.
+  expires_at timestamptz not null, --- When the last hit leaves the window and the row may be removed.
+  recent int[], --- Hits of the latest five minutes, newest minute first, whatever the window's length.
+  recent_minute int --- The newest of these minutes, since the epoch.
 ) with (fillfactor = 50);
 alter table cue.rate_windows alter hits set storage plain, alter recent set storage plain;
 
-create table cue.idempotency_keys (
-  account_id uuid not null references cue.accounts on delete cascade,
-  route text not null,
-  key text not null check (key ~ '^[\x21-\x7e]{1,255}$'),
-  request_hash bytea not null,
-  status int not null,
-  body text not null,
-  place bigint not null,
-  bytes_before bigint not null,
-  bytes int not null,
-  created_at timestamptz not null,
+create table cue.idempotency_keys ( --- Responses of the last 24 hours to requests with an Idempotency-Key.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  route text not null, --- Method and path of the request, with its ids.
+  key text not null check (key ~ '^[\x21-\x7e]{1,255}$'), --- The key that the caller chose.
+  request_hash bytea not null, --- SHA-256 of the body, to refuse a different request with the same key.
+  status int not null, --- HTTP status of the response.
+  body text not null, --- Body of the response.
+  place bigint not null, --- Number within the account, in the order of created_at.
+  bytes_before bigint not null, --- Sum of bytes of all earlier rows of the account, expired ones included.
+  bytes int not null, --- Approximate size of the row with its index entries.
+  created_at timestamptz not null, --- Time of the request. The row expires 24 hours later.
   primary key (account_id, route, key)
 );
 create index idempotency_keys_place on cue.idempotency_keys (account_id, created_at, place);
 create index idempotency_keys_created_at on cue.idempotency_keys (created_at);
 
+--- Stripe subscriptions, as reported by Stripe's events. An account gets the largest plan among those paid for.
 create table cue.subscriptions (
-  id text primary key,
-  account_id uuid not null references cue.accounts on delete cascade,
-  plan cue.plan not null check (plan <> 'free'),
-  status text not null,
-  state_at timestamptz not null,
-  version int not null default 1,
-  created_at timestamptz not null,
-  updated_at timestamptz not null
+  id text primary key, --- Stripe's id.
+  account_id uuid not null references cue.accounts on delete cascade, --- The subscriber's account.
+  plan cue.plan not null check (plan <> 'free'), --- Plan it pays for.
+  status text not null, --- Stripe's status; canceled is final.
+  state_at timestamptz not null, --- Creation time of the event that reported this state. Older events change nothing.
+  version int not null default 1, --- Increases with every event applied.
+  created_at timestamptz not null, --- Time of the first event.
+  updated_at timestamptz not null --- Time of the latest change.
 );
 create index subscriptions_account on cue.subscriptions (account_id);
 
+--- Stripe events already handled, so that none is applied twice. Kept for 90 days, longer than Stripe resends them.
 create table cue.stripe_events (
-  id text primary key,
-  type text not null,
-  received_at timestamptz not null
+  id text primary key, --- Stripe's id.
+  type text not null, --- Stripe's event type.
+  received_at timestamptz not null --- When it was handled.
 );
 create index stripe_events_received_at on cue.stripe_events (received_at);
 
 -- Cues ----------------------------------------------------------------------------------------------------------------------------
 
-create sequence cue.payload_ids;
+create sequence cue.payload_ids; --- Ids of payloads.
+--- Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never
+--- writes these wide rows.
 create table cue.cues (
-  id text primary key check (id ~ '^cue_[0-9A-Za-z]{12}$'),
-  account_id uuid not null references cue.accounts on delete cascade,
-  name text not null check (length(name) between 1 and 255),
-  description text,
-  status cue.cue_status not null default 'active',
-  transport cue.transport not null,
-  schedule_type cue.schedule_type not null,
-  cron text,
-  at timestamptz,
-  timezone text not null default 'UTC',
-  callback_url text,
-  callback_method cue.callback_method not null default 'POST',
+  id text primary key check (id ~ '^cue_[0-9A-Za-z]{12}$'), --- cue_ and twelve random characters.
+  account_id uuid not null references cue.accounts on delete cascade, --- The cue's account.
+  name text not null check (length(name) between 1 and 255), --- Name, not necessarily unique.
+  description text, --- Description for people.
+  status cue.cue_status not null default 'active', --- Whether it fires. Meaningful only while deleted_at is null.
+  transport cue.transport not null, --- webhook or worker. Never changes.
+  schedule_type cue.schedule_type not null, --- Whether it runs repeatedly, by cron or schedule_rules, or once, at at.
+  cron text, --- Cron expression of five fields, or six with a leading seconds field, in timezone.
+  at timestamptz, --- The only slot of a one-time cue.
+  timezone text not null default 'UTC', --- IANA time zone of cron, in canonical form.
+  callback_url text, --- URL that webhooks are sent to. Not needed by a worker cue.
+  callback_method cue.callback_method not null default 'POST', --- HTTP method of webhooks.
+  --- The user's own headers, sent with each webhook: names and values. Values may be credentials, so no view shows
+  --- them.
   callback_headers jsonb not null default '{}',
+  --- Payload as canonical JSON, exactly the bytes that webhooks send; null if it is in payloads.
   payload text default '{}',
+  --- The payload's member task, if it is a string; workers filter by it.
   task text constraint task_is_a_name check (length(task) <= 255),
+  --- Maximum attempts per execution, including the first; for worker cues, maximum claims.
   retry_max_attempts int not null default 3 check (retry_max_attempts between 1 and 10),
+  --- Wait before the second attempt, before the third, and so on; the last value repeats.
   retry_backoff_minutes float8[] not null default '{1,2,4}' check (cardinality(retry_backoff_minutes) between 1 and 10),
+  --- Whether a mail is sent when an execution exhausts its attempts or is missed.
   on_failure_email boolean not null default true,
-  on_failure_webhook text,
+  on_failure_webhook text, --- URL notified when an execution exhausts its attempts or is missed; null: none.
+  --- Whether a recurring cue is paused when an execution exhausts its attempts or is missed.
   on_failure_pause boolean not null default false,
+  --- Time limit for the callback's response; null means 30. Null, like the next three columns, if delivery was never
+  --- set.
   timeout_seconds int check (timeout_seconds between 1 and 3600),
+  --- Time limit for the awaited outcome, counted from the delivery; null means 300.
   outcome_deadline_seconds int check (outcome_deadline_seconds between 1 and 3600),
+  --- Time limit for a worker to claim an execution; null means 900.
   claim_timeout_seconds int check (claim_timeout_seconds between 60 and 604800),
+  --- Whether the execution ends only with the handler's report rather than with a 2xx. Null, which means false, until
+  --- it or an outcome deadline is set.
   await_outcome boolean,
+  --- Consecutive failures that raise an alert. Null, which means 3, if alerts was never set.
   alert_consecutive_failures int check (alert_consecutive_failures between 1 and 100),
+  --- Slots without a success that raise an alert. Null, which means 2, if alerts was never set.
   alert_missed_window_multiplier int check (alert_missed_window_multiplier between 1 and 10),
-  catch_up cue.catch_up not null default 'run_once_if_missed',
-  verification_mode cue.verification_mode,
-  created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now(),
-  deleted_at timestamptz,
+  catch_up cue.catch_up not null default 'run_once_if_missed', --- Policy for slots that came due during an outage.
+  verification_mode cue.verification_mode, --- Requirement for a verified success. Null, which means none, if never set.
+  created_at timestamptz not null default now(), --- Time of creation.
+  updated_at timestamptz not null default now(), --- Time of the latest edit or status change.
+  deleted_at timestamptz, --- When it was deleted; the row is removed once its history is.
+  --- Marks the weekly memory block cue, which does not count against the plan's limit.
   memory_check boolean not null default false,
-  payload_id bigint,
+  payload_id bigint, --- Row of payloads that holds a payload over 2 KB.
+  --- The user's own name for the cue, unique among the account's cues that are not deleted.
   key text check (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'),
+  --- Labels to filter by, each at most 64 characters.
   tags text[] not null default '{}' check (cardinality(tags) <= 10),
+  --- The set of declared cues that the cue belongs to, see apply_cues; null: none.
   managed_by text check (length(managed_by) >= 1 and length(managed_by) <= 100),
+  --- Since when it is paused; null if active, or paused by a release before pauses were recorded.
   paused_at timestamptz,
-  paused_by cue.pause_cause,
+  paused_by cue.pause_cause, --- What paused it; null like paused_at.
+  --- Reason that was given for the pause, or the error that caused it.
   pause_reason text check (length(pause_reason) between 0 and 500),
-  paused_until timestamptz,
+  paused_until timestamptz, --- When it resumes by itself; null: never.
+  --- Number of failed runs in a row that pause a recurring cue; null: any.
   on_failure_pause_after int constraint cues_pause_after_check check (on_failure_pause_after between 1 and 1000),
+  --- What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude,
+  --- exclude_calendars and window of schedule, as the API shows them. Null without any.
   schedule_rules jsonb check (jsonb_typeof(schedule_rules) = 'object' and schedule_rules <> '{}'),
-  completed_reason cue.completion,
-  overlap cue.overlap not null default 'allow',
+  completed_reason cue.completion, --- Why it has completed, while status is completed; null means once.
+  overlap cue.overlap not null default 'allow', --- What becomes of a slot while an execution of the cue has not ended.
+  --- Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay
+  --- specified one.
   tracked boolean not null default false,
-  retry_on_worker_failure boolean,
+  retry_on_worker_failure boolean, --- Whether a failure that a worker reports is retried; null means false.
+  --- By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null:
+  --- they copy it.
   payload_ref bigint default nextval('cue.payload_ids'),
-  payload_since_run bigint not null default 0,
+  payload_since_run bigint not null default 0, --- The cue's run_count when payload_ref was set.
   constraint cues_one_schedule check (
     num_nonnulls(cron, schedule_rules -> 'crons', schedule_rules -> 'every') = (schedule_type = 'recurring')::int),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
@@ -364,31 +464,44 @@ create index cues_of_set on cue.cues (account_id, managed_by) where managed_by i
 create index cues_paused_until on cue.cues (paused_until) where paused_until is not null and deleted_at is null;
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
--- Cues whose payload store_payloads moves.
-create index cues_large_payload on cue.cues (id) where octet_length(payload) > 2048;
 
+--- The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.
 create table cue.cue_runs (
-  cue_id text primary key references cue.cues on delete cascade,
-  account_id uuid not null,
-  transport cue.transport not null,
+  cue_id text primary key references cue.cues on delete cascade, --- The cue.
+  account_id uuid not null, --- The cue's account, copied so that finding due cues needs no join.
+  transport cue.transport not null, --- The cue's transport, copied for the same reason.
+  --- Increases with every change of the definition or status, not when the cue runs. A slot computed from an older
+  --- version does not fire.
   version int not null default 1,
-  next_run timestamptz,
+  next_run timestamptz, --- Next slot. Null: none, because the cue is paused or has ended.
+  --- Last slot fired. next_run is always later, so neither a clock nor an edit can fire a slot twice.
   last_slot timestamptz,
-  last_run timestamptz,
-  run_count bigint not null default 0,
-  fired_count bigint not null default 0,
-  failed_deliveries int not null default 0,
-  failed_outcomes int not null default 0,
-  deliveries_failing_since timestamptz,
-  outcomes_failing_since timestamptz,
+  last_run timestamptz, --- When an execution last started, whatever triggered it.
+  run_count bigint not null default 0, --- Executions created, whatever triggered them.
+  fired_count bigint not null default 0, --- Executions created by the schedule.
+  failed_deliveries int not null default 0, --- Consecutive executions whose delivery failed.
+  failed_outcomes int not null default 0, --- Consecutive outcomes that were failures or missing.
+  deliveries_failing_since timestamptz, --- First of the failures in failed_deliveries.
+  outcomes_failing_since timestamptz, --- First of the failures in failed_outcomes.
+  --- Deadline for the next success, after which a missed_window alert is raised. Set on firing if null; a success does
+  --- not write it.
   success_due_at timestamptz,
+  --- Scheduled executions in a row that failed, were missed or timed out, while on_failure_pause_after is set; 0 after
+  --- a resumption.
   failed_runs int not null default 0,
-  skipped_count int,
+  skipped_count int, --- Those of fired_count that record a slot which did not run; null means none.
+  --- Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.
   next_slot timestamptz constraint cue_runs_next_slot_check check (next_slot <= next_run),
+  --- Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.
   excluded_at timestamptz,
+  --- Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.
+  --- Null: none.
   recomputed int,
+  --- Like tracked of the cue, for the functions that fire and finish plain executions.
   tracked boolean not null default false,
-  schedule_key uuid,
+  schedule_key uuid, --- Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.
+  --- First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done
+  --- at next_run, once an hour. Null: none.
   refused_from timestamptz,
   check (next_run > last_slot),
   -- What engines read, and send back to be compared.
@@ -403,65 +516,71 @@ create index cue_runs_excluded on cue.cue_runs (excluded_at) where excluded_at i
 -- Only windows that end before the cue is due again, so that a cue which moves on writes one index less.
 create index cue_runs_window_ends on cue.cue_runs (success_due_at) where success_due_at < coalesce(next_run, 'infinity');
 
+--- Payloads over 2 KB, and former payloads of cues, each stored once per cue and referenced by the cue or its
+--- executions.
 create table cue.payloads (
+  --- Referenced by payload_id of cues and executions; formerly payload_ref of its cue, if it was stored there.
   id bigint primary key,
-  account_id uuid not null,
-  cue_id text not null references cue.cues on delete cascade,
-  hash bytea not null,
-  body text not null,
-  since_run bigint,
+  account_id uuid not null, --- The account of its cue.
+  cue_id text not null references cue.cues on delete cascade, --- Cue whose executions may reference it.
+  hash bytea not null, --- SHA-256 of the body.
+  body text not null, --- Canonical JSON, exactly the bytes that webhooks send.
+  since_run bigint, --- The cue's run_count when this became its payload; null if executions may have used it before.
+  --- Latest time at which an execution may have been created with it; null while it is the cue's current payload.
   last_used_at timestamptz,
-  created_at timestamptz not null,
+  created_at timestamptz not null, --- Time of creation.
   unique (cue_id, hash)
 );
 create index payloads_last_used on cue.payloads (last_used_at) where last_used_at is not null;
 
 -- Revisions are never used twice, so that engines can keep what they have read.
-create sequence cue.calendar_revisions;
-create table cue.calendars (
-  account_id uuid not null references cue.accounts on delete cascade,
-  name text not null check (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'),
-  description text check (length(description) <= 2000),
+create sequence cue.calendar_revisions; --- Revisions of calendars.
+create table cue.calendars ( --- Exclusions that several cues share.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  name text not null check (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'), --- Name, as in schedule.exclude_calendars.
+  description text check (length(description) <= 2000), --- Description.
+  --- Excluded dates in the time zone of each cue: YYYY-MM-DD, or MM-DD for every year.
   dates text[] not null default '{}' check (cardinality(dates) <= 1000),
+  --- Excluded stretches: an array of {from, to}, instants or local times in the time zone of each cue.
   ranges jsonb not null default '[]' check (case jsonb_typeof(ranges) when 'array' then jsonb_array_length(ranges) <= 500 else false end),
-  revision bigint not null,
-  created_at timestamptz not null,
-  updated_at timestamptz not null,
+  revision bigint not null, --- Changes with every change of the calendar. No other calendar ever has the same.
+  created_at timestamptz not null, --- Creation time.
+  updated_at timestamptz not null, --- Time of the last change.
   primary key (account_id, name)
 );
 create unique index calendars_revision on cue.calendars (revision);
 
-create table cue.missed_slots (
-  id bigint generated always as identity primary key,
-  cue_id text not null references cue.cues on delete cascade,
-  account_id uuid not null,
-  first timestamptz not null,
-  last timestamptz not null,
-  count int not null check (count > 0),
-  policy cue.catch_up not null,
-  reason cue.missed_reason not null,
-  recorded_at timestamptz not null default now(),
+create table cue.missed_slots ( --- Slots that did not run, and why. Kept for 90 days.
+  id bigint generated always as identity primary key, --- Order of recording.
+  cue_id text not null references cue.cues on delete cascade, --- The cue.
+  account_id uuid not null, --- The cue's account.
+  first timestamptz not null, --- First slot that did not run.
+  last timestamptz not null, --- Last slot that did not run.
+  count int not null check (count > 0), --- Number of slots, exact up to 10,000.
+  policy cue.catch_up not null, --- The cue's catch_up at that time.
+  reason cue.missed_reason not null, --- Why they did not run.
+  recorded_at timestamptz not null default now(), --- When the row was added or last extended.
   check (first <= last)
 );
 create index missed_slots_cue on cue.missed_slots (cue_id, id);
 create index missed_slots_recorded_at on cue.missed_slots (recorded_at);
 
-create table cue.backfilled_slots (
-  cue_id text not null references cue.cues on delete cascade,
-  slot timestamptz not null,
-  execution_id uuid not null,
+create table cue.backfilled_slots ( --- Slots that a backfill has run, so that none runs twice.
+  cue_id text not null references cue.cues on delete cascade, --- The cue.
+  slot timestamptz not null, --- Its nominal time.
+  execution_id uuid not null, --- Its execution.
   primary key (cue_id, slot)
 );
 create index backfilled_slots_execution on cue.backfilled_slots (execution_id);
 
-create table cue.fires (
-  id uuid primary key,
-  cue_id text not null references cue.cues on delete cascade,
-  account_id uuid not null,
-  fired_at timestamptz not null,
-  idempotency_key text,
-  request_hash text,
-  execution_id uuid not null
+create table cue.fires ( --- Manual fires of the last 24 hours, for the limit of ten per hour and for idempotency keys.
+  id uuid primary key, --- UUIDv7.
+  cue_id text not null references cue.cues on delete cascade, --- The cue that was fired.
+  account_id uuid not null, --- The cue's account.
+  fired_at timestamptz not null, --- Time of the request. The row is removed 24 hours later.
+  idempotency_key text, --- The caller's idempotency key: repeating the request returns the same execution.
+  request_hash text, --- Hash of the request, to refuse a different request with the same key.
+  execution_id uuid not null --- The execution it created.
 );
 create index fires_cue on cue.fires (cue_id, fired_at);
 create index fires_fired_at on cue.fires (fired_at);
@@ -470,68 +589,82 @@ create index fires_idempotency_key on cue.fires (cue_id, idempotency_key, fired_
 -- Executions ----------------------------------------------------------------------------------------------------------------------
 -- No index mentions status: every move would then rewrite all entries of the row. What waits sets a column that is null otherwise.
 
-create sequence cue.flight_ids;
+create sequence cue.flight_ids; --- Numbers flights.
+--- Groups of webhook attempts begun together by one engine, which extends the lease while it is alive. When the lease
+--- expires, any engine takes over the unfinished attempts.
 create table cue.flights (
-  id bigint primary key,
-  execution_ids uuid[] not null,
-  lease_expires_at timestamptz not null,
-  created_at timestamptz not null default now()
+  id bigint primary key, --- Id; executions refer to it while they are in the flight.
+  execution_ids uuid[] not null, --- Executions the flight began with. Ended ones stay listed until all have ended.
+  lease_expires_at timestamptz not null, --- End of the lease, after which any engine may take the flight over.
+  created_at timestamptz not null default now() --- When its attempts began.
 ) with (fillfactor = 50, toast_tuple_target = 8160);
 
+--- Everything an engine needs to send one webhook. secrets sign it; api_key is the account's encrypted key, if
+--- callbacks carry it; plain: a 2xx ends the execution and has no other effect.
 create type cue.begun_attempt as (
   execution_id uuid, flight_id bigint, attempt int, account_id uuid, cue_id text, scheduled_for timestamptz,
   callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, timeout_seconds int,
   secrets text[], api_key text, plain boolean
 );
 
+--- Runs of cues. Partitioned by the month of id, a UUIDv7, so that ordering by id is ordering by age.
 create table cue.executions (
-  id uuid not null,
-  account_id uuid not null,
-  cue_id text not null,
-  transport cue.transport not null,
-  status cue.execution_status not null,
-  triggered_by cue.trigger_kind not null,
-  replayed_from uuid,
-  scheduled_for timestamptz not null,
+  id uuid not null, --- UUIDv7 of the creation time. Receivers use it to recognise repeated deliveries.
+  account_id uuid not null, --- The cue's account.
+  cue_id text not null, --- The cue. No foreign key: after a cue is deleted, its executions are removed in batches.
+  transport cue.transport not null, --- The cue's transport.
+  status cue.execution_status not null, --- Delivery status.
+  triggered_by cue.trigger_kind not null, --- Trigger.
+  replayed_from uuid, --- Execution that this one replays.
+  scheduled_for timestamptz not null, --- The slot, or the time requested by a fire.
+  --- The override of a fire that was sent, up to 2 KB, or a payload copied from the cue; null if it is in
+  --- stored_payloads.
   payload text,
-  task text,
+  task text, --- The payload's member task, if it is a string; workers filter by it.
+  --- Attempts begun: sends or claims. Numbers the attempts, so that results of an attempt taken over by another are
+  --- ignored.
   attempts int not null default 0,
+  --- Lost sends and released claims, which do not count towards retry_max_attempts.
   lost_attempts int not null default 0,
-  started_at timestamptz,
-  last_attempt_at timestamptz,
-  delivered_at timestamptz,
-  ended_at timestamptz,
+  started_at timestamptz, --- When the first attempt began.
+  last_attempt_at timestamptz, --- When the latest attempt began.
+  delivered_at timestamptz, --- When the callback returned a 2xx, or the worker reported.
+  ended_at timestamptz, --- When it ended. Set exactly in success, failed, missed and outcome_timeout.
+  --- When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.
   attempt_due_at timestamptz,
+  --- From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.
   claimable_at timestamptz,
-  flight_id bigint,
-  http_status int,
-  error_message text,
-  response_body text,
-  claimed_by_worker text,
-  claimed_at timestamptz,
-  claim_token uuid,
-  last_heartbeat_at timestamptz,
-  lease_expires_at timestamptz,
-  outcome_deadline_at timestamptz,
-  outcome_state cue.outcome_state,
+  flight_id bigint, --- Flight of the attempt in progress.
+  http_status int, --- HTTP status of the latest response; null: no response.
+  error_message text, --- Why the latest attempt failed or the execution ended, as a sentence.
+  response_body text, --- Start of the latest response body, up to 2,000 characters.
+  claimed_by_worker text, --- Worker with the current or last claim. Null again after a release or loss.
+  claimed_at timestamptz, --- Time of the claim.
+  claim_token uuid, --- Token of the current claim; any other token is refused.
+  last_heartbeat_at timestamptz, --- When the claim was made or last extended.
+  lease_expires_at timestamptz, --- End of the claim, extended by the worker's heartbeats. Set exactly while claimed.
+  outcome_deadline_at timestamptz, --- Deadline for the awaited outcome. Set exactly while one is awaited.
+  outcome_state cue.outcome_state, --- State of the outcome; null before any report.
+  --- Reported success or failure; never changes, except by the report of a later claim after a failure that is retried.
   outcome_success boolean,
-  outcome_recorded_at timestamptz,
-  result text,
-  error text,
-  metadata jsonb,
-  external_id text,
-  result_url text,
-  result_ref text,
-  result_type text,
-  summary text,
-  artifacts jsonb,
-  created_at timestamptz not null,
-  updated_at timestamptz not null,
-  claim_deadline_at timestamptz,
-  rejected_at timestamptz,
-  verification_reason text,
-  payload_id bigint,
-  due_at timestamptz,
+  outcome_recorded_at timestamptz, --- Time of the report.
+  result text, --- Reported result, in words.
+  error text, --- Reported error, in words.
+  metadata jsonb, --- Evidence: an object with any members, up to 10 KB.
+  external_id text, --- Evidence: id of the result in another system.
+  result_url text, --- Evidence: URL of the result.
+  result_ref text, --- Evidence: short reference to the result.
+  result_type text, --- Evidence: type of the result, for filtering.
+  summary text, --- Evidence: summary of the result, up to 500 characters.
+  artifacts jsonb, --- Evidence: list of created resources, up to 64 KB.
+  created_at timestamptz not null, --- Time of creation.
+  updated_at timestamptz not null, --- Time of the latest change.
+  claim_deadline_at timestamptz, --- Deadline for a claim, after which the execution is missed.
+  rejected_at timestamptz, --- When a person rejected the outcome; later evidence does not change that.
+  verification_reason text, --- Reason a person gave for verifying or rejecting the outcome.
+  payload_id bigint, --- Its payload in stored_payloads, which is kept as long as the execution.
+  due_at timestamptz, --- When it was meant to start, if that is later than scheduled_for: within its window.
+  --- Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.
   attempt_ms int,
   primary key (id),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
@@ -564,64 +697,70 @@ create index executions_lease on cue.executions (lease_expires_at) where lease_e
 create index executions_outcome_deadline on cue.executions (outcome_deadline_at) where outcome_deadline_at is not null;
 create index executions_verification on cue.executions (account_id, id) where outcome_state = 'verification_pending';
 
+--- The attempt log: one row per attempt that ended or was lost, except first attempts that succeeded: see
+--- executions.attempt_ms. Partitioned like executions.
 create table cue.attempts (
-  execution_id uuid not null,
-  attempt int not null,
-  account_id uuid not null,
-  result cue.attempt_result not null,
-  started_at timestamptz not null,
-  finished_at timestamptz not null,
-  duration_ms int not null,
-  http_status int,
-  error text,
-  worker_id text,
+  execution_id uuid not null, --- The execution. Determines the partition.
+  attempt int not null, --- Number of the attempt, from 1.
+  account_id uuid not null, --- The execution's account.
+  result cue.attempt_result not null, --- Result.
+  started_at timestamptz not null, --- When the request was sent or the execution claimed.
+  finished_at timestamptz not null, --- When it ended or was declared lost.
+  duration_ms int not null, --- Milliseconds from started_at to finished_at.
+  http_status int, --- HTTP status of the response; null: no response.
+  error text, --- Why it failed, as a sentence.
+  worker_id text, --- Worker that held the claim.
   primary key (execution_id, attempt)
 ) partition by range (execution_id);
 
+--- Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.
 create table cue.open_executions (
-  execution_id uuid primary key,
-  cue_id text not null references cue.cues on delete cascade,
-  account_id uuid not null,
-  place bigint not null generated always as identity,
-  is_queued boolean not null
+  execution_id uuid primary key, --- The execution.
+  cue_id text not null references cue.cues on delete cascade, --- Its cue.
+  account_id uuid not null, --- The cue's account.
+  place bigint not null generated always as identity, --- Order of creation, and thereby of the queue.
+  is_queued boolean not null --- Whether it waits for others of the cue to end, due at infinity until then.
 );
 create index open_executions_cue on cue.open_executions (cue_id, is_queued, place);
 
+--- Executions that failed, were missed or timed out, and were neither replayed nor dismissed.
 create table cue.dead_letters (
-  execution_id uuid primary key,
-  account_id uuid not null,
-  cue_id text not null,
-  error_group uuid
+  execution_id uuid primary key, --- The execution.
+  account_id uuid not null, --- Its account.
+  cue_id text not null, --- Its cue.
+  --- What it has in common with others that failed in the same way; see error_group.
+  error_group uuid not null
 );
 create index dead_letters_account on cue.dead_letters (account_id, execution_id);
 create index dead_letters_cue on cue.dead_letters (cue_id, execution_id);
 create index dead_letters_group on cue.dead_letters (account_id, error_group, execution_id);
-create index dead_letters_ungrouped on cue.dead_letters (execution_id) where error_group is null;
 
 -- Executions that ended, by status, for /metrics. Sequences, because counting then locks no row and leaves none behind.
-create sequence cue.ended_success;
-create sequence cue.ended_failed;
-create sequence cue.ended_missed;
-create sequence cue.ended_outcome_timeout;
+create sequence cue.ended_success; --- Counts executions that ended as success; rolled back statements count, too.
+create sequence cue.ended_failed; --- Counts executions that ended as failed.
+create sequence cue.ended_missed; --- Counts executions that ended as missed.
+create sequence cue.ended_outcome_timeout; --- Counts executions that ended as outcome_timeout.
 
-create table cue.operations (
-  id text primary key check (id ~ '^op_[0-9A-Za-z]{12}$'),
-  account_id uuid not null references cue.accounts on delete cascade,
-  type cue.operation_type not null,
-  name text check (length(name) between 1 and 255),
-  status cue.operation_status not null,
+create table cue.operations ( --- Bulk operations, kept for 90 days after their end.
+  id text primary key check (id ~ '^op_[0-9A-Za-z]{12}$'), --- op_ and twelve random characters.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  type cue.operation_type not null, --- What it does to its targets.
+  name text check (length(name) between 1 and 255), --- A name given by the caller.
+  status cue.operation_status not null, --- Whether it is running.
+  --- What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.
   settings jsonb not null,
+  --- Maximum number of targets acted on per minute; null: no limit.
   rate_per_minute int check (rate_per_minute between 1 and 100000),
-  total int not null,
-  succeeded int not null default 0,
-  failed int not null default 0,
-  skipped int not null default 0,
-  errors jsonb not null,
-  paced_at timestamptz not null,
-  worked_at timestamptz not null,
-  created_by text not null,
-  created_at timestamptz not null,
-  ended_at timestamptz,
+  total int not null, --- Number of targets, including those not found.
+  succeeded int not null default 0, --- Number of targets acted on.
+  failed int not null default 0, --- Number of targets for which a single call would have been refused.
+  skipped int not null default 0, --- Number of targets that had changed, were gone, or were as wanted already.
+  errors jsonb not null, --- The first 100 failures: target, code (a SQLSTATE, or a code of the API) and message.
+  paced_at timestamptz not null, --- With a rate: when the next target may be acted on.
+  worked_at timestamptz not null, --- Time given to the latest target; if that is long ago, its job is missing.
+  created_by text not null, --- The key or session that created it.
+  created_at timestamptz not null, --- Time of creation.
+  ended_at timestamptz, --- When it was completed or aborted.
   check (succeeded + failed + skipped <= total),
   check ((ended_at is null) = (status = 'running'))
 );
@@ -629,77 +768,84 @@ create unique index operations_running on cue.operations (account_id, type) wher
 create index operations_account on cue.operations (account_id, created_at desc, id desc);
 create index operations_ended_at on cue.operations (ended_at) where ended_at is not null;
 
+--- Targets of running operations that have not been acted on, up to twenty per row.
 create table cue.operation_targets (
-  operation_id text not null references cue.operations on delete cascade,
-  place int not null,
-  targets text[] not null,
-  states text[] not null,
+  operation_id text not null references cue.operations on delete cascade, --- The operation.
+  place int not null, --- Order of the rows.
+  targets text[] not null, --- Ids of executions or cues, or slots of a backfill, in order.
+  states text[] not null, --- Their target_state when they were chosen; empty for slots.
   primary key (operation_id, place),
   check (cardinality(targets) > 0 and cardinality(targets) = cardinality(states))
 );
 
 -- Workers and engines ---------------------------------------------------------------------------------------------------------------
 
-create table cue.workers (
-  account_id uuid not null references cue.accounts on delete cascade,
+create table cue.workers ( --- Worker processes as reported by their heartbeats, and the tasks they handle.
+  account_id uuid not null references cue.accounts on delete cascade, --- The worker's account.
+  --- Id chosen by the worker, such as a host name.
   worker_id text not null check (length(worker_id) between 1 and 255 and worker_id not in ('.', '..')),
-  handlers text[] not null,
-  last_heartbeat timestamptz not null,
-  registered_since timestamptz not null,
+  handlers text[] not null, --- Tasks it handles.
+  last_heartbeat timestamptz not null, --- Latest heartbeat of the worker or of one of its claims.
+  registered_since timestamptz not null, --- First heartbeat.
   primary key (account_id, worker_id)
 ) with (fillfactor = 50);
 create index workers_last_heartbeat on cue.workers (last_heartbeat);
 
+--- Replicas that fire and deliver. The latest last_seen_at shows when the service was last alive.
 create table cue.engines (
-  id uuid primary key,
-  version text not null,
-  started_at timestamptz not null,
-  last_seen_at timestamptz not null,
-  lateness_ms int,
-  open_deliveries int not null default 0,
-  stopped_at timestamptz check (stopped_at >= started_at),
-  name text,
+  id uuid primary key, --- Random id, new at each start.
+  version text not null, --- Release it runs.
+  started_at timestamptz not null, --- First heartbeat.
+  last_seen_at timestamptz not null, --- Latest heartbeat.
+  lateness_ms int, --- Milliseconds from the slot until the engine's latest scheduled delivery was taken.
+  open_deliveries int not null default 0, --- Webhook requests open at the latest heartbeat.
+  stopped_at timestamptz check (stopped_at >= started_at), --- Time of shutdown.
+  name text, --- Its replica's name: REPLICA_NAME, or host and process.
+  --- Accounts that had as many open deliveries as they may at the latest heartbeat, so that their due webhooks wait.
   full_accounts uuid[] not null default '{}',
-  passed_over text[] not null default '{}',
-  missed_after interval
+  passed_over text[] not null default '{}', --- Due cues that it could not fire, and leaves for a minute.
+  missed_after interval --- Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.
 ) with (fillfactor = 50);
 
+--- Periods in which no engine was alive. Each cue's catch_up decides about slots that came due in one.
 create table cue.outages (
-  from_at timestamptz primary key,
-  until_at timestamptz not null,
+  from_at timestamptz primary key, --- Last heartbeat before the outage.
+  until_at timestamptz not null, --- First heartbeat after the outage.
   check (from_at < until_at)
 );
 
 -- Alerts, tickets and the memory block ----------------------------------------------------------------------------------------------
 
-create table cue.alerts (
-  id uuid primary key,
-  account_id uuid not null references cue.accounts on delete cascade,
-  cue_id text not null references cue.cues on delete cascade,
-  execution_id uuid,
-  alert_type cue.alert_type not null,
-  severity cue.alert_severity not null,
-  message text not null,
+create table cue.alerts ( --- Alerts. At most one of each type is open per cue.
+  id uuid primary key, --- UUIDv7.
+  account_id uuid not null references cue.accounts on delete cascade, --- The cue's account.
+  cue_id text not null references cue.cues on delete cascade, --- The cue.
+  execution_id uuid, --- Execution that raised it, if any.
+  alert_type cue.alert_type not null, --- Reason.
+  severity cue.alert_severity not null, --- Urgency.
+  message text not null, --- Description for people, as of the latest update.
+  --- Depends on the type, such as failure_count and first_failure_at (updated while the alert is open) or
+  --- previous_acknowledged_at.
   metadata jsonb not null default '{}',
-  acknowledged_at timestamptz,
-  created_at timestamptz not null
+  acknowledged_at timestamptz, --- When it was acknowledged. Null: open.
+  created_at timestamptz not null --- When it was raised.
 );
 create index alerts_account on cue.alerts (account_id, id);
 create index alerts_cue on cue.alerts (cue_id, alert_type, acknowledged_at);
 create unique index alerts_open on cue.alerts (cue_id, alert_type) where acknowledged_at is null;
 
-create table cue.tickets (
-  id int primary key generated always as identity,
-  account_id uuid not null references cue.accounts on delete cascade,
-  subject text not null check (length(subject) between 10 and 200),
-  message text not null check (length(message) between 30 and 5000),
-  severity cue.ticket_severity not null,
-  type cue.ticket_type not null,
-  status cue.ticket_status not null default 'open',
-  issue_url text,
-  issue_tried_at timestamptz,
-  created_at timestamptz not null,
-  updated_at timestamptz not null
+create table cue.tickets ( --- Support tickets.
+  id int primary key generated always as identity, --- Ticket number shown to users.
+  account_id uuid not null references cue.accounts on delete cascade, --- The author's account.
+  subject text not null check (length(subject) between 10 and 200), --- Subject line.
+  message text not null check (length(message) between 30 and 5000), --- Full text.
+  severity cue.ticket_severity not null, --- Severity, chosen by the author.
+  type cue.ticket_type not null, --- Type.
+  status cue.ticket_status not null default 'open', --- Status.
+  issue_url text, --- Issue in the tracker; null: none yet, or no tracker is configured.
+  issue_tried_at timestamptz, --- When the creation of an issue last started: one may exist although issue_url is null.
+  created_at timestamptz not null, --- Time of creation.
+  updated_at timestamptz not null --- Time of the latest status change.
 );
 create index tickets_account on cue.tickets (account_id, id);
 -- Numbers of cells must not clash, so each cell starts far from the others.
@@ -710,30 +856,32 @@ begin
   end if;
 end $$;
 
-create table cue.memory_versions (
-  account_id uuid not null references cue.accounts on delete cascade,
-  version int not null,
-  content jsonb not null,
-  changes text[] not null,
-  created_at timestamptz not null,
+create table cue.memory_versions ( --- Versions of each account's memory block; the newest 50 are kept.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  version int not null, --- Counts from 1 per account.
+  content jsonb not null, --- What the version was made from: {plan, release, cues: [{id, name}]}.
+  changes text[] not null, --- Differences from the previous version, as sentences.
+  created_at timestamptz not null, --- When the change was noticed.
   primary key (account_id, version)
 );
 
-create table cue.memory_subscriptions (
-  id uuid primary key,
-  account_id uuid not null references cue.accounts on delete cascade,
-  agent_id text not null check (length(agent_id) between 1 and 255),
-  callback_url text not null,
-  sent_version int not null,
-  created_at timestamptz not null,
+create table cue.memory_subscriptions ( --- Agents notified when the memory block changes.
+  id uuid primary key, --- UUIDv7.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  agent_id text not null check (length(agent_id) between 1 and 255), --- Id chosen by the agent.
+  callback_url text not null, --- URL that notifications are posted to.
+  sent_version int not null, --- Latest version the agent was notified of.
+  created_at timestamptz not null, --- Time of subscription.
   unique (account_id, agent_id)
 );
 
+--- Requests posted to the echo buffer, kept for five minutes. Unlogged: lost in a crash.
 create unlogged table cue.echoes (
+  --- Token in the URL, chosen by the caller; only the latest request to it is kept.
   token text primary key check (length(token) >= 16),
-  payload text not null,
-  headers jsonb not null,
-  received_at timestamptz not null,
-  expires_at timestamptz not null
+  payload text not null, --- The body as JSON text; a body that is not JSON is stored as a JSON string.
+  headers jsonb not null, --- The captured headers, with lower-case names.
+  received_at timestamptz not null, --- Time of the request.
+  expires_at timestamptz not null --- Five minutes later.
 );
 create index echoes_expires_at on cue.echoes (expires_at);

@@ -56,7 +56,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.put(
     '/v1/calendars/:name',
     {
-      config: { scope: 'write', errors: ['calendar_limit_exceeded'] },
+      config: { scope: 'write', computes: true, errors: ['calendar_limit_exceeded'] },
       bodyLimit: 128 * 1024, // the most dates, ranges and escaped characters
       schema: {
         tags,

@@ -224,6 +224,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       // The levels are: list, cue. Its members are read one cue at a time.
       config: {
         scope: 'write',
+        computes: true,
         free: { names: ['cues'], depth: 2, asWritten: true },
         errors: ['managed_elsewhere', 'invalid_state', ...idempotencyErrors, ...refusals]
       },

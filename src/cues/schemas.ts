@@ -60,7 +60,8 @@ const delivery = {
   outcome_deadline_seconds: Whole('outcome_deadline_seconds'),
   claim_timeout_seconds: Whole('claim_timeout_seconds'),
   await_outcome: Type.Boolean({
-    description: 'Whether to wait for a reported outcome after a 2xx. Defaults to true if outcome_deadline_seconds is given.'
+    description:
+      "Whether to wait for a reported outcome after a 2xx. Defaults to true if outcome_deadline_seconds is given. A JSON response with a boolean `success` is the whole report; members that a report would refuse are left out, and named in the attempt's `error`."
   })
 }
 const alerts = {

@@ -19,7 +19,6 @@ export const functions = {
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
-  begin_waiting: ['rows', 'limit skip_accounts lease now'],
   billing_account: ['row', 'account_id', 'stable'],
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
   calendars_by_revision: ['rows', 'revisions', 'stable'],
@@ -42,7 +41,6 @@ export const functions = {
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now', 'stable'],
   cue_id_by_key: ['value', 'account_id key', 'stable'],
-  cues_left: ['values', 'cue_ids expected', 'stable'],
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
   delete_cue: ['value', 'account_id cue_id now version actor'],
@@ -66,7 +64,7 @@ export const functions = {
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
   ended_executions: ['rows', '', 'stable'],
-  ended_pauses: ['rows', 'limit now rules skip', 'stable'],
+  ended_pauses: ['rows', 'limit now skip', 'stable'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
@@ -82,7 +80,6 @@ export const functions = {
   fold_usage: ['value', 'now'],
   forecast: ['rows', 'now', 'stable'],
   gone_attempts: ['values', 'execution_ids attempts', 'stable'],
-  group_dead_letters: ['value', 'batch'],
   hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now', 'stable'],
   heartbeat_execution: ['value', 'account_id execution_id worker_id claim_token lease now'],
@@ -124,7 +121,7 @@ export const functions = {
   open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
   open_session: ['row', 'token_hash lifetime ip now'],
   passed_exclusions: ['rows', 'limit now skip', 'stable'],
-  passed_windows: ['rows', 'limit now rules skip', 'stable'],
+  passed_windows: ['rows', 'limit now skip', 'stable'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -179,11 +176,10 @@ export const functions = {
   set_customer: ['value', 'account_id customer_id now'],
   set_plan: ['values', 'account_id plan actor ip now'],
   set_plans: ['value', 'plans'],
-  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reported reported_results reported_errors ended_flights now'],
+  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted ended_flights now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
-  store_payloads: ['value', 'batch now'],
   stored_response: ['row', 'account_id route key request_hash now', 'stable'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
@@ -274,7 +270,6 @@ export type BeatEngineRow = {
   database_now: Date
   outage_recorded: boolean
   engines: number
-  place: number
 }
 
 export type BegunAttempt = {
@@ -1088,7 +1083,6 @@ export type Functions = {
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
-  beginWaiting: (args: { limit: number; skip_accounts?: string[] | null; lease?: string | null }) => Promise<BegunAttempt[]>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
   calendarsByRevision: (args: { revisions: number[] }) => Promise<CalendarsByRevisionRow[]>
@@ -1111,7 +1105,6 @@ export type Functions = {
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
-  cuesLeft: (args: { cue_ids: string[]; expected: Date[] }) => Promise<string[]>
   databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
@@ -1135,7 +1128,7 @@ export type Functions = {
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
-  endedPauses: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
+  endedPauses: (args: { limit?: number | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
@@ -1151,7 +1144,6 @@ export type Functions = {
   foldUsage: (args: object) => Promise<number>
   forecast: (args: object) => Promise<ForecastRow[]>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
-  groupDeadLetters: (args: { batch?: number | null }) => Promise<number>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
   heartbeatExecution: (args: { account_id: string; execution_id: string; worker_id?: string | null; claim_token?: string | null; lease?: string | null }) => Promise<Date>
@@ -1193,7 +1185,7 @@ export type Functions = {
   openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<boolean>
   openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
   passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
-  passedWindows: (args: { limit?: number | null; rules?: boolean | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
+  passedWindows: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
@@ -1248,11 +1240,10 @@ export type Functions = {
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
   setPlan: (args: { account_id: string; plan: Plan; actor?: string | null; ip?: string | null }) => Promise<string[]>
   setPlans: (args: { plans: object | string }) => Promise<void>
-  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reported: (boolean | null)[]; reported_results: (string | null)[]; reported_errors: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
+  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
-  storePayloads: (args: { batch?: number | null }) => Promise<number>
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>

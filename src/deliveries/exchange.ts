@@ -1,16 +1,22 @@
-/** One webhook request and its response. */
-
-import type { ResponseHead, ResponseSink } from './response-reader.ts'
+/** One webhook request and its response, as a handler for undici: cheaper than its promises and streams. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Dispatcher } from 'undici'
 import { MAX_RESPONSE_BYTES } from './response-text.ts'
-import { sentence } from './webhook-errors.ts'
+import type { Sockets } from './sockets.ts'
+import { isClosed, sentence } from './webhook-errors.ts'
+
+/** More keep this process busy rather than a receiver's reader informed. */
+const MAX_INTERIM_RESPONSES = 100
+const ENDED = new Error('ended')
 
 export interface Answer {
-  /** Null without a response: `failure` says why. */
-  head: ResponseHead | null
+  /** Null without a response: `failure` says why. `contentEncoding` has the header's values, separated by commas. */
+  head: { status: number; retryAfter: string | undefined; contentEncoding: string } | null
   failure: string
   /** As far as it was read, up to 64 KB. */
   body: Buffer
-  /** The receiver closed a connection that had served another request, without a byte for this one, which it may not have noticed. */
+  /** The receiver closed a connection that had been used or idle, without a byte for this request, which it may not have noticed. */
   isStale: boolean
 }
 
@@ -23,37 +29,69 @@ export interface Handle {
  * Nothing refers to it once it has ended: no closure, and not its handle. A handle that was in a set may live until the next major
  * collection, and all it refers to would move to the old space.
  *
- * Calls `resolve` once, at the latest after `timeoutMs`; it never throws.
+ * Dispatched once. Calls `resolve` once, at the latest after `timeoutMs`; it never throws.
  */
-export class Exchange implements ResponseSink {
+export class Exchange implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout
   readonly #handle: Handle
+  readonly #sockets: Sockets
   readonly #resolve: (answer: Answer) => void
-  /** Its connection, from the beginning until the response is complete. */
-  connection: { isOpen: boolean; close: () => void } | undefined
+  #socket: Socket | undefined
+  #controller: Dispatcher.DispatchController | undefined
+  #isReused = false
+  #hasBegun = false
+  #interim = 0
   #settled = false
-  #head: ResponseHead | null = null
+  #head: Answer['head'] = null
   #pieces: Buffer[] = []
   #size = 0
 
   /** @param since when the time begins to count, on the clock of performance.now() */
-  constructor(timeoutMs: number, handle: Handle, resolve: (answer: Answer) => void, since = performance.now()) {
+  constructor(timeoutMs: number, handle: Handle, sockets: Sockets, resolve: (answer: Answer) => void, since: number) {
     this.#handle = handle
+    this.#sockets = sockets
     this.#resolve = resolve
     handle.exchange = this
     this.#timer = setTimeout(
       () => {
-        this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.connection?.isOpen ? 'response' : 'connection'}`)
+        this.fail(`timed out after ${timeoutMs / 1000} s: no ${this.#controller ? 'response' : 'connection'}`)
       },
       timeoutMs + since - performance.now()
     )
   }
 
-  onHead(head: ResponseHead): void {
-    this.#head = head
+  /** Sends the request. */
+  dispatch(agent: Dispatcher, request: Dispatcher.DispatchOptions): void {
+    this.#socket = this.#sockets.openedBy(() => agent.dispatch(request, this))
   }
 
-  onBody(bytes: Buffer): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    this.#socket = undefined
+    this.#isReused = !this.#sockets.isFirstUse
+    if (this.#settled) controller.abort(ENDED)
+  }
+
+  onResponseStarted(): void {
+    this.#hasBegun = true
+  }
+
+  onResponseStart(_: unknown, status: number, headers: IncomingHttpHeaders): void {
+    // A 101 is final, since no upgrade was requested.
+    if (status < 200 && status !== 101) {
+      if (++this.#interim > MAX_INTERIM_RESPONSES) this.fail('too many interim responses')
+      return
+    }
+    const after = headers['retry-after'] as string | string[] | undefined
+    this.#head = {
+      status,
+      retryAfter: Array.isArray(after) ? after[0] : after,
+      contentEncoding: String(headers['content-encoding'] ?? '')
+    }
+    if (status === 101) this.fail('')
+  }
+
+  onResponseData(_: unknown, bytes: Buffer): void {
     const room = MAX_RESPONSE_BYTES - this.#size
     this.#pieces.push(bytes.length > room ? bytes.subarray(0, room) : bytes)
     this.#size += bytes.length
@@ -62,20 +100,21 @@ export class Exchange implements ResponseSink {
     if (bytes.length > room) this.fail('response too long')
   }
 
-  /** The response is complete. */
-  end(): void {
-    this.#settle('no response')
+  onResponseEnd(): void {
+    this.#settle('')
   }
 
-  /** Nothing more will arrive. */
-  lose(error: Error, isStale: boolean): void {
-    this.#settle(sentence(error), isStale)
+  onResponseError(_: unknown, error: Error): void {
+    // undici doesn't pass on the head of an upgrade.
+    if (error.message === 'bad upgrade') this.#head ??= { status: 101, retryAfter: undefined, contentEncoding: '' }
+    this.#settle(sentence(error), this.#isReused && !this.#hasBegun && isClosed(error))
   }
 
   /** Ends the exchange in any state, and closes its connection. */
   fail(failure: string): void {
     this.#settle(failure)
-    this.connection?.close()
+    if (this.#controller) this.#controller.abort(ENDED)
+    else this.#socket?.destroy(ENDED)
   }
 
   /** The first call decides the result. */

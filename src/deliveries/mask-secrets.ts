@@ -4,7 +4,7 @@
 const mask = '********'
 /** Shorter values are words such as `json`. */
 const shortestSecret = 8
-/** Maximum characters kept, so that a long response costs no more. */
+/** Maximum characters kept by default, so that a long response costs no more. */
 const mostKept = 4000
 /** Maximum length of an escape: `&#x0041;`. */
 const longestEscape = 8
@@ -36,16 +36,16 @@ const escapes: { sign: string; pattern: RegExp; read: (...groups: string[]) => s
  * Returns the beginning of a response with the values of request headers masked, and the credentials in `Bearer …`: as they were sent,
  * and in base64, percent or form encoding, JSON escapes and HTML entities.
  */
-export const maskSecrets = (response: string, values: readonly string[]): string => {
+export const maskSecrets = (response: string, values: readonly string[], most = mostKept): string => {
   const credentials = values.flatMap(value => [value.trim(), /^\s*[\w-]+ +(\S+)\s*$/.exec(value)?.[1] ?? ''])
   const secrets = [...new Set(credentials)].filter(({ length }) => length >= shortestSecret && length <= 2 * response.length)
   if (secrets.length === 0) return response
-  const text = response.slice(0, mostKept + longestEscape * Math.max(...secrets.map(({ length }) => length)))
+  const text = response.slice(0, most + longestEscape * Math.max(...secrets.map(({ length }) => length)))
   const traces = secrets.flatMap(tracesOf)
   // With one more, so that whatever is hidden has an end.
   const hidden = new Uint8Array(text.length + 1)
   for (const reading of readingsOf(text)) for (const trace of traces) hide(hidden, reading, trace)
-  const end = text.length < response.length ? mostKept : text.length
+  const end = text.length < response.length ? most : text.length
   let shown = ''
   for (let at = 0; at < end; ) {
     const from = hidden.subarray(0, end).indexOf(1, at)

@@ -1,9 +1,11 @@
-/** How many deliveries this process can have open: each needs a file descriptor. */
+/** How many deliveries this process can have open: each needs file descriptors. */
 import type { FastifyBaseLogger } from 'fastify'
 import { reserveAtMost, sharedAtMost } from './capacity.ts'
 
 /** Descriptors for everything else: connections of API callers and to the database, idle sockets of receivers, files. */
 const otherFiles = 2000
+/** After a burst, connections stay idle for a few seconds, while other receivers need new ones. */
+const filesPerDelivery = 1.5
 /** The reserve's part of the total, also of a smaller total. */
 const reservePart = reserveAtMost / (sharedAtMost + reserveAtMost)
 
@@ -15,11 +17,11 @@ export const capacityFor = (concurrency: number, log: Pick<FastifyBaseLogger, 'w
   const usual = { shared: sharedAtMost, reserve: Math.max(reserveAtMost, concurrency) }
   const needed = usual.shared + usual.reserve
   // At least half of a very low limit: development machines deliver little.
-  const total = Math.floor(Math.max(openFiles - otherFiles, openFiles / 2) / engines)
+  const total = Math.floor(Math.max(openFiles - otherFiles, openFiles / 2) / filesPerDelivery / engines)
   if (total >= needed) return usual
   log.warn(
     { open_files: openFiles, open_deliveries: total },
-    `open file limit too low for DELIVERY_CONCURRENCY: fewer deliveries run at once; raise it to ${needed * engines + otherFiles} (ulimit -n)`
+    `open file limit too low for DELIVERY_CONCURRENCY: fewer deliveries run at once; raise it to ${needed * filesPerDelivery * engines + otherFiles} (ulimit -n)`
   )
   const reserve = Math.ceil(total * reservePart)
   return { shared: total - reserve, reserve }

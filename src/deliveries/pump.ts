@@ -1,26 +1,29 @@
 /**
  * Takes attempts when there is room for them, and has them sent. There are two kinds of room: fast slots, which slow requests give back, and a
- * much larger capacity for open deliveries, shared by all accounts. Free room alternates between due cues and waiting attempts.
+ * much larger capacity for open deliveries, shared by all accounts.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import { type DueCue, dueColumns, isLast, movedColumns, type Share } from '../firing/due-cue.ts'
+import { type DueCue, dueColumns, isLast, movedColumns } from '../firing/due-cue.ts'
+import type { DueQueue, WaitingAttempt } from '../firing/due-queue.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { createCapacity } from './capacity.ts'
 import { createLimits } from './limits.ts'
 import { createSender, type SenderOptions } from './sender.ts'
-import { createWaiting, type Waiting } from './waiting-attempts.ts'
+import { createWaiting } from './waiting-attempts.ts'
 
 type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'lookWaiting' | 'beginAttempts' | 'openLimits' | 'goneAttempts'>
   ahead: Ahead
+  queue: Pick<DueQueue, 'addWaiting' | 'count' | 'held'>
   /** Open deliveries that every plan allows an account. */
   leastOpen: number
   /** Maximum open deliveries shared by all accounts, and the reserve on top. */
   capacity?: { shared: number; reserve: number }
-  share?: () => Share
+  /** Number of live engines. */
+  engines?: () => number
   /** Whether the operator holds the account; without one, the service. */
   isHeld?: (account?: string) => boolean
   /** Length of an outage from which `catch_up` applies, as an interval. */
@@ -44,26 +47,28 @@ const aloneMs = 250
  * are near that some come due meanwhile.
  */
 const gatherMs = 10
+/** After a statement for cues that others had mostly taken already, the next waits this long, so that few of several engines try each cue. */
+const yieldMs = 50
 const pauseMs = 500
 
 export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
-  const { fn, ahead, flights, now, missedAfter, onChange, onError, onDone = () => {}, metrics } = options
-  const { share = () => ({ engines: 1, place: 0 }), isHeld = () => false } = options
+  const { fn, ahead, queue, flights, now, missedAfter, onChange, onError, onDone = () => {}, metrics } = options
+  const { engines = () => 1, isHeld = () => false } = options
   let takers = 0
   let size = firstBatchSize
   let aloneUntil = 0
   let gatherUntil = 0
   let pausedUntil = 0
-  let dueNext = true
+  let yieldsUntil = 0
   let stopped = false
   let lateness: number | null = null
 
-  const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines: () => share().engines, onChange, onError, onDone })
+  const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines, onChange, onError, onDone })
   const isAllowed = (account: string, open: number) => !isHeld(account) && isWithinLimits(account, open)
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaiting({ fn, now, share, onChange, onError, onDone })
+  const waiting = createWaiting({ fn, queue, now, onChange, onError, onDone })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)
@@ -73,7 +78,7 @@ export const createPump = (options: Options) => {
   /** How many attempts to take now: none while the service is held, enough are on hand or being taken, or all open deliveries are in use. */
   const room = () => {
     if (stopped || isHeld() || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < pausedUntil) return 0
-    if (takers > 0 && performance.now() < aloneUntil) return 0
+    if (performance.now() < yieldsUntil || (takers > 0 && performance.now() < aloneUntil)) return 0
     if ((takers > 0 || ahead.isDense) && performance.now() < gatherUntil) return 0
     return Math.min(size, capacity.limit - capacity.open)
   }
@@ -92,7 +97,7 @@ export const createPump = (options: Options) => {
   const take = () => {
     if (!isHeld()) waiting.lookIfDue()
     for (let limit = room(); limit > 0; limit = room()) {
-      const count = dueNext ? takeDue(limit) || takeWaiting(limit) : takeWaiting(limit) || takeDue(limit)
+      const count = takeDue(limit)
       if (count === size) size = Math.min(2 * size, batchSize)
       if (count > 0) continue
       size = firstBatchSize
@@ -101,18 +106,11 @@ export const createPump = (options: Options) => {
   }
 
   const takeDue = (limit: number) => {
-    const cues = ahead.takeDue('send', limit, capacity.tryOpen)
-    if (cues.length > 0) dueNext = false
-    for (const some of Map.groupBy(cues, isLast).values()) void taking(some, () => takeCues(some))
-    return cues.length
-  }
-
-  const takeWaiting = (limit: number) => {
-    const tried = waiting.take(limit, capacity.tryOpen)
-    if (tried.length === 0) return 0
-    dueNext = true
-    void taking(tried, () => beginAttempts(tried))
-    return tried.length
+    const taken = ahead.takeDue('send', limit, capacity.tryOpen)
+    waiting.taken(taken.waiting)
+    for (const cues of Map.groupBy(taken.cues, isLast).values()) void taking(cues, () => takeCues(cues))
+    if (taken.waiting.length > 0) void taking(taken.waiting, () => beginAttempts(taken.waiting))
+    return taken.cues.length + taken.waiting.length
   }
 
   /** Begins attempts that are already counted as open, and closes those that could not be begun. */
@@ -127,6 +125,7 @@ export const createPump = (options: Options) => {
     try {
       const attempts = await begin()
       onDone('take attempts')
+      if (attempts.length < counted.length / 2) yieldsUntil = performance.now() + yieldMs
       for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, own.length, sentAt)
       for (const attempt of attempts) {
         sender.add(attempt)
@@ -139,6 +138,8 @@ export const createPump = (options: Options) => {
       onError(error, 'take attempts')
     } finally {
       takers--
+      const restMs = yieldsUntil - performance.now()
+      if (restMs > 0) setTimeout(onChange, restMs + 1)
       for (const { account_id } of counted) {
         const begun = countOf.get(account_id) ?? 0
         if (begun > 0) countOf.set(account_id, begun - 1)
@@ -171,10 +172,10 @@ export const createPump = (options: Options) => {
     return attempts
   }
 
-  const beginAttempts = async (tried: Waiting[]) => {
+  const beginAttempts = async (tried: WaitingAttempt[]) => {
     let begun: BegunAttempt[] = []
     try {
-      begun = await fn.beginAttempts({ execution_ids: tried.map(one => one.execution_id), lease: flights.lease })
+      begun = await fn.beginAttempts({ execution_ids: tried.map(attempt => attempt.execution_id), lease: flights.lease })
     } finally {
       waiting.ended(tried, new Set(begun.map(attempt => attempt.execution_id)))
     }
@@ -204,7 +205,7 @@ export const createPump = (options: Options) => {
     fullAccounts: capacity.full,
     /** Number of due deliveries that wait for room. */
     get held() {
-      return ahead.held + waiting.held
+      return queue.held
     },
     /** How late the latest batch of cues was taken, in milliseconds; null before the first. */
     get lateness() {

@@ -1,7 +1,6 @@
-/** Text of webhook responses: how it is read, what is stored of it, and the outcome that it may report. */
+/** Text of webhook responses: how it is read, and the part that is stored. */
 import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
-import { maskSecrets } from './mask-secrets.ts'
 
 const STORED_CHARACTERS = 2000
 /** Read of a response, before and after decompression. */
@@ -58,28 +57,16 @@ const beginningOf = async (decoder: Transform, otherwise: Buffer): Promise<Buffe
   return Buffer.concat(pieces).subarray(0, MAX_RESPONSE_BYTES)
 }
 
-/** The first 2,000 characters, none of them cut in half, without NUL, which PostgreSQL cannot store. */
+/** Removes NUL, which PostgreSQL cannot store, and replaces halves of surrogate pairs. */
+export const clean = (text: string): string => (text.includes('\0') ? text.replaceAll('\0', '') : text).toWellFormed()
+
+/** The first 2,000 characters, none of them cut in half. */
 export const storable = (text: string): string => {
-  const clean = text.includes('\0') ? text.replaceAll('\0', '') : text
-  const short =
-    clean.length > STORED_CHARACTERS
-      ? Array.from(clean.slice(0, 2 * STORED_CHARACTERS))
-          .slice(0, STORED_CHARACTERS)
-          .join('')
-      : clean
-  return short.toWellFormed()
-}
-
-export type Report = { success: boolean; result: string | null; error: string | null }
-
-/** The outcome that a handler reports in its response: a JSON object with a boolean `success`. Null if there is none. `secrets` are masked in it. */
-export const reportIn = (answer: string | null, secrets: readonly string[]): Report | null => {
-  if (!answer?.includes('"success"')) return null
-  const textIn = (value: unknown) => (typeof value === 'string' ? storable(maskSecrets(value, secrets)) : null)
-  try {
-    const { success, result, error } = JSON.parse(answer) ?? {}
-    return typeof success === 'boolean' ? { success, result: textIn(result), error: textIn(error) } : null
-  } catch {
-    return null
-  }
+  const cleaned = clean(text)
+  return cleaned.length > STORED_CHARACTERS
+    ? Array.from(cleaned.slice(0, 2 * STORED_CHARACTERS))
+        .slice(0, STORED_CHARACTERS)
+        .join('')
+        .toWellFormed()
+    : cleaned
 }

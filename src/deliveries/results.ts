@@ -9,7 +9,7 @@ import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { isAway, isHeld, mayBeOfOne } from '../errors.ts'
 import type { Flights } from './flights.ts'
-import type { Report } from './response-text.ts'
+import type { ReportInResponse } from './report.ts'
 
 /** The result of one attempt. */
 export type AttemptResult = {
@@ -24,7 +24,7 @@ export type AttemptResult = {
   retry_after_ms: number | null
   gone: boolean
   /** The outcome that the response itself reported, if one is awaited. */
-  reported: Report | null
+  reported: ReportInResponse | null
 }
 
 type Ended = { attempt: BegunAttempt; result: AttemptResult }
@@ -159,9 +159,8 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
       errors: batch.map(({ result }) => result.error),
       retry_after_ms: batch.map(({ result }) => result.retry_after_ms),
       gone: batch.map(({ result }) => result.gone),
-      reported: batch.map(({ result }) => result.reported?.success ?? null),
-      reported_results: batch.map(({ result }) => result.reported?.result ?? null),
-      reported_errors: batch.map(({ result }) => result.reported?.error ?? null),
+      reports: batch.map(({ result }) => result.reported?.report ?? null),
+      omitted: batch.map(({ result }) => result.reported?.omitted ?? null),
       ended_flights: endedFlights
     })
 

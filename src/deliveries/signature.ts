@@ -1,9 +1,6 @@
 /** Signatures of outgoing requests, and the token with which a handler reports. Pure: no network, no database. */
-import { createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { createRecent } from '../memoize/recent.ts'
-import { createMac, type Mac } from './hmac.ts'
+import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
 
-const MAX_CACHED_SECRETS = 10_000
 const TOKEN_PREFIX = 'svc_sk_x_'
 
 export interface Message {
@@ -22,16 +19,17 @@ export interface Message {
  * signature header has several values, separated by commas in the former and by spaces in the latter.
  */
 export const signHeaders = ({ secrets, executionId, timestamp, body }: Message) => {
-  let own = ''
+  let service = ''
   let standard = ''
   const signed = `${timestamp}.${body}`
   for (const secret of secrets) {
-    const { own: sign, standard: signStandard } = macsOf(secret)
-    own += `${own && ','}v1=${sign(signed, 'utf8', 'hex')}`
-    standard += `${standard && ' '}v1,${signStandard(`${executionId}.${signed}`, 'utf8', 'base64')}`
+    // The key is the whole secret; in Standard Webhooks, the bytes that it encodes.
+    const standardKey = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+    service += `${service && ','}v1=${createHmac('sha256', secret).update(signed).digest('hex')}`
+    standard += `${standard && ' '}v1,${createHmac('sha256', standardKey).update(`${executionId}.${signed}`).digest('base64')}`
   }
   return {
-    'X-Service-Signature': own,
+    'X-Service-Signature': service,
     'X-Service-Timestamp': String(timestamp),
     'webhook-id': executionId,
     'webhook-timestamp': String(timestamp),
@@ -57,16 +55,10 @@ export const readExecutionToken = (key: KeyObject, token: string): string | unde
 
 /** Returns a UUID's 16 bytes and 16 of an HMAC over them: 43 characters of base64url that only a holder of the key can make. */
 export const signId = (key: KeyObject, id: string): string => {
-  const sign = macOf.get(key) ?? createMac(key.export())
-  macOf.set(key, sign)
-  const hex = id.replaceAll('-', '')
-  signedId.write(hex, 0, 16, 'hex')
-  signedId.write(sign(hex, 'hex', 'binary'), 16, 16, 'binary')
-  return signedId.toString('base64url')
+  const bytes = Buffer.from(id.replaceAll('-', ''), 'hex')
+  const half = createHmac('sha256', key).update(bytes).digest().subarray(0, 16)
+  return Buffer.concat([bytes, half]).toString('base64url')
 }
-
-const macOf = new WeakMap<KeyObject, Mac>()
-const signedId = Buffer.alloc(32)
 
 /** Returns the id in an execution token, whoever signed it. */
 export const idInToken = (token: string): string | undefined =>
@@ -91,22 +83,4 @@ const sameText = (a: string, b: string): boolean => {
   const x = Buffer.from(a)
   const y = Buffer.from(b)
   return x.length === y.length && timingSafeEqual(x, y)
-}
-
-interface Macs {
-  /** Keyed with the whole secret as UTF-8. */
-  own: Mac
-  /** Keyed with the bytes that the secret encodes, as in Standard Webhooks. */
-  standard: Mac
-}
-
-const known = createRecent<string, Macs>(MAX_CACHED_SECRETS)
-
-/** Preparing both keys costs as much as signing, so those used last are kept. */
-const macsOf = (secret: string): Macs => {
-  const kept = known.get(secret)
-  if (kept) return kept
-  const macs = { own: createMac(Buffer.from(secret)), standard: createMac(Buffer.from(secret.replace(/^whsec_/, ''), 'base64')) }
-  known.set(secret, macs)
-  return macs
 }

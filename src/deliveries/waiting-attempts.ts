@@ -1,17 +1,16 @@
 /**
- * Waiting attempts that are due: retries, fires, replays and recovered attempts. Reads them page by page, in the order in which they are due, and
- * hands them out in turns by account. Attempts of accounts without room stay here, so that a long backlog is not read again for every attempt of
- * another account. Its state may be outdated, since an attempt is begun only if the database still agrees.
+ * Waiting attempts that are due: retries, fires, replays and recovered attempts. Reads them page by page, in the order in which they are due, into
+ * the queue of due cues. Attempts of accounts without room stay there, so that a long backlog is not read again for every attempt of another
+ * account. Its state may be outdated, since an attempt is begun only if the database still agrees.
  */
-import type { Functions } from '../database/functions.ts'
-import { engineOf, type Share } from '../firing/due-cue.ts'
-import { createTurnQueue } from '../firing/turn-queue.ts'
+import type { Functions, LookWaitingRow } from '../database/functions.ts'
+import { type DueQueue, inRotatedOrder, type WaitingAttempt } from '../firing/due-queue.ts'
 
 type Options = {
   fn: Pick<Functions, 'lookWaiting'>
+  queue: Pick<DueQueue, 'addWaiting' | 'count'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
-  share: () => Share
   /** Attempts were read, or can be tried again. */
   onChange: () => void
   onError: (error: unknown, task: string) => void
@@ -19,8 +18,6 @@ type Options = {
   onDone?: (task: string) => void
 }
 
-/** `again`: it could not be begun the first time. */
-export type Waiting = { execution_id: string; account_id: string; again: boolean }
 /** Where reading continues: after this instant, in microseconds, and id. */
 type Place = { at: number; id: string }
 
@@ -31,17 +28,19 @@ const heldPerAccount = 500
 const lateMs = 10_000
 /** Between pages that are read again, so that this takes at most a tenth of a core of the database. */
 const pauseMs = 20
-/** An attempt that could not be begun is locked, or another engine's: it is tried once more after this, and then left to the next page. */
+/** An attempt that could not be begun is locked, or was begun by another engine: it is tried once more after this, and then left to the next page. */
 const againMs = 250
 
 const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
 const isBefore = (a: Place, b: Place) => a.at < b.at || (a.at === b.at && a.id < b.id)
 
-export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () => {} }: Options) => {
-  const held = createTurnQueue<Waiting>()
-  // Ids of attempts that are held or being begun.
-  const known = new Set<string>()
+export const createWaiting = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
+  // Ids of attempts that are in the queue or being begun.
+  const ids = new Set<string>()
+  // Account → its attempts in the queue.
+  const queued = new Map<string, number>()
+  let size = 0
   // Account → place of its first attempt that was read but not held.
   const left = new Map<string, Place>()
   let front = before(0)
@@ -51,29 +50,30 @@ export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () =
   let back: Place | null = null
   let backDueAt = Number.POSITIVE_INFINITY
   let looking = false
-  let hasMore = false
 
   const readAgainFrom = (place: Place) => {
     if (!back || isBefore(place, back)) back = place
     backDueAt = Math.min(backDueAt, now() + pauseMs)
   }
 
-  const hold = (execution_id: string, account_id: string, place: Place) => {
-    if (known.has(execution_id)) return
-    if (held.countOf(account_id) < heldPerAccount) {
-      known.add(execution_id)
-      held.add(account_id, { execution_id, account_id, again: false })
-    } else if (!left.has(account_id)) left.set(account_id, place)
+  const enqueue = (attempt: WaitingAttempt) => {
+    queued.set(attempt.account_id, (queued.get(attempt.account_id) ?? 0) + 1)
+    size++
+    queue.addWaiting(attempt)
+  }
+
+  const hold = ({ execution_id, account_id, due_at }: LookWaitingRow) => {
+    if (ids.has(execution_id)) return
+    if ((queued.get(account_id) ?? 0) < heldPerAccount) {
+      ids.add(execution_id)
+      enqueue({ execution_id, account_id, due: due_at / 1000 })
+    } else if (!left.has(account_id)) left.set(account_id, { at: due_at - 1, id: firstId })
   }
 
   const lookAt = async (from: Place): Promise<{ place: Place; isFull: boolean; next: number }> => {
     const rows = await fn.lookWaiting({ after: from.at, after_id: from.id, limit: pageSize })
     const due = rows.filter(row => row.is_due)
-    const { engines, place } = share()
-    // Each engine starts with its own, so that they don't all try the same ones.
-    const own = due.filter(row => engineOf(row.execution_id, engines) === place)
-    const others = due.filter(row => engineOf(row.execution_id, engines) !== place)
-    for (const row of [...own, ...others]) hold(row.execution_id, row.account_id, { at: row.due_at - 1, id: firstId })
+    for (const row of inRotatedOrder([...due], row => row.due_at)) hold(row)
     const last = due.at(-1)
     const next = rows.find(row => !row.is_due)
     return {
@@ -101,7 +101,7 @@ export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () =
   }
 
   // The next page is read after this one has been handed out.
-  const isCrowded = () => hasMore && held.size >= pageSize
+  const isCrowded = () => size >= pageSize && queue.count('send', now()) > 0
   const lookDueAt = () => (looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(frontDueAt, backDueAt))
 
   const look = async () => {
@@ -115,7 +115,6 @@ export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () =
       onError(error, 'read waiting attempts')
     } finally {
       looking = false
-      hasMore ||= held.size > 0
       onChange()
     }
   }
@@ -136,39 +135,38 @@ export const createWaiting = ({ fn, now, share, onChange, onError, onDone = () =
       if (lookDueAt() <= now()) void look()
     },
 
-    /** When to read or take next, as far as is known, in epoch milliseconds; 0 for at once. */
+    /** When to read next, as far as is known, in epoch milliseconds; 0 for at once. */
     get wakeAt() {
-      return hasMore ? 0 : lookDueAt()
-    },
-    /** Number of due attempts that wait for room. */
-    get held() {
-      return held.size
+      return lookDueAt()
     },
 
-    /** Takes up to `limit` due attempts, in turns by account. The caller must pass them to `ended` once they were begun or could not be. */
-    take: (limit: number, admit: (account: string) => boolean): Waiting[] => {
-      const taken = held.take(limit, admit)
-      hasMore = held.size > 0 && taken.length === limit
-      for (const { account_id } of taken) {
-        const place = held.countOf(account_id) === 0 && left.get(account_id)
+    /** These attempts were taken from the queue. The caller must pass them to `ended` once they were begun or could not be. */
+    taken: (attempts: readonly WaitingAttempt[]): void => {
+      for (const { account_id } of attempts) {
+        const remaining = queued.get(account_id)! - 1
+        size--
+        if (remaining > 0) {
+          queued.set(account_id, remaining)
+          continue
+        }
+        queued.delete(account_id)
+        const place = left.get(account_id)
         if (!place) continue
         left.delete(account_id)
         readAgainFrom(place)
       }
-      return taken
     },
 
     /** The attempts `tried` are done with; those in `begun` were begun. */
-    ended: (tried: Waiting[], begun: ReadonlySet<string>): void => {
-      const failed: Waiting[] = []
-      for (const one of tried) {
-        if (begun.has(one.execution_id) || one.again) known.delete(one.execution_id)
-        else failed.push({ ...one, again: true })
+    ended: (tried: readonly WaitingAttempt[], begun: ReadonlySet<string>): void => {
+      const failed: WaitingAttempt[] = []
+      for (const attempt of tried) {
+        if (begun.has(attempt.execution_id) || attempt.isAgain) ids.delete(attempt.execution_id)
+        else failed.push({ ...attempt, isAgain: true })
       }
       if (failed.length === 0) return
       setTimeout(() => {
-        for (const one of failed) held.add(one.account_id, one)
-        hasMore = true
+        for (const attempt of failed) enqueue(attempt)
         onChange()
       }, againMs)
     }

@@ -25,10 +25,17 @@ const SENTENCES: Record<string, string> = {
   UNABLE_TO_GET_ISSUER_CERT: 'TLS: unknown certificate issuer',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'TLS: unknown certificate issuer',
   ERR_TLS_CERT_ALTNAME_INVALID: 'TLS: certificate issued for another host',
-  HEAD_TOO_LONG: 'response headers too long',
-  NOT_HTTP: 'response is not HTTP/1.1',
+  UND_ERR_SOCKET: 'connection closed before a response',
+  UND_ERR_HEADERS_OVERFLOW: 'response headers too long',
+  HTTPParserError: 'response is not HTTP/1.1',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'response is not HTTP/1.1',
+  UND_ERR_DESTROYED: 'sending has stopped',
   INVALID_HEADER: 'invalid request header'
 }
+
+/** Whether the receiver closed or reset the connection. */
+export const isClosed = ({ code }: Error & { code?: string }): boolean =>
+  code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
 
 /** The sentence for an error of the network, without the addresses that its message may contain. */
 export const sentence = (error: Error & { code?: string }): string => {

@@ -1,18 +1,21 @@
 /** The HTTP client for webhooks: every request to an address that a tenant chose goes through `post`. A failure is a result, not an exception. */
+import { Agent } from 'undici'
+import { headerName, headerValue } from '../http/header-text.ts'
 import { memoize } from '../memoize/memoize.ts'
 import type { AddressRules } from './address.ts'
-import { createConnections } from './connections.ts'
-import { createDial } from './dial.ts'
 import { type Answer, Exchange, type Handle } from './exchange.ts'
-import { requestHead } from './request-head.ts'
 import { textOf } from './response-text.ts'
+import { createSockets } from './sockets.ts'
 import { answered, sentence } from './webhook-errors.ts'
 
 /** How long an idle connection is kept. Short, because a request is sent twice if the receiver closes the connection at that moment. */
 const IDLE_MS = 4000
+/** While more connections are idle, new requests close theirs. */
 const MAX_IDLE = 500
 const MAX_CACHED_TARGETS = 1000
 const MAX_RETRY_AFTER_MS = 3_600_000
+/** Headers that say where the request ends, or belong to the connection. */
+const reserved = /^(?:host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect)$/i
 
 export interface WebhookRequest {
   url: string
@@ -48,7 +51,7 @@ export interface WebhookClient {
    */
   post(request: WebhookRequest, handle?: Handle): Promise<WebhookResult>
   /** Ends the open requests, each with an error as its result, and closes all connections. */
-  destroy(): void
+  destroy(): Promise<void>
 }
 
 export interface WebhookOptions {
@@ -61,23 +64,40 @@ export interface WebhookOptions {
 
 /** Makes a client. Call `destroy` when done with it: it keeps connections open. */
 export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookOptions): WebhookClient => {
-  const connections = createConnections({
-    mostIdle: MAX_IDLE,
-    idleMs: IDLE_MS,
-    dial: createDial({ lookup: rules.lookup, ca })
-  })
+  const sockets = createSockets({ lookup: rules.lookup, ca })
+  const options = {
+    connect: sockets.connect,
+    allowH2: false,
+    // The exchange has the time limit.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: IDLE_MS,
+    // A connection isn't used in the second before its receiver closes it.
+    keepAliveTimeoutThreshold: 1000
+  }
+  const agent = new Agent({ ...options, pipelining: 1 })
+  /** Uses a new connection for each request. */
+  const freshAgent = new Agent({ ...options, pipelining: 0 })
   const targetOf = memoize(MAX_CACHED_TARGETS, (text: string) => {
-    const { origin, protocol, host, hostname, port, pathname, search } = rules.parseUrl(text)
-    return { receiver: { origin, protocol, host, hostname: hostname.replace(/^\[|\]$/g, ''), port }, path: pathname + search }
+    const { origin, pathname, search } = rules.parseUrl(text)
+    return { origin, path: pathname + search }
   })
+  let running = 0
 
-  const send = (request: WebhookRequest, handle: Handle, since: number, onNew: boolean) =>
+  const send = ({ url, method, headers, body, timeoutMs }: WebhookRequest, handle: Handle, since: number, isAgain: boolean) =>
     new Promise<Answer>(resolve => {
-      const exchange = new Exchange(request.timeoutMs, handle, resolve, since)
+      const exchange = new Exchange(timeoutMs, handle, sockets, resolve, since)
       try {
-        const { receiver, path } = targetOf(request.url)
-        const body = request.method === 'GET' ? '' : request.body
-        connections.send(receiver, requestHead({ ...request, host: receiver.host, path, body, userAgent }), body, exchange, onNew)
+        checkHeaders(headers)
+        const content = method === 'GET' || body === '' ? null : body
+        exchange.dispatch(isAgain ? freshAgent : agent, {
+          ...targetOf(url),
+          method,
+          headers: { 'User-Agent': userAgent, ...(content !== null && { 'Content-Type': 'application/json' }), ...headers },
+          body: content,
+          reset: sockets.open - running > MAX_IDLE
+        })
       } catch (error) {
         exchange.fail(sentence(error as Error))
       }
@@ -86,13 +106,24 @@ export const createWebhookClient = ({ rules, userAgent = 'pgcue', ca }: WebhookO
   return {
     post: async (request, handle = {}) => {
       const since = performance.now()
+      running++
       const first = await send(request, handle, since, false)
       const answer = first.isStale ? await send(request, handle, since, true) : first
+      running--
       return resultOf(answer, Math.round(performance.now() - since))
     },
 
-    destroy: connections.destroy
+    destroy: async () => {
+      await Promise.all([agent.destroy(), freshAgent.destroy()])
+    }
   }
+}
+
+/** @throws an error with the code `INVALID_HEADER` if a header isn't one line, or would change how the request is read */
+const checkHeaders = (headers: Record<string, string>): void => {
+  for (const name in headers)
+    if (!headerName.test(name) || reserved.test(name) || !headerValue.test(headers[name]!))
+      throw Object.assign(new Error(`header ${name} cannot be sent`), { code: 'INVALID_HEADER' })
 }
 
 const resultOf = async ({ head, failure, body }: Answer, duration_ms: number): Promise<WebhookResult> => {

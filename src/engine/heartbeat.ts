@@ -1,10 +1,9 @@
-/** The engine's heartbeat: it shows that the engine is alive, and returns its share of the cues and the database's time. */
+/** The engine's heartbeat: it shows that the engine is alive, and returns the number of engines and the database's time. */
 import type { FastifyBaseLogger } from 'fastify'
 import { version } from '../config.ts'
 import type { Clock } from '../database/clock.ts'
 import type { Functions } from '../database/functions.ts'
 import type { Pump } from '../deliveries/pump.ts'
-import type { Share } from '../firing/due-cue.ts'
 
 type Options = {
   fn: Pick<Functions, 'beatEngine'>
@@ -26,16 +25,17 @@ type Options = {
 const reportedAtMost = 1000
 
 export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, passedOver, clock, onOutage, log }: Options) => {
-  let share: Share = { engines: 1, place: 0 }
+  let engines = 1
   let beatAt = Number.NEGATIVE_INFINITY
   return {
-    get share() {
-      return share
+    /** Number of live engines. */
+    get engines() {
+      return engines
     },
     beat: async (): Promise<void> => {
       const { lateness, open, fullAccounts } = pump()
       const askedAt = performance.now()
-      const { database_now, outage_recorded, ...living } = await fn.beatEngine({
+      const { database_now, outage_recorded, ...live } = await fn.beatEngine({
         engine_id: engineId,
         name,
         version,
@@ -49,7 +49,7 @@ export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, passe
       clock.learn(database_now.getTime(), askedAt - 1)
       const silentMs = askedAt - beatAt
       beatAt = askedAt
-      share = living
+      engines = live.engines
       if (!outage_recorded) return
       const cause = silentMs < missedAfterMs ? "the database's clock jumped" : 'no engine was running'
       log.warn(`${cause}: catch_up of each cue decides about the slots that came due`)

@@ -21,10 +21,11 @@ export const startKeeper = ({ tasks, run, tickMs, idleTickMs, isIdle }: Options)
   const lastAt = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let isResting = false
+  let isStopped = false
 
   const tickIn = (ms: number) => {
     clearTimeout(timer)
-    timer = setTimeout(tick, ms)
+    if (!isStopped) timer = setTimeout(tick, ms)
   }
 
   const tick = () => {
@@ -56,6 +57,10 @@ export const startKeeper = ({ tasks, run, tickMs, idleTickMs, isIdle }: Options)
     notice: (): void => {
       if (isResting && !isIdle()) rouse()
     },
-    stop: (): void => clearTimeout(timer)
+    /** Tasks that are still running may call the others afterwards. */
+    stop: (): void => {
+      isStopped = true
+      clearTimeout(timer)
+    }
   }
 }

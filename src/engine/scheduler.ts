@@ -8,9 +8,9 @@ import type { Deadlines } from './deadlines.ts'
 
 type Options = {
   pump: Pick<Pump, 'turn' | 'wakeAt'>
-  ahead: Pick<Ahead, 'firstDue'>
-  /** Fires due cues that need no delivery slot; `missed` and `tracked` ones take longer. `left` takes over those of other engines. */
-  firing: Record<(typeof lanes)[number], () => Promise<void>>
+  ahead: Pick<Ahead, 'hasDue' | 'nextDue'>
+  /** Fires due cues that need no delivery slot; `missed` and `tracked` ones take longer. */
+  firing: Record<(typeof recorded)[number], () => Promise<void>>
   deadlines: Pick<Deadlines, 'at' | 'meet'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
@@ -19,7 +19,8 @@ type Options = {
   onDone?: (task: string) => void
 }
 
-const lanes = ['workers', 'missed', 'tracked', 'left'] as const
+/** Kinds of cues that are fired without sending anything. */
+const recorded = ['workers', 'missed', 'tracked'] as const
 
 /** After a task has failed, before it runs again. */
 const pauseMs = 500
@@ -41,10 +42,10 @@ export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError, 
     isAsked = false
     if (stopped) return
     pump.turn()
-    for (const lane of lanes) if (ahead.firstDue(lane) <= now()) void run(`fire cues: ${lane}`, firing[lane])
+    for (const kind of recorded) if (ahead.hasDue(kind)) void run(`fire cues: ${kind}`, firing[kind])
     if (deadlines.at <= now()) void run('meet deadlines', deadlines.meet)
     clearTimeout(timer)
-    const next = Math.min(pump.wakeAt, ...lanes.map(ahead.firstDue), deadlines.at)
+    const next = Math.min(pump.wakeAt, ahead.nextDue, deadlines.at)
     if (next < Number.POSITIVE_INFINITY) timer = setTimeout(wake, Math.min(Math.max(next - now(), 1), maxSleepMs))
   }
 

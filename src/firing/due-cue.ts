@@ -1,4 +1,4 @@
-/** A due cue, prepared for the moment at which it is taken: which engine takes it and when, and the slots after it. Pure. */
+/** A due cue, prepared for the moment at which it is taken: when that is, and the slots after it. Pure. */
 import type { LookAheadByScheduleRow } from '../database/functions.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { type Plan, planOf, type Run, runAfter } from '../schedule/plan.ts'
@@ -46,22 +46,13 @@ export type Missed = {
 /** Small, since engines keep very many: it refers to what it shares with others. */
 export type DueCue = Omit<ReadCue, 'at'> & {
   slot: DueSlot
-  /** When this engine takes it, in epoch milliseconds. */
+  /** When it is taken, in epoch milliseconds. */
   due: number
-  /** Whether it is this engine's to take first. */
-  isOwn: boolean
+  /** Whether it could not be taken the first time. */
+  isAgain?: boolean
   missed?: Missed
 }
 
-/** The number of live engines, and this one's place among them, from 0. */
-export type Share = { engines: number; place: number }
-
-/** How long engines leave a cue to the one it belongs to. Then each asks which are left of all that it has seen within as many milliseconds. */
-export const leaveMs = 50
-/** With fewer cues near than this, all belong to the first engine, since a statement that takes one costs nearly as much as one that takes ten. */
-const few = 2000
-/** Engines look at different times: around the limit, a cue may belong to two of them, but never to none. */
-const spread = 0.2
 /** Nobody reports whether a cue of workers, or a tracked one, was taken, so it is taken when it is surely due by the database's clock too. */
 const surelyMs = 2
 /** How long a success may be late, beyond its window. */
@@ -101,22 +92,20 @@ export const prepareSlot = (schedule: ScheduleColumns, next_run: Date, cueId: st
 }
 
 /** Prepares cues. What follows a slot is computed once for neighbours that share it. */
-export const prepare = (cues: readonly ReadCue[], isOwn: (cueId: string) => boolean, excludes?: readonly Calendar[]): DueCue[] => {
+export const prepare = (cues: readonly ReadCue[], excludes?: readonly Calendar[]): DueCue[] => {
   let last: ReadCue | undefined
   let slot: DueSlot
   return cues.map(cue => {
     if (last?.schedule !== cue.schedule || last.at !== cue.at) slot = prepareSlot(cue.schedule, new Date(cue.at), cue.cue_id, excludes)
     last = cue
-    return dueCue(cue, cue.schedule, slot, isOwn(cue.cue_id))
+    return dueCue(cue, slot)
   })
 }
 
 /** A cue with a prepared slot of its schedule. */
-export const dueCue = ({ cue_id, account_id, version }: CueColumns, schedule: ScheduleColumns, slot: DueSlot, isOwn: boolean): DueCue => {
-  const instant = slot.next_run.getTime()
-  const { transport, tracked } = schedule
-  const due = isOwn ? instant + (transport === 'worker' || tracked ? surelyMs : 0) : (Math.floor(instant / leaveMs) + 2) * leaveMs
-  return { cue_id, account_id, version, schedule, slot, due, isOwn }
+const dueCue = ({ cue_id, account_id, version, schedule, at }: ReadCue, slot: DueSlot): DueCue => {
+  const due = at + (schedule.transport === 'worker' || schedule.tracked ? surelyMs : 0)
+  return { cue_id, account_id, version, schedule, slot, due }
 }
 
 /** The cue after its next slot fired, without a window for its success. */
@@ -164,20 +153,6 @@ const hasWindow = ({ schedule_rules }: Ruled) => (schedule_rules as Rules | null
 
 /** The nominal time of a run, if the cue has a window. */
 export const slotIn = (schedule: Ruled, run: Run | null | undefined): Date | null => (hasWindow(schedule) && run?.slot) || null
-
-/** Whether a cue belongs to an engine, when so many cues are near. */
-export const belongsTo = ({ engines, place }: Share, cueId: string, near: number): boolean =>
-  (place === 0 && near < few * (1 + spread)) || (near > few * (1 - spread) && engineOf(cueId, engines) === place)
-
-/**
- * The place of the engine to which a waiting attempt belongs, or a cue when many are near, so that engines don't compete for each. The others
- * take it 50 to 100 ms later if it is left: its engine may be busy or gone, or count other engines.
- */
-export const engineOf = (id: string, engines: number): number => {
-  let hash = 0
-  for (let n = 0; n < id.length; n++) hash = (Math.imul(hash, 31) + id.charCodeAt(n)) >>> 0
-  return hash % engines
-}
 
 /** The end of the window for a success: 15 seconds after the given number of slots; null if the schedule has fewer. */
 export const windowEnd = (plan: Plan, after: Date, count: number): Date | null => {

@@ -14,7 +14,7 @@ export const createPauseSweep = (options: Options) => {
   return untilMoved(
     createSweep<EndedPausesRow, Run | null>(options, {
       task: 'end pause',
-      read: page => fn.endedPauses({ ...page, rules: true }),
+      read: fn.endedPauses,
       compute: resumedRun,
       write: ended => {
         const rows = ended.map(({ row }) => row)

@@ -1,7 +1,6 @@
 /**
  * Fires due cues that need no delivery slot: those of workers, whose executions become claimable; those that came due during an outage, which
- * follow their catch_up, and those of accounts over their limit; and tracked ones, which follow their overlap. And asks which cues other engines
- * have left.
+ * follow their catch_up, and those of accounts over their limit; and tracked ones, which follow their overlap.
  */
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
@@ -10,7 +9,7 @@ import { type DueCue, dueColumns, followingColumns, isLast, movedColumns } from 
 import type { Ahead } from './look-ahead.ts'
 
 type Options = {
-  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'catchUpCues' | 'refuseDueCues' | 'fireTrackedCues' | 'cuesLeft'>
+  fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'catchUpCues' | 'refuseDueCues' | 'fireTrackedCues'>
   ahead: Ahead
   missedAfter: string
   log: Pick<FastifyBaseLogger, 'error'>
@@ -19,8 +18,6 @@ type Options = {
 const batchSize = 500
 /** They are fired one by one. */
 const trackedBatchSize = 100
-/** Few enough that they are taken before another engine can have taken many of them. */
-const leftBatchSize = 300
 
 /** @returns functions that fire due cues in batches until none are due, and reject if the database doesn't answer */
 export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
@@ -39,9 +36,9 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
     )
   }
 
-  /** Takes due cues of a lane in batches and does something with each batch. */
-  const inBatches = async (lane: 'workers' | 'missed' | 'tracked', size: number, work: (cues: DueCue[]) => Promise<void>) => {
-    for (let cues = ahead.takeDue(lane, size); cues.length > 0; cues = ahead.takeDue(lane, size)) {
+  /** Takes due cues of a kind in batches and does something with each batch. */
+  const inBatches = async (kind: 'workers' | 'missed' | 'tracked', size: number, work: (cues: DueCue[]) => Promise<void>) => {
+    for (let { cues } = ahead.takeDue(kind, size); cues.length > 0; cues = ahead.takeDue(kind, size).cues) {
       await work(cues).finally(() => ahead.doneWith(cues))
     }
   }
@@ -81,13 +78,5 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
       for (const cue of cues) ahead.putBack(cue)
     })
 
-  const left = async (): Promise<void> => {
-    const cues = ahead.takeDue('left', leftBatchSize)
-    if (cues.length === 0) return
-    const ids = new Set(await fn.cuesLeft(dueColumns(cues)).finally(() => ahead.doneWith(cues)))
-    ahead.takeOver(cues.filter(cue => ids.has(cue.cue_id)))
-    for (const cue of cues) if (!ids.has(cue.cue_id)) ahead.putBack(cue)
-  }
-
-  return { workers, missed, tracked, left }
+  return { workers, missed, tracked }
 }

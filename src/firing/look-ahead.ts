@@ -5,8 +5,8 @@
 import type { Functions } from '../database/functions.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
 import { type Computing, createComputing } from './computing.ts'
-import { belongsTo, cuesOf, type DueCue, followingCue, leaveMs, prepare, type ReadCue, type Share } from './due-cue.ts'
-import { createLane } from './lane.ts'
+import { cuesOf, type DueCue, followingCue, prepare, type ReadCue } from './due-cue.ts'
+import { createDueQueue, type DueQueue, isCue, type Kind, type WaitingAttempt } from './due-queue.ts'
 import { createPreparing, takesLong } from './preparing.ts'
 
 export type Ahead = ReturnType<typeof createAhead>
@@ -19,7 +19,7 @@ type Options = {
   now: () => number
   /** Maximum time between two looks. */
   pollIntervalMs: number
-  share?: () => Share
+  queue?: DueQueue
   /** A cue was prepared after the look that read it. */
   onPrepared?: () => void
   onError?: (error: unknown, task: string) => void
@@ -43,7 +43,9 @@ const restTimes = 4
 /** With more due cues than this, looking waits: it is expensive, and these come first. */
 const crowd = 1000
 const retryMs = 500
+/** A cue that could not be taken in time is tried again after this. */
 const againMs = 5
+const inTimeMs = 50
 const passedOverMs = 60_000
 
 /** What a look reads: after which instant, until when; and the cues taken or put back meanwhile, which it may see as they were before. */
@@ -57,20 +59,14 @@ export const createAhead = ({
   computing = createComputing(),
   now,
   pollIntervalMs,
-  share = () => ({ engines: 1, place: 0 }),
+  queue = createDueQueue(),
   onPrepared = () => {},
   onError = () => {}
 }: Options) => {
-  /**
-   * `send`: cues that need a free delivery slot. `workers`: those of workers. `missed`: those due during an outage, and those over their limit.
-   * `tracked`: those whose executions wait for each other. `left`: those of other engines, which may be left when they are due here.
-   */
-  const lanes = { send: createLane(), workers: createLane(), missed: createLane(), tracked: createLane(), left: createLane() }
   // Everything is known that is due until then, unless something has changed since.
   let lookedUntil = 0
-  // From when on a look reads everything again, and when the latest did.
+  // From when on a look reads everything again.
   let readAllAt = 0
-  let allReadAt = 0
   let nextLookAt = 0
   // While no cue is near: when to look in any case. Readings of the first due cue put this off.
   let pollAt = Number.POSITIVE_INFINITY
@@ -81,28 +77,17 @@ export const createAhead = ({
   let current: Reading | undefined
   // Cues that are being taken.
   const out = new Set<DueCue>()
-  // Cues that the latest look saw before the horizon, of all engines.
+  // Cues that the latest look saw before the horizon.
   let nearCount = 0
   // Accounts that the latest look skipped.
   let skipped: ReadonlySet<string> = new Set()
   // Cues that can't be fired → when to try them again.
   const passedOver = new Map<string, number>()
 
-  const isOwn = (cueId: string) => belongsTo(share(), cueId, nearCount)
-
-  const laneOf = (cue: DueCue) => (cue.isOwn ? laneOfKind(cue) : lanes.left)
-
-  const laneOfKind = (cue: DueCue) => {
-    const { outage_until, over_limit, tracked, transport } = cue.schedule
-    if (outage_until || over_limit || cue.slot.isExcluded) return lanes.missed
-    if (tracked) return lanes.tracked
-    return transport === 'webhook' ? lanes.send : lanes.workers
-  }
-
   /** Prepares cues for which that takes microseconds. */
   const prepareAll = (cues: ReadCue[]): DueCue[] => {
     try {
-      return prepare(cues, isOwn)
+      return prepare(cues)
     } catch (error) {
       if (cues.length > 1) return cues.flatMap(cue => prepareAll([cue]))
       leaveOut(cues[0]!, error)
@@ -117,15 +102,14 @@ export const createAhead = ({
 
   const preparing = createPreparing({
     computing,
-    isOwn,
     onPrepared: cue => {
-      laneOf(cue).insert(cue)
+      queue.insert(cue)
       onPrepared()
     },
     onError: leaveOut
   })
 
-  const isCrowded = () => lanes.send.hasDue(crowd, now())
+  const isCrowded = () => queue.count('send', now()) >= crowd
 
   const look = async (skip: string[]) => {
     lookedAt = now()
@@ -133,10 +117,7 @@ export const createAhead = ({
     const after = lookedAt >= readAllAt ? 0 : Math.max(lookedUntil, lookedAt)
     const reading: Reading = { after, until, taken: new Set(out), putBack: [] }
     current = reading
-    if (after === 0) {
-      allReadAt = lookedAt
-      readAllAt = Number.POSITIVE_INFINITY
-    }
+    if (after === 0) readAllAt = Number.POSITIVE_INFINITY
     nextLookAt = Number.POSITIVE_INFINITY
     pollAt = Number.POSITIVE_INFINITY
     const askedAt = performance.now()
@@ -164,10 +145,9 @@ export const createAhead = ({
       const again = read.get(cue_id)
       if (again ? again.version !== version || again.at !== at : !isKept(at)) preparing.cues.delete(cue_id)
     }
-    nearCount = due.length + preparing.cues.size + Object.values(lanes).reduce((sum, lane) => sum + lane.count(isKeptCue), 0)
+    nearCount = due.length + preparing.cues.size + queue.countAhead(isKeptCue)
     const quick = slow.length > 0 ? near.filter(({ schedule }) => !takesLong(schedule)) : near
-    const found = Map.groupBy(prepareAll(quick), laneOf)
-    for (const lane of Object.values(lanes)) lane.fill(found.get(lane) ?? [], lookedAt, skipped, isKeptCue)
+    queue.fill(prepareAll(quick), skipped, isKeptCue)
     for (const cue of slow) {
       if (taken.get(cue.cue_id) === cue.at || preparing.cues.has(cue.cue_id)) continue
       const excludes = calendars.of(cue.schedule)
@@ -207,7 +187,7 @@ export const createAhead = ({
     if (cue.schedule.runs_left !== null) return expect(at)
     const following = followingCue(cue, next)
     if (takesLong(following.schedule)) preparing.start(following, cue.slot.excludes)
-    else for (const due of prepareAll([following])) laneOf(due).insert(due)
+    else for (const due of prepareAll([following])) queue.insert(due)
   }
 
   /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. Beyond the horizon, a regular look finds it in time. */
@@ -250,29 +230,34 @@ export const createAhead = ({
 
     /** When the next cue or look is due, in epoch milliseconds; 0 for at once. */
     get wakeAt() {
-      return Math.min(
-        lanes.send.first,
-        lanes.workers.first,
-        lanes.missed.first,
-        lanes.tracked.first,
-        looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(nextLookAt, pollAt)
-      )
+      if (queue.count('send', now()) > 0) return 0
+      return Math.min(queue.next, looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(nextLookAt, pollAt))
+    },
+    /** When the first cue comes due that isn't yet, in epoch milliseconds. */
+    get nextDue() {
+      return queue.next
     },
 
-    /** When the first cue of a lane is due, in epoch milliseconds; 0 for at once. Those of other engines are not while this engine's own are. */
-    firstDue: (lane: keyof typeof lanes) => (lane === 'left' && lanes.send.first <= now() ? Number.POSITIVE_INFINITY : lanes[lane].first),
+    /** Whether a cue of a kind is due. */
+    hasDue: (kind: Kind): boolean => queue.count(kind, now()) > 0,
 
     /**
-     * Takes up to `limit` due cues of a lane, in turns by account. `admit` is called before each; if it returns false, the account's cues stay
+     * Takes up to `limit` due cues of a kind, in turns by account. `admit` is called before each; if it returns false, the account's cues stay
      * here until it has room. Until `doneWith` is called with them, looks leave them out.
      */
-    takeDue: (lane: keyof typeof lanes, limit: number, admit?: (account: string) => boolean): DueCue[] => {
-      const cues = lanes[lane].take(now(), limit, admit)
-      for (const cue of cues) {
-        out.add(cue)
-        current?.taken.add(cue)
+    takeDue: (kind: Kind, limit: number, admit?: (account: string) => boolean) => {
+      const cues: DueCue[] = []
+      const waiting: WaitingAttempt[] = []
+      for (const item of queue.take(kind, now(), limit, admit)) {
+        if (!isCue(item)) {
+          waiting.push(item)
+          continue
+        }
+        cues.push(item)
+        out.add(item)
+        current?.taken.add(item)
       }
-      return cues
+      return { cues, waiting }
     },
 
     /** These cues were taken, or could not be. */
@@ -280,24 +265,14 @@ export const createAhead = ({
       for (const cue of cues) out.delete(cue)
     },
 
-    /** These cues of other engines are left, and due. */
-    takeOver: (cues: DueCue[]) => {
-      for (const cue of cues) laneOfKind(cue).insert({ ...cue, due: now() })
-    },
-
     /** Whether several cues come due within ten milliseconds. */
     get isDense() {
       return nearCount > dense
     },
 
-    /** Number of due cues that were not admitted. */
-    get held() {
-      return lanes.send.held
-    },
-
     /** An account has room again: looks for the cues that the latest look skipped, unless some of them are still here. */
     expectFrom: (account: string) => {
-      if (!skipped.has(account) || lanes.send.heldOf(account) > 0) return
+      if (!skipped.has(account) || queue.holdsCue(account)) return
       readAllAt = 0
       nextLookAt = Math.min(nextLookAt, lookedAt + restMs + lookTook * restTimes)
     },
@@ -306,14 +281,14 @@ export const createAhead = ({
 
     /**
      * A cue could not be taken: this engine's clock was ahead of the database's, another engine took it, or it has changed. It is tried once
-     * more and then left to the next look. All cues are read again within a second: another engine may have moved this one.
+     * more and then left to the next look, which reads overdue cues. If another engine took it, its next slot is known here too.
      */
     tryAgain: (cue: DueCue) => {
       // It is not taken: the look that is under way must not leave it out.
       current?.taken.delete(cue)
-      const isEarly = cue.isOwn && !passedOver.has(cue.cue_id) && now() - cue.slot.next_run.getTime() < leaveMs
-      if (isEarly) laneOfKind(cue).insert({ ...cue, due: now() + againMs, isOwn: false })
-      else if (cue.slot.next_run.getTime() > lookedAt) readAllAt = Math.min(readAllAt, allReadAt + regularMs)
+      const isEarly = !cue.isAgain && !passedOver.has(cue.cue_id) && now() - atOf(cue) < inTimeMs
+      if (isEarly) queue.insert({ ...cue, due: now() + againMs, isAgain: true })
+      else putBack(cue)
     },
 
     /** Ids of the cues that are ignored. */
@@ -334,7 +309,7 @@ export const createAhead = ({
 
     /** Forgets all cues and looks again: after an outage, other slots may fire. */
     reset: () => {
-      for (const lane of Object.values(lanes)) lane.fill([], now())
+      queue.fill([])
       preparing.cues.clear()
       skipped = new Set()
       lookedUntil = 0

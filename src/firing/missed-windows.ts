@@ -23,7 +23,7 @@ export const createWindowSweep = (options: Options) => {
   const { fn, now } = options
   const page = createSweep<PassedWindowsRow, Move>(options, {
     task: 'move window',
-    read: page => fn.passedWindows({ ...page, rules: true }),
+    read: fn.passedWindows,
     compute: (row, calendars) => move(row, new Date(now()), calendars),
     write: windows =>
       fn.moveWindows({

@@ -8,7 +8,6 @@ import { type DueCue, type Missed, prepare, type ReadCue, slotIn } from './due-c
 
 type Options = {
   computing: Computing
-  isOwn: (cueId: string) => boolean
   onPrepared: (cue: DueCue) => void
   onError: (cue: ReadCue, error: unknown) => void
 }
@@ -17,7 +16,7 @@ type Options = {
 export const takesLong = ({ schedule_rules, outage_until }: ReadCue['schedule']): boolean => Boolean(schedule_rules ?? outage_until)
 
 /** Prepares each cue when it is its account's turn. */
-export const createPreparing = ({ computing, isOwn, onPrepared, onError }: Options) => {
+export const createPreparing = ({ computing, onPrepared, onError }: Options) => {
   const cues = new Map<string, ReadCue>()
   return {
     /** Cues that are not prepared yet. */
@@ -26,7 +25,7 @@ export const createPreparing = ({ computing, isOwn, onPrepared, onError }: Optio
       const { cue_id, account_id } = cue
       cues.set(cue_id, cue)
       const isCurrent = () => cues.get(cue_id) === cue
-      const compute = () => (isCurrent() ? prepareInSteps(cue, isOwn(cue_id), excludes) : undefined)
+      const compute = () => (isCurrent() ? prepareInSteps(cue, excludes) : undefined)
       computing.run<DueCue | undefined>(account_id, compute).then(
         due => {
           if (!due || !isCurrent()) return
@@ -44,8 +43,8 @@ export const createPreparing = ({ computing, isOwn, onPrepared, onError }: Optio
 }
 
 /** Prepares a cue step by step. */
-export function* prepareInSteps(cue: ReadCue, isOwn: boolean, excludes: readonly Calendar[]): Steps<DueCue> {
-  const due = prepare([cue], () => isOwn, excludes)[0]!
+export function* prepareInSteps(cue: ReadCue, excludes: readonly Calendar[]): Steps<DueCue> {
+  const due = prepare([cue], excludes)[0]!
   const { outage_until, over_limit, schedule_type } = cue.schedule
   // A recurring cue over its limit catches up like any other, running no slot; later slots are refused.
   const isMissed = due.slot.isExcluded || (outage_until && !(over_limit && schedule_type === 'once'))

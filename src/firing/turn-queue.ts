@@ -11,23 +11,33 @@ const takenAtMost = 1000
 
 export type TurnQueue<T> = ReturnType<typeof createTurnQueue<T>>
 
-/** @param turnLength items of an account in one turn */
-export const createTurnQueue = <T>(turnLength = 1) => {
+/**
+ * @param turnLength items of an account in one turn
+ * @param dueOf by which an account's items are ordered; by default, they are served in the order in which they were added
+ */
+export const createTurnQueue = <T>(turnLength = 1, dueOf: (item: T) => number = () => 0) => {
   const queues = new Map<string, Queue<T>>()
   let size = 0
+  let untried = 0
   return {
     get size() {
       return size
     },
-    countOf: (account: string): number => {
+    /** Number of items that `take` may return now: 0 once a call found no more that are admitted. */
+    get untried() {
+      return untried
+    },
+    /** Whether an account has an item of which a condition holds. */
+    has: (account: string, condition: (item: T) => boolean): boolean => {
       const queue = queues.get(account)
-      return queue ? queue.items.length - queue.head : 0
+      return queue?.items.some((item, n) => n >= queue.head && condition(item)) ?? false
     },
     add: (account: string, item: T): void => {
       const queue = queues.get(account)
-      if (queue) queue.items.push(item)
+      if (queue) insertByDue(queue.items, item, dueOf, queue.head)
       else queues.set(account, { items: [item], head: 0 })
       size++
+      untried++
     },
 
     /** Takes up to `limit` items. `admit` is called before each; an account for which it returns false keeps its items. */
@@ -48,6 +58,7 @@ export const createTurnQueue = <T>(turnLength = 1) => {
         if (queue.head < queue.items.length) queues.set(account, queue)
       }
       size -= taken.length
+      untried = taken.length === limit ? size : 0
       return taken
     },
 
@@ -60,6 +71,19 @@ export const createTurnQueue = <T>(turnLength = 1) => {
         size += queue.items.length
         if (queue.items.length === 0) queues.delete(account)
       }
+      untried = Math.min(untried, size)
     }
   }
+}
+
+/** Inserts an item into an ordered list, after those of the same instant. */
+export const insertByDue = <T>(items: T[], item: T, dueOf: (item: T) => number, from = 0): void => {
+  let [at, end] = [from, items.length]
+  if (at === end || dueOf(items[end - 1]!) <= dueOf(item)) return void items.push(item)
+  while (at < end) {
+    const middle = (at + end) >> 1
+    if (dueOf(items[middle]!) > dueOf(item)) end = middle
+    else at = middle + 1
+  }
+  items.splice(at, 0, item)
 }

@@ -28,6 +28,10 @@ declare module 'fastify' {
     inFlight: InFlight
     origins: Origins
   }
+  interface FastifyContextConfig {
+    /** May compute for long while the database answers: many slots of many schedules. */
+    computes?: true
+  }
   interface FastifyRequest {
     /** Milliseconds that the request may still wait for the database. */
     remainingMs: number
@@ -36,6 +40,8 @@ declare module 'fastify' {
 
 /** A request waits no longer for a database that does not answer, in addition to the time that it asks to wait. */
 export const answerWithinMs = 9000
+/** Of those that compute for long; each of their statements still has its own time. */
+const computeWithinMs = 60_000
 
 /** Options for Fastify itself; the plugin below does the rest. */
 export const serverOptions = (patience: Patience = { headers: 20_000, request: 60_000 }) =>
@@ -192,7 +198,8 @@ const answered = (result: unknown, request: FastifyRequest, reply: FastifyReply)
   const { wait = (request.body as { wait?: number } | null | undefined)?.wait } = request.query as { wait?: number }
   return new Promise((resolve, reject) => {
     const end = () => reply.sent || reject(unavailable(new Error('the database did not answer in time')))
-    const timer = setTimeout(end, request.remainingMs + Math.min(Number(wait) || 0, 60) * 1000)
+    const more = request.routeOptions.config.computes ? computeWithinMs : Math.min(Number(wait) || 0, 60) * 1000
+    const timer = setTimeout(end, request.remainingMs + more)
     result.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

@@ -17,13 +17,11 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now,
       await fn.recoverStuck({})
       for (let after: string | null = ''; after !== null; ) after = await fn.repairQueues({ after })
       await fn.requeueOperations({})
-      while ((await fn.groupDeadLetters({})) > 0);
     },
     hour: async () => {
       await fn.prune({})
       while ((await fn.pruneIdempotencyKeys({})) > 0);
       await fn.requeuePurges({})
-      while ((await fn.storePayloads({})) > 0);
       await fn.noteMemoryRelease({ release })
       await deleteAccounts()
     },

@@ -19,7 +19,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/mcp',
     {
       // The levels are: list of messages, message, params, arguments.
-      config: { scope: 'any', free: { names: freeArguments, depth: 4, asWritten: true } },
+      config: { scope: 'any', computes: true, free: { names: freeArguments, depth: 4, asWritten: true } },
       schema: {
         tags: ['mcp'],
         summary: 'Model Context Protocol, Streamable HTTP',

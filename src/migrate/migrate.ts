@@ -8,7 +8,7 @@ import { pinSettings } from '../database/session.ts'
 import { queues as ourQueues } from '../jobs/boss.ts'
 import { isOutsideTransaction, runOutsideTransaction } from './concurrently.ts'
 import { loadSources, run } from './reload.ts'
-import { type File, hash, type Queues, type Release, readSources } from './sql-files.ts'
+import { commentsOf, type File, hash, type Queues, type Release, readSources } from './sql-files.ts'
 
 export type MigrateOptions = {
   /** Must be a direct connection, because a session lock keeps migrations apart. */
@@ -28,7 +28,7 @@ const lockTries = 60
 export const createdSchema = 'Created the schema cue in an empty database'
 
 /**
- * Brings a database up to date: missing migrations, then pg-boss's schema and queues, then functions, comments, views and roles if any of
+ * Brings a database up to date: missing migrations, then pg-boss's schema and queues, then functions, views and roles if any of
  * them changed. Concurrent calls wait, and then find nothing to do. A database used by a newer release is left unchanged.
  * @throws {ConfigError} if the server is unreachable or has an unsupported version, or the database another baseline (0001_init.sql)
  * @throws {Error} naming the file that failed. A file is applied completely or not at all; one with `-- no-transaction` continues with the
@@ -181,6 +181,7 @@ const applyMigration = async (client: pg.Client, file: File, log: (line: string)
   } else {
     const work = async () => {
       await run(client, file, { text: file.text, line: 1 })
+      await client.query(commentsOf(file.text))
       await record(client, file.id, file.name, file.checksum)
     }
     await retry(() => inTransaction(client, work))
@@ -191,7 +192,7 @@ const applyMigration = async (client: pg.Client, file: File, log: (line: string)
 const reload = (client: pg.Client, sources: File[], release: Release) =>
   inTransaction(client, async () => {
     await loadSources(client, sources, release, await rolesNamedIn(client, sources))
-    await record(client, 0, 'functions, comments, views, roles, queues', await stampOf(client, sources, release))
+    await record(client, 0, 'functions, views, roles, queues', await stampOf(client, sources, release))
   })
 
 /**

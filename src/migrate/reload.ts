@@ -1,4 +1,4 @@
-/** Loads functions, views, comments and roles in one transaction, so that nobody sees any of them missing. */
+/** Loads functions, views and roles in one transaction, so that nobody sees any of them missing. */
 import type pg from 'pg'
 import { type File, type Release, type Statement, statementsOf } from './sql-files.ts'
 

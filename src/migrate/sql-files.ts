@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import type { Queue } from 'pg-boss'
 import { queues as ourQueues } from '../jobs/boss.ts'
 
@@ -43,11 +44,7 @@ export const readSources = (sqlDir = sqlRoot, queues: Queues = ourQueues) => {
       names.filter(name => existsSync(join(sqlDir, name)))
     )
   const forQueues = present('queues.sql')
-  const sources = [
-    ...present('constants.sql'),
-    ...functions,
-    ...present('comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql')
-  ]
+  const sources = [...present('constants.sql'), ...functions, ...present('views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql')]
   const content = [...migrations, ...forQueues, ...sources].map(({ name, checksum }) => [name, checksum])
   const release = { number: readNumber(sqlDir), checksum: hash(JSON.stringify([pgBossSchema, queues, content])) }
   return { migrations, forQueues, sources, release }
@@ -83,4 +80,21 @@ export const statementsOf = (file: File): Statement[] => {
   for (const { 0: token, index } of file.text.matchAll(/--.*|'[^']*'|"[^"]*"|\$(\w*)\$[\s\S]*?\$\1\$|;/g)) if (token === ';') add(index + 1)
   add(file.text.length)
   return statements
+}
+
+/** The `comment on` statements for what a migration creates: ` --- text` beside a type, sequence, table or column, or on lines above it. */
+export const commentsOf = (text: string): string => {
+  const comments: string[] = []
+  let table = ''
+  let above: string[] = []
+  for (const line of text.split('\n')) {
+    const [, code = '', beside] = /^(.*?) *(?:--- (.*))?$/.exec(line)!
+    const comment = beside === undefined ? above : [...above, beside]
+    const [, kind, name] = /^create (?:unlogged )?(table|type|sequence) (cue\.\w+)/.exec(code) ?? []
+    if (kind === 'table') table = name!
+    const target = kind ? `${kind} ${name}` : `column ${table}.${/^ {2}(\w+)/.exec(code)?.[1]}`
+    if (code && comment.length > 0) comments.push(`comment on ${target} is ${pg.escapeLiteral(comment.join(' '))};\n`)
+    above = code ? [] : comment
+  }
+  return comments.join('')
 }

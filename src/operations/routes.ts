@@ -17,7 +17,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/operations',
     {
       bodyLimit: MAX_BODY,
-      config: { scope: 'write', errors: ['confirmation_required', 'operation_running', ...idempotencyErrors] },
+      config: { scope: 'write', computes: true, errors: ['confirmation_required', 'operation_running', ...idempotencyErrors] },
       schema: {
         tags,
         summary: 'Replay, cancel, pause … many executions or cues, or backfill one cue',

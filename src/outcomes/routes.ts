@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { constants } from '../catalog.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
+import { filled, textLengths } from '../deliveries/report.ts'
 import { ApiError } from '../errors.ts'
 import type { Json } from '../json/canonical-json.ts'
 import { ErrorBody } from '../schemas.ts'
@@ -10,7 +11,6 @@ import { claimTokenOf } from '../workers/token.ts'
 import * as schemas from './schemas.ts'
 
 const tags = ['outcomes']
-const summaryCharacters = 500
 
 type Text = string | null | undefined
 type Given = {
@@ -22,8 +22,6 @@ type Given = {
   artifacts?: Json | null
   metadata?: Json | null
 }
-
-const filled = (text: Text) => (text?.trim() ? text : null)
 
 /** Converts evidence for SQL: JSON becomes text, and blank text becomes null, so that it doesn't overwrite anything. */
 const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
@@ -96,7 +94,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async request => {
       const { summary } = request.body
-      const cut = summary && Array.from(summary).slice(0, summaryCharacters).join('')
+      const cut = summary && Array.from(summary).slice(0, textLengths.summary).join('')
       const claim_token = claimTokenOf(request.headers)
       return app.fn.attachEvidence({ ...evidenceOf({ ...request.body, summary: cut }), claim_token, ...request.params, ...request.caller })
     }

@@ -1,18 +1,16 @@
 /** Reports, evidence and their verification. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
+import { textLengths } from '../deliveries/report.ts'
 import { JsonArray, JsonObject, Nullable, Strict, Timestamp } from '../schemas.ts'
 import { ClaimToken } from '../workers/schemas.ts'
 
-/** Maximum characters of the evidence's texts. */
-const lengths = { external_id: 255, result_url: 2048, result_ref: 255, result_type: 50, summary: 500 }
-
-const text = (maxLength: number) => Type.Optional(Nullable(Type.String({ maxLength })))
+const text = (name: keyof typeof textLengths) => Type.Optional(Nullable(Type.String({ maxLength: textLengths[name] })))
 const evidence = {
-  external_id: text(lengths.external_id),
-  result_url: text(lengths.result_url),
-  result_ref: text(lengths.result_ref),
-  result_type: text(lengths.result_type),
+  external_id: text('external_id'),
+  result_url: text('result_url'),
+  result_ref: text('result_ref'),
+  result_type: text('result_type'),
   artifacts: Type.Optional(
     Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url. At most 64 KB.' }))
   ),
@@ -21,10 +19,10 @@ const evidence = {
 
 export const Report = Strict({
   success: Type.Boolean(),
-  result: text(2000),
-  error: text(2000),
+  result: text('result'),
+  error: text('error'),
   ...evidence,
-  summary: text(lengths.summary)
+  summary: text('summary')
 })
 export const Evidence = Strict({
   ...evidence,
@@ -47,6 +45,9 @@ export const Reported = Type.Object({
 })
 export const Attached = Type.Object({ execution_id: Type.String(), outcome_state: State, evidence_updated: Type.Boolean() })
 
-export const Verification = Strict({ valid: Type.Optional(Type.Boolean()), reason: text(2000) })
+export const Verification = Strict({
+  valid: Type.Optional(Type.Boolean()),
+  reason: Type.Optional(Nullable(Type.String({ maxLength: 2000 })))
+})
 export const Verify = Type.Optional(Type.Union([Verification, Type.Null()]))
 export const Verified = Type.Object({ execution_id: Type.String(), status: Type.String(), outcome_state: State })

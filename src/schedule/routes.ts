@@ -10,7 +10,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/schedules/preview',
     {
-      config: { scope: 'read' },
+      config: { scope: 'read', computes: true },
       schema: {
         tags: ['schedules'],
         summary: 'Preview the next runs of a schedule, in words and as instants',

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { isHeld } from '../../src/errors.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
 import { error } from '../support/setup.ts'
@@ -19,13 +20,13 @@ const serve = async () => {
     delivered: async (cue_id: string) => {
       const id = await fire(cue_id)
       clock.advance('1 second')
-      await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), {}, clock.now()))
+      await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), {}, clock.now()))
       return id
     },
     exhausted: async (cue_id: string) => {
       const id = await fire(cue_id)
       clock.advance('1 second')
-      await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), { ...refused, gone: true }, clock.now()))
+      await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), { ...refused, gone: true }, clock.now()))
       return id
     },
     silent: async (cue_id: string) => {
@@ -228,7 +229,7 @@ t.test('counts all of several simultaneous failures and raises one alert', async
   const { cue, fire, fn, clock, counts, alerts } = await serve()
   const cue_id = await cue({ callback })
   for (let n = 0; n < 8; n++) await fire(cue_id)
-  const attempts = await fn.beginWaiting({ limit: 8 })
+  const attempts = await beginWaiting(fn, { limit: 8 })
   clock.advance('1 second')
   const settle = async (attempt: (typeof attempts)[number]): Promise<unknown> =>
     fn.settleAttempts(resultsOf([attempt], { ...refused, gone: true }, clock.now())).catch(error => {

@@ -1,6 +1,7 @@
 /** Who changed what: the audit log has every change of a cue. */
 import t from 'tap'
 import { createBatches } from '../../src/operations/work.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
 import { refused, resultsOf } from '../support/stage.ts'
@@ -78,7 +79,7 @@ t.test('what the service pauses and resumes has an entry, too', async t => {
   const cue_id = await cue({ callback: { url: 'http://127.0.0.1/hook' }, on_failure: { pause: true } })
   await fire(cue_id)
   clock.advance('1 second')
-  await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), { ...refused, gone: true }, clock.now()))
+  await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), { ...refused, gone: true }, clock.now()))
   t.equal((await run(cue_id)).status, 'paused')
   exactly(t, (await events()).slice(1), [{ event: 'cue.paused', actor: 'service', detail: { cue_id, paused_by: 'failures' } }])
 })

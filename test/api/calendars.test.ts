@@ -189,7 +189,7 @@ t.test('a cue that resumes at the time of a change resumes by the new calendar',
   const id = await s.cue(daily())
   await s.post(`/v1/cues/${id}/pause`, { until: '2030-01-07T08:31:00Z' })
   s.clock.set('2030-01-07T08:31:00Z')
-  const ended = await s.fn.endedPauses({ rules: true })
+  const ended = await s.fn.endedPauses({})
   await s.call('PUT', holidays, { dates: ['2030-01-07'] })
   t.equal(await s.fn.resumeCues({ cue_ids: [id], versions: [ended[0]!.version], next_runs: [new Date(at(7))] }), 0)
   t.equal(await createPauseSweep({ fn: s.fn })(), 1)

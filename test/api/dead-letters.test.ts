@@ -132,7 +132,7 @@ t.test('executions removed by retention leave no dead letters', async t => {
   const { pool, fn, cue, ran, account } = await service()
   const failed = await ran(await cue(failing), refused)
   const before = '20300101-0000-7000-8000-000000000000'.replace('20300101-0000', '01000000-0000')
-  await pool.query('insert into cue.dead_letters values ($1, $2, $3)', [before, account.id, 'cue_000000000000'])
+  await pool.query('insert into cue.dead_letters values ($1, $2, $3, gen_random_uuid())', [before, account.id, 'cue_000000000000'])
   t.equal(await fn.pruneDeadLetters({ batch: 1 }), 1)
   t.equal(await fn.pruneDeadLetters({}), 0)
   const left = await pool.query('select execution_id as id from cue.dead_letters where account_id = $1', [account.id])

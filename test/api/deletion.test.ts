@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
 import { build, error, eventually, receiver } from '../support/setup.ts'
@@ -321,7 +322,7 @@ t.test('sends no waiting executions of a disowned account during its day of grac
   const underWay = await execution()
   const other = await nobody.post('/v1/auth/register', { email: 'heidi@example.com' })
   const theirs = as({ id: '', email: '', api_key: other.api_key })
-  await fn.beginWaiting({ limit: 1 })
+  await beginWaiting(fn, { limit: 1 })
   const { id } = await theirs.post('/v1/cues', webhook)
   await theirs.post(`/v1/cues/${id}/fire`)
   const waiting = [
@@ -346,7 +347,7 @@ t.test('sends no waiting executions of a disowned account during its day of grac
   exactly(t, (await pool.query('select status from cue.cues where id = $1', [waiting[2]!.cue])).rows, [{ status: 'failed' }])
   exactly(t, (await pool.query('select status from cue.operations')).rows, [{ status: 'aborted' }])
   clock.advance('9 hours')
-  const begun = await fn.beginWaiting({ limit: 10 })
+  const begun = await beginWaiting(fn, { limit: 10 })
   t.same(
     begun.map(({ account_id }) => account_id),
     [other.id]

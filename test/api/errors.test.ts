@@ -74,21 +74,6 @@ t.test('failures are grouped by status and message, whatever numbers and ids the
   exactly(t, await get('/v1/errors'), { total: 2, groups: 1 })
 })
 
-t.test('dead letters from before there were groups get theirs', async t => {
-  const { get, cue, ran, fn, pool, account } = await service()
-  const id = await ran(await cue(failing), refused)
-  const { errors } = await get('/v1/errors')
-  await pool.query('update cue.dead_letters set error_group = null where execution_id = $1', [id])
-  await pool.query("insert into cue.dead_letters (execution_id, account_id, cue_id) values (cue.uuid_v7(), $1, 'cue_000000000000')", [
-    account.id
-  ])
-  exactly(t, await get('/v1/errors'), { total: 0 })
-  t.equal(await fn.groupDeadLetters({ batch: 1 }), 1)
-  t.equal(await fn.groupDeadLetters({}), 1)
-  t.equal(await fn.groupDeadLetters({}), 0, 'also those whose execution is gone')
-  t.same((await get('/v1/errors')).errors, errors)
-})
-
 t.test('messages are compared without what changes from one to the next', async t => {
   const { pool } = await service()
   const cases: [string | null, number | null, string | null][] = [

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { build } from '../support/setup.ts'
 
@@ -98,9 +99,9 @@ t.test('a deferred fire waits until send_at', async t => {
   const { body } = await fire({ send_at: '2030-01-07T10:00:00+01:00' })
   exactly(t, body, { scheduled_for: '2030-01-07T09:00:00.000Z', status: 'pending' })
   clock.advance('29 minutes')
-  t.same(await fn.beginWaiting({ limit: 10 }), [])
+  t.same(await beginWaiting(fn, { limit: 10 }), [])
   clock.advance('1 minute')
-  const begun = await fn.beginWaiting({ limit: 10 })
+  const begun = await beginWaiting(fn, { limit: 10 })
   exactly(t, begun, [{ execution_id: body.id, plain: true }])
 })
 

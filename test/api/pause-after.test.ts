@@ -1,5 +1,6 @@
 /** on_failure.pause_after: cues that are paused after failed runs in a row. */
 import t, { type Test } from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { mailServer, sendMails } from '../support/mailbox.ts'
 import { below, cases, chance, pick } from '../support/seed.ts'
@@ -24,7 +25,7 @@ const setUp = async (t: Test) => {
     },
     end: (attempt: Parameters<typeof settle>[0][number], result: Result) =>
       result.error || !attempt.plain ? settle([attempt], result) : finish([attempt]),
-    begin: async () => (await fn.beginWaiting({ limit: 1 }))[0]!,
+    begin: async () => (await beginWaiting(fn, { limit: 1 }))[0]!,
     resume: async (cue_id: string) =>
       fn.updateCue({
         account_id,

@@ -37,7 +37,7 @@ t.test('refuses a creation above the limit in the statement that creates cues fo
   )
   t.same(answers[0]!.body.error, {
     code: 'cue_limit_exceeded',
-    message: 'Cue limit reached: the plan allows 2 cues. Delete one or upgrade.',
+    message: 'Cue limit reached: the plan allows 2 cues. Delete one or change the plan.',
     status: 403
   })
   t.ok(statements.filter(name => name === 'create_each_cue').length < answers.length, 'some of them together')

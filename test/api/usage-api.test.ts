@@ -1,6 +1,7 @@
 /** GET /v1/usage: the plan, its use, and the projection for the month. */
 import t from 'tap'
 import { billingPeriod, projected, share } from '../../src/usage/period.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { build, receiver } from '../support/setup.ts'
 import { buildWithMail } from '../support/sign-in.ts'
@@ -90,7 +91,7 @@ t.test('counts an exhausted webhook as one failure, and an outcome in the respon
   const deliver = async (cue: object, result: object) => {
     const { id } = await post('/v1/cues', { name: 'hook', cron: '0 9 * * *', callback_url: hook.url, ...cue })
     await post(`/v1/cues/${id}/fire`)
-    const [begun] = await fn.beginWaiting({ limit: 1 })
+    const [begun] = await beginWaiting(fn, { limit: 1 })
     await fn.settleAttempts({
       execution_ids: [begun!.execution_id],
       attempts: [begun!.attempt],
@@ -102,9 +103,8 @@ t.test('counts an exhausted webhook as one failure, and an outcome in the respon
       errors: [null],
       retry_after_ms: [null],
       gone: [false],
-      reported: [null],
-      reported_results: [null],
-      reported_errors: [null],
+      reports: [null],
+      omitted: [null],
       ...result
     })
   }
@@ -113,7 +113,7 @@ t.test('counts an exhausted webhook as one failure, and an outcome in the respon
   t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 0 }, 'it is tried again')
   await deliver({ retry: { max_attempts: 1 } }, { errors: ['refused'] })
   t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 1 })
-  await deliver({ delivery: { await_outcome: true } }, { http_status: [200], reported: [true] })
+  await deliver({ delivery: { await_outcome: true } }, { http_status: [200], reports: ['{"success": true}'] })
   t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 })
   await deliver({}, { http_status: [200] })
   t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 }, 'a delivery is no outcome')

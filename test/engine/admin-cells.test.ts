@@ -1,7 +1,8 @@
 // `pgcue-admin cells`: list, migrate, add and report over several databases.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { runAdmin, withDatabase } from '../../scripts/chaos/cells/stage.ts'
+import { runAdmin } from '../../scripts/chaos/cells/stage.ts'
+import { query } from '../../scripts/stage/stage.ts'
 import { runHere } from '../support/admin-stage.ts'
 import { createDatabase } from '../support/database.ts'
 import { exactly } from '../support/exactly.ts'
@@ -63,7 +64,7 @@ t.test('migrate migrates in order, and stops at the first failure', async t => {
   t.equal(done.code, 0, done.out)
   t.match(done.out, /^Cell 3: Created the schema cue in an empty database$/m)
   t.match(done.out, /^All 3 cells are migrated$/m)
-  t.same(await withDatabase(three.url, 'select id from cue.cell'), [{ id: 3 }])
+  t.same(await query(three.url, 'select id from cue.cell'), [{ id: 3 }])
 })
 
 t.test('add makes an empty database the next cell, and prints what remains', async t => {
@@ -74,7 +75,7 @@ t.test('add makes an empty database the next cell, and prints what remains', asy
   t.match(out, /^1\. Append its URL to CELLS for all replicas, as number 3\.$/m)
   t.notOk(out.includes(new URL(three.url).password))
   t.match(out, /REGISTER_CELLS=1,2/)
-  t.same(await withDatabase(three.url, 'select id from cue.cell'), [{ id: 3 }])
+  t.same(await query(three.url, 'select id from cue.cell'), [{ id: 3 }])
   t.equal((await run(cells, 'add', three.url)).code, 0, 'again, as nothing uses it yet')
 
   const refused: [string[], string, RegExp][] = [

@@ -3,10 +3,9 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import t from 'tap'
-import '../../scripts/chaos/unpinned.ts'
-import { secrets } from '../../scripts/bench/stage.ts'
 import { startLoad } from '../../scripts/chaos/cells/load.ts'
-import { addDatabase, interruptAdmin, openStage, withDatabase } from '../../scripts/chaos/cells/stage.ts'
+import { interruptAdmin, openCells, settings } from '../../scripts/chaos/cells/stage.ts'
+import { addDatabase, endStage, openStage, query, secrets } from '../../scripts/stage/stage.ts'
 import { moveCell } from '../../src/admin/move/move.ts'
 import { cellConfig } from '../../src/cells/settings.ts'
 import { prepareCell } from '../../src/startup/prepare.ts'
@@ -18,14 +17,14 @@ import { receiver } from '../support/receiver.ts'
 import { startReplica } from '../support/replica.ts'
 
 t.setTimeout(300_000)
-const stage = await openStage({ durable: false, servers: 1, replicas: 1 })
-t.teardown(() => stage.close())
-const { cells, empty, addresses, connect } = stage
+t.teardown(() => endStage())
+const stage = await openStage({ durable: false, settings })
+const { cells, empty, addresses } = await openCells(stage, { replicas: 1 })
 const move = ['move', '2', empty]
 
 const leftIn = async (url: string) =>
   (
-    await withDatabase(
+    await query(
       url,
       `select (select count(*)::int from pg_publication) as publications, (select count(*)::int from pg_subscription where subdbid = d.oid) as subscriptions,
               (select count(*)::int from pg_replication_slots where database = d.datname) as slots,
@@ -66,10 +65,10 @@ await t.test('refuses what cannot be moved, before anything is changed', async t
 })
 
 await t.test('--abort removes what a killed move has left', async t => {
-  await withDatabase(empty, 'create schema pgcue_copy; create schema cue; create table cue.accounts (id int); create schema pgboss')
-  await withDatabase(cells[1], 'create publication pgcue_move')
-  await withDatabase(cells[1], "select pg_create_logical_replication_slot('pgcue_move', 'pgoutput')")
-  await withDatabase(
+  await query(empty, 'create schema pgcue_copy; create schema cue; create table cue.accounts (id int); create schema pgboss')
+  await query(cells[1], 'create publication pgcue_move')
+  await query(cells[1], "select pg_create_logical_replication_slot('pgcue_move', 'pgoutput')")
+  await query(
     empty,
     `create subscription pgcue_move connection ${pg.escapeLiteral(cells[1])} publication pgcue_move with (connect = false, slot_name = 'pgcue_move')`
   )
@@ -81,17 +80,16 @@ await t.test('--abort removes what a killed move has left', async t => {
 })
 
 await t.test('moves a cell under load: every slot once, and no acknowledged write is lost', async t => {
-  const hook = await stage.receive()
-  const load = await startLoad({ addresses, pool: connect(cells[1]), cell: 2, accounts: 4, cues: 3, hook: hook.url })
+  const load = await startLoad(stage, { addresses, pool: stage.connect(cells[1]), accounts: 4, cues: 3 })
 
   const killed = await interruptAdmin(cells, move, /^Comparing/, 'SIGKILL')
   t.same([killed.seen, killed.code], [true, null])
-  await withDatabase(empty, "insert into cue.stripe_events (id, type, received_at) values ('evt_1', 'x', now())")
+  await query(empty, "insert into cue.stripe_events (id, type, received_at) values ('evt_1', 'x', now())")
   const refused = await runHere(cells, move)
   t.equal(refused.code, 1)
   t.match(refused.out, /^Going on with the copy that an earlier run has begun$/m)
   t.match(refused.err, /^pgcue-admin: rows are missing or too many: cue\.stripe_events has 0 in the source and 1 in the target$/m)
-  await withDatabase(empty, 'delete from cue.stripe_events')
+  await query(empty, 'delete from cue.stripe_events')
 
   const said: string[] = []
   const lag = await stopApplying()
@@ -117,22 +115,22 @@ await t.test('moves a cell under load: every slot once, and no acknowledged writ
   t.same(await leftIn(cells[1]), { ...nothing, schemas: 2 })
   t.same(await leftIn(empty), { ...nothing, schemas: 2 })
 
-  const { figures, wrong } = await load.stop(connect(empty), hook.sends)
+  const { figures, wrong } = await load.stop(empty)
   t.comment(JSON.stringify(figures))
   t.same(wrong, [])
   t.ok(figures.slots > 50 && figures.edits > 50 && figures.outcomes > 3 && figures.sign_ins > 10)
 })
 
 await t.test('the former server refuses every change, and leads replicas to the new one', async t => {
-  await t.rejects(withDatabase(cells[1], 'begin read write; delete from cue.accounts'), /terminat|moved/)
-  await t.rejects(withDatabase(cells[1], 'select cue.set_plan(id, $$pro$$) from cue.accounts limit 1'), /read-only/)
+  await t.rejects(query(cells[1], 'begin read write; delete from cue.accounts'), /terminat|moved/)
+  await t.rejects(query(cells[1], 'select cue.set_plan(id, $$pro$$) from cue.accounts limit 1'), /read-only/)
   const said: string[] = []
   const config = testConfig('', { CELLS: cells.join(' '), ...secrets })
   const { databaseUrl, listenUrl } = await prepareCell(cellConfig(config, 2), line => said.push(line))
   t.same([databaseUrl, listenUrl], [empty, empty])
   t.match(said.join('\n'), /^Cell 2 has moved to 127\.0\.0\.1:\d+: update CELLS$/)
   const running = "select count(*)::int as count from cue.engines where stopped_at is null and last_seen_at > now() - interval '15 s'"
-  t.same(await withDatabase(empty, running), [{ count: 1 }])
+  t.same(await query(empty, running), [{ count: 1 }])
 })
 
 await t.test('moves a replica out of its embedded database, which goes on with the keys in DATA_DIR', async t => {
@@ -164,7 +162,7 @@ await t.test('moves a replica out of its embedded database, which goes on with t
   t.equal(code, 0, err)
   t.match(out, /^Cell 1 is handed over; writes were paused for \d+ ms$/m)
   const running = "select count(*)::int as count from cue.engines where stopped_at is null and last_seen_at > now() - interval '15 s'"
-  await eventually(async () => (await withDatabase(target, running))[0].count === 1)
+  await eventually(async () => (await query(target, running))[0].count === 1)
   const moved = hook.requests.length
   await eventually(() => hook.requests.length > moved, 20_000)
   embedded.signal('SIGTERM')

@@ -96,7 +96,7 @@ const run = async (changes: Change[], looks: Delays, takes: Delays, atOnce: numb
     for (const one of later.splice(0)) one.at <= step ? one.act() : later.push(one)
     for (let n = 0; n < 6; n++) await Promise.resolve()
     if (ahead.isLookDue()) void ahead.look()
-    for (const cue of ahead.takeDue('send', atOnce)) take(cue)
+    for (const cue of ahead.takeDue('send', atOnce).cues) take(cue)
   }
   return { late, read, left: [...table.values()].filter(({ next_run }) => +next_run < now() - 1500 - pollIntervalMs).length }
 }

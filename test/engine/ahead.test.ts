@@ -2,7 +2,6 @@
 import t from 'tap'
 import type { LookAheadRow } from '../../src/database/functions.ts'
 import { createComputing } from '../../src/firing/computing.ts'
-import type { Share } from '../../src/firing/due-cue.ts'
 import { createAhead } from '../../src/firing/look-ahead.ts'
 import { bySchedule } from '../support/by-schedule.ts'
 import { eventually } from '../support/eventually.ts'
@@ -12,11 +11,7 @@ import { prepared } from '../support/firing-stage.ts'
 const start = Date.parse('2030-01-15T09:00:00Z')
 
 /** Engines that see the same cues, at a time set by the test. */
-const setup = (
-  cues: Partial<LookAheadRow>[],
-  shares: Share[] = [{ engines: 1, place: 0 }],
-  options: Partial<Parameters<typeof createAhead>[0]> = {}
-) => {
+const setup = (cues: Partial<LookAheadRow>[], options: Partial<Parameters<typeof createAhead>[0]> = {}, count = 1) => {
   let time = start
   let looks = 0
   const rowsOf = (some: Partial<LookAheadRow>[]) =>
@@ -44,12 +39,11 @@ const setup = (
     looks++
     return rows
   }
-  const engines = shares.map(share =>
+  const engines = Array.from({ length: count }, () =>
     createAhead({
       fn: { lookAheadBySchedule, calendarsByRevision: async () => [] },
       now: () => time,
       pollIntervalMs: 5000,
-      share: () => share,
       ...options
     })
   )
@@ -63,71 +57,29 @@ const cuesOf = (count: number) => Array.from({ length: count }, (_, n) => ({ cue
 const many = cuesOf(3000)
 const few = cuesOf(300)
 const ids = (cues: { cue_id: string }[]) => cues.map(({ cue_id }) => cue_id).sort()
-const shareOf = (engines: number) => Array.from({ length: engines }, (_, place) => ({ engines, place }))
 
-t.test("each of several engines takes its own cues when they are due, and asks for the others' shortly after", async t => {
-  for (const count of [1, 2, 3, 7]) {
-    const { engines, at, look } = setup(many, shareOf(count))
-    await look()
-    at(99)
-    for (const engine of engines) t.same(engine.takeDue('send', 5000), [])
-    at(100)
-    const own = engines.map(engine => engine.takeDue('send', 5000))
-    t.same(ids(own.flat()), ids(many), "each is one engine's own")
-    for (const cues of own) t.ok(cues.length > 1500 / count, `${cues.length} of 3000 among ${count}`)
-    if (count === 1) continue
-    at(199)
-    for (const engine of engines) t.equal(engine.firstDue('left'), start + 200)
-    at(200)
-    for (const [n, engine] of engines.entries()) {
-      const others = engine.takeDue('left', 5000)
-      t.equal(others.length, 3000 - own[n]!.length)
-      t.same(engine.takeDue('send', 5000), [], 'not before they are known to be left')
-      engine.takeOver(others.slice(0, 7))
-      t.same(ids(engine.takeDue('send', 5000)), ids(others.slice(0, 7)))
-    }
-  }
-})
-
-t.test('few cues belong to the first engine', async t => {
-  const { engines, at, look } = setup(few, shareOf(3))
-  const [first, ...others] = engines as [(typeof engines)[0], ...typeof engines]
+t.test('engines take the same cues, beginning at different ones', async t => {
+  const { engines, at, look } = setup(many, {}, 7)
   await look()
+  at(99)
+  for (const engine of engines) t.same(engine.takeDue('send', 5000).cues, [])
   at(100)
-  t.equal(first.takeDue('send', 1000).length, 300)
-  for (const engine of others) t.same(engine.takeDue('send', 1000), [])
-  at(200)
-  t.same(first.takeDue('left', 1000), [])
-  for (const engine of others) t.equal(engine.takeDue('left', 1000).length, 300)
+  const taken = engines.map(engine => engine.takeDue('send', 5000).cues)
+  for (const cues of taken) t.same(ids(cues), ids(many))
+  t.not(new Set(taken.map(([first]) => first!.cue_id)).size, 1)
 })
 
-t.test('when about as many are near as decide it, a cue may belong to two engines, but never to none', async t => {
-  for (const counts of [
-    [1500, 2500],
-    [1700, 1500],
-    [2300, 2500],
-    [2000, 2000]
-  ]) {
-    const { engines, at, sees } = setup(many, shareOf(2))
-    for (const [n, engine] of engines.entries()) {
-      sees(cuesOf(counts[n]!))
-      await engine.look()
-    }
-    at(100)
-    const own = new Set(engines.flatMap(engine => ids(engine.takeDue('send', 5000))))
-    t.equal(cuesOf(Math.min(...counts)).filter(({ cue_id }) => !own.has(cue_id)).length, 0)
-  }
-})
-
-t.test('an engine asks for cues that others have left only when its own are taken', async t => {
-  const { engines, at, look } = setup(many, shareOf(2))
+t.test('a cue that another engine has taken is taken again at its next slot, without another look', async t => {
+  const { engines, at, look, looks } = setup([{ ...few[0], cron: '* * * * * *', next_slot: null, schedule_rules: null, runs_left: null }])
   const [engine] = engines as [(typeof engines)[0]]
   await look()
-  at(200)
-  engine.takeDue('send', 10)
-  t.equal(engine.firstDue('left'), Number.POSITIVE_INFINITY)
-  engine.takeDue('send', 5000)
-  t.equal(engine.firstDue('left'), start + 200)
+  at(150)
+  for (const cue of engine.takeDue('send', 1).cues) engine.tryAgain(cue)
+  t.same(engine.takeDue('send', 1).cues, [])
+  at(1000)
+  const [next] = engine.takeDue('send', 1).cues
+  exactly(t, next, { cue_id: few[0]!.cue_id, slot: { next_run: new Date(start + 1000) } })
+  t.equal(looks(), 1)
 })
 
 t.test('the more cues are near, the more often an engine looks, unless a thousand are due', async t => {
@@ -137,12 +89,12 @@ t.test('the more cues are near, the more often an engine looks, unless a thousan
   at(99)
   t.notOk(engine.isLookDue())
   t.equal(engine.wakeAt, start + 100)
-  engine.takeDue('send', 1)
+  engine.takeDue('send', 1).cues
   at(334)
   t.notOk(engine.isLookDue(), '3,000 are due')
-  engine.takeDue('send', 2000)
+  engine.takeDue('send', 2000).cues
   t.notOk(engine.isLookDue(), '1,000 are')
-  engine.takeDue('send', 1)
+  engine.takeDue('send', 1).cues
   t.ok(engine.isLookDue(), 'the look that was due at 100 ms')
 
   for (const [count, ms] of [
@@ -181,9 +133,9 @@ t.test('cues that come due during a look stay, although it has not read them', a
   at(99)
   const looked = engine.look()
   at(100)
-  t.equal(engine.takeDue('send', 50).length, 50)
+  t.equal(engine.takeDue('send', 50).cues.length, 50)
   await looked
-  t.equal(engine.takeDue('send', 1000).length, 250)
+  t.equal(engine.takeDue('send', 1000).cues.length, 250)
 })
 
 t.test('a look leaves out cues that are being taken', async t => {
@@ -191,12 +143,12 @@ t.test('a look leaves out cues that are being taken', async t => {
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(150)
-  const cues = engine.takeDue('send', 100)
+  const cues = engine.takeDue('send', 100).cues
   await look()
-  t.equal(engine.takeDue('send', 1000).length, 200)
+  t.equal(engine.takeDue('send', 1000).cues.length, 200)
   engine.doneWith(cues)
   await look()
-  t.same(ids(engine.takeDue('send', 1000)), ids(cues))
+  t.same(ids(engine.takeDue('send', 1000).cues), ids(cues))
 })
 
 t.test('after a look during which the only near cue was taken, the next one is a second later', async t => {
@@ -207,7 +159,7 @@ t.test('after a look during which the only near cue was taken, the next one is a
   sees([])
   const looked = look()
   at(100)
-  const taken = engine.takeDue('send', 1)
+  const taken = engine.takeDue('send', 1).cues
   t.equal(taken.length, 1)
   await looked
   engine.doneWith(taken)
@@ -217,31 +169,21 @@ t.test('after a look during which the only near cue was taken, the next one is a
   t.ok(engine.isLookDue(), 'it may be due again in a moment')
 })
 
-t.test('no cue is left over when engines disagree about their number', async t => {
-  const { engines, at, look } = setup(many, [
-    { engines: 3, place: 0 },
-    { engines: 2, place: 0 }
-  ])
-  await look()
-  at(200)
-  for (const engine of engines) t.same(ids([...engine.takeDue('send', 5000), ...engine.takeDue('left', 5000)]), ids(many))
-})
-
 t.test('a cue that could not be taken when due is tried once more without another look', async t => {
   const { engines, at, look, looks } = setup(few.slice(0, 1))
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(100)
-  const [cue] = engine.takeDue('send', 1)
+  const [cue] = engine.takeDue('send', 1).cues
   engine.tryAgain(cue!)
-  t.same(engine.takeDue('send', 1), [])
+  t.same(engine.takeDue('send', 1).cues, [])
   t.equal(engine.wakeAt, start + 105)
   at(105)
-  const [again] = engine.takeDue('send', 1)
+  const [again] = engine.takeDue('send', 1).cues
   exactly(t, again, { cue_id: cue!.cue_id, slot: cue!.slot })
   engine.tryAgain(again!)
   at(900)
-  t.same(engine.takeDue('send', 1), [])
+  t.same(engine.takeDue('send', 1).cues, [])
   t.notOk(engine.isLookDue())
   at(1000)
   t.ok(engine.isLookDue(), 'the next look finds the remaining cue')
@@ -253,26 +195,13 @@ t.test('a cue that could not be taken is not lost to a look that began meanwhile
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(100)
-  const taken = engine.takeDue('send', 1)
+  const taken = engine.takeDue('send', 1).cues
   const looked = look()
   engine.doneWith(taken)
   engine.tryAgain(taken[0]!)
   await looked
   at(105)
-  t.same(ids(engine.takeDue('send', 1)), ids(taken))
-})
-
-t.test("an engine tries another engine's cue only once", async t => {
-  const { engines, at, look } = setup(few.slice(0, 2), shareOf(2))
-  const [, engine] = engines as [unknown, (typeof engines)[0]]
-  await look()
-  at(200)
-  engine.takeOver(engine.takeDue('left', 2))
-  const cues = engine.takeDue('send', 2)
-  t.equal(cues.length, 2)
-  for (const cue of cues) engine.tryAgain(cue)
-  t.same(engine.takeDue('send', 2), [])
-  t.ok(engine.wakeAt >= start + 1000)
+  t.same(ids(engine.takeDue('send', 1).cues), ids(taken))
 })
 
 t.test('cues that are read in one row share a schedule, but neither accounts, versions nor instants; others have their own', async t => {
@@ -305,7 +234,7 @@ t.test('cues that are read in one row share a schedule, but neither accounts, ve
     time = start + ms
     const cues = ahead
       .takeDue('send', 10)
-      .map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.slot.next_run - start, +cue.slot.next!.due - start])
+      .cues.map(cue => [cue.cue_id, cue.account_id, cue.version, +cue.slot.next_run - start, +cue.slot.next!.due - start])
     return cues.sort()
   }
   t.strictSame(taken(999), [])
@@ -323,9 +252,9 @@ t.test('an engine takes worker cues only when they are certainly due', async t =
   const { engines, at, look } = setup([{ ...few[0], transport: 'worker' }])
   await look()
   at(101)
-  t.same(engines[0]!.takeDue('workers', 1), [])
+  t.same(engines[0]!.takeDue('workers', 1).cues, [])
   at(102)
-  t.equal(engines[0]!.takeDue('workers', 1).length, 1)
+  t.equal(engines[0]!.takeDue('workers', 1).cues.length, 1)
 })
 
 t.test('a notification causes an extra look only if no regular look is in time', async t => {
@@ -383,7 +312,7 @@ t.test('a reading of the first due cue takes the place of a look while none is n
   sees([{ next_run: new Date(start + 18_500) }])
   await look()
   at(18_500)
-  t.equal(engine.takeDue('send', 1).length, 1)
+  t.equal(engine.takeDue('send', 1).cues.length, 1)
   engine.firstIs(never)
   t.equal(lookAt(18_500), 19_000, 'a regular look, since one was near')
 })
@@ -394,7 +323,7 @@ t.test('cues whose schedule cannot be computed hold up no others, and are tried 
   const errors: string[] = []
   const broken = { cron: 'no cron' }
   const cues = [{ cue_id: 'a' }, { cue_id: 'b', ...broken }, { cue_id: 'c', ...ruled }, { cue_id: 'd', ...ruled, ...broken }]
-  const { engines, at, look } = setup(cues, undefined, { onError: (_, task) => errors.push(task) })
+  const { engines, at, look } = setup(cues, { onError: (_, task) => errors.push(task) })
   const [engine] = engines as [(typeof engines)[0]]
   for (const [ms, times] of [
     [100, 1],
@@ -405,7 +334,7 @@ t.test('cues whose schedule cannot be computed hold up no others, and are tried 
     await look()
     await prepared()
     at(ms + 1)
-    const taken = engine.takeDue('send', 10)
+    const taken = engine.takeDue('send', 10).cues
     t.same(ids(taken), ['a', 'c'])
     engine.doneWith(taken)
     engine.reset()
@@ -428,14 +357,14 @@ t.test('an account that is passed over delays only its own cues', async t => {
     { cue_id: 'b', ...ruled, account_id: 'slow' },
     { cue_id: 'c', account_id: 'slow' }
   ]
-  const { engines, at, look } = setup(cues, undefined, { computing, onPrepared: () => woken++ })
+  const { engines, at, look } = setup(cues, { computing, onPrepared: () => woken++ })
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   await prepared()
   at(100)
-  t.same(ids(engine.takeDue('send', 10)), ['a', 'c'], 'plain schedules are computed for all that share them')
+  t.same(ids(engine.takeDue('send', 10).cues), ['a', 'c'], 'plain schedules are computed for all that share them')
   t.equal(woken, 1)
   time += 60_000
   await eventually(() => woken === 2)
-  t.same(ids(engine.takeDue('send', 10)), ['b'])
+  t.same(ids(engine.takeDue('send', 10).cues), ['b'])
 })

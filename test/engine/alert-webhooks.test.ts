@@ -6,6 +6,7 @@ import { verifyWebhook } from '../../src/client/webhook.ts'
 import { startNotifications } from '../../src/deliveries/notifications.ts'
 import { createWebhookClient } from '../../src/deliveries/webhook.ts'
 import type { Jobs } from '../../src/jobs/boss.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { testConfig } from '../support/database.ts'
 import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
@@ -26,7 +27,7 @@ const serve = async (t: Test) => {
   const fail = async () => {
     const id = await fire(cue_id)
     clock.advance('1 second')
-    await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), { ...refused, gone: true }, clock.now()))
+    await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), { ...refused, gone: true }, clock.now()))
     return id
   }
   const client = createWebhookClient({ rules: app.rules })

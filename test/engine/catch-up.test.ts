@@ -1,5 +1,6 @@
 // Slots that came due while no engine was alive: outages and catch-up.
 import t, { type Test } from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { catchUpRow } from '../support/firing-stage.ts'
 import { once, stage } from '../support/stage.ts'
@@ -53,7 +54,7 @@ t.test('run_once_if_missed runs the latest slot and records the others', async t
   ])
   t.equal(await used(), 1)
   t.equal((await jobs()).length, 1)
-  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ cue_id: id, scheduled_for: new Date('2030-01-15T12:00:00Z'), attempt: 1 }])
+  exactly(t, await beginWaiting(fn, { limit: 10 }), [{ cue_id: id, scheduled_for: new Date('2030-01-15T12:00:00Z'), attempt: 1 }])
   t.equal(await run(), 0)
 })
 
@@ -84,9 +85,9 @@ t.test('replay_all_missed runs every slot, oldest first', async t => {
   t.equal(await used(), 3)
   clock.advance('1 second')
   const begun = [
-    ...(await fn.beginWaiting({ limit: 1 })),
-    ...(await fn.beginWaiting({ limit: 1 })),
-    ...(await fn.beginWaiting({ limit: 1 }))
+    ...(await beginWaiting(fn, { limit: 1 })),
+    ...(await beginWaiting(fn, { limit: 1 })),
+    ...(await beginWaiting(fn, { limit: 1 }))
   ]
   t.same(
     begun.map(attempt => attempt.scheduled_for.toISOString()),

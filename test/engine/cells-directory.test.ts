@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { layWire } from '../../scripts/chaos/wire.ts'
+import { layWire } from '../../scripts/stage/wire.ts'
 import { cellOfValue } from '../../src/cells/ids.ts'
 import { addAccount, links, patienceMs, stage } from '../support/cells-stage.ts'
 import { eventually } from '../support/eventually.ts'

@@ -3,10 +3,10 @@
 import { createSecretKey, randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { Found, Slot } from '../../scripts/chaos/herd.ts'
-import type { Send } from '../../scripts/chaos/receiver.ts'
 import { play } from '../../scripts/chaos/scenarios.ts'
-import { openStage } from '../../scripts/chaos/stage.ts'
 import { type Evidence, judge } from '../../scripts/chaos/verdict.ts'
+import type { Send } from '../../scripts/stage/receiver.ts'
+import { endStage, openStage } from '../../scripts/stage/stage.ts'
 import { executionToken } from '../../src/deliveries/signature.ts'
 import { exactly } from '../support/exactly.ts'
 import { memoryDir } from '../support/memory-dir.ts'
@@ -125,12 +125,11 @@ t.test('allows duplicates only of attempts held by a victim', async t => {
 // The scenarios -----------------------------------------------------------------------------------------------------------------------
 
 t.test('loses nothing, and duplicates only attempts in flight on a victim', async t => {
-  const stage = openStage(memoryDir())
-  t.teardown(() => stage.close(!t.passing()))
-  const open = await stage.open()
-  t.comment(`logs of a failure stay in ${open.dir}`)
+  t.teardown(() => endStage(!t.passing()))
+  const stage = await openStage({ parent: memoryDir() })
+  t.comment(`logs of a failure stay in ${stage.dir}`)
   for (const name of cases(1) > 1 ? ['kill', 'stop', 'restart'] : ['stop', 'restart']) {
-    const { figures, faults } = await play(open, name, { n: 600, replicas: 2, frozenMs: 8000, awayMs: 0, timed: false })
+    const { figures, faults } = await play(stage, name, { n: 600, replicas: 2, frozenMs: 8000, awayMs: 0, timed: false })
     t.same(faults, [], name)
     t.comment(JSON.stringify(figures))
   }

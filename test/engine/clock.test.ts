@@ -111,7 +111,7 @@ t.test("names a jump of the database's clock, and not the first answer or a slow
 
 t.test('an outage that only a jump of the clock made is named as such', async t => {
   const lines: string[] = []
-  const answer = { database_now: new Date(), outage_recorded: true, engines: 1, place: 0 }
+  const answer = { database_now: new Date(), outage_recorded: true, engines: 1 }
   const { beat } = createHeartbeat({
     fn: { beatEngine: async () => answer },
     engineId: '',

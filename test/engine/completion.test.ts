@@ -119,22 +119,6 @@ t.test('a last slot that another engine took, or whose cue changed, changes noth
   exactly(t, await state(s, id), { status: 'active', next_run: at(1), fired_count: 1 })
 })
 
-t.test('the previous release neither sees such cues nor keeps what it does not know', async t => {
-  const s = await stage(t)
-  const id = await s.cue(minute)
-  const plain = await s.cue()
-  exactly(t, await s.fn.lookAhead({ until: s.clock.now() }), [{ cue_id: plain, schedule_rules: null, runs_left: null }])
-  await s.rows('update cue.cue_runs set success_due_at = $1', [at(0)])
-  exactly(t, await s.fn.passedWindows({}), [{ cue_id: plain }])
-  t.equal((await s.fn.passedWindows({ rules: true })).length, 2)
-  await s.rows("update cue.cues set status = 'paused', paused_until = $1", [s.clock.now()])
-  exactly(t, await s.fn.endedPauses({}), [{ cue_id: plain }])
-  t.equal((await s.fn.endedPauses({ rules: true })).length, 2)
-  const changes = { schedule_type: 'recurring', cron: '0 * * * *', at: null, timezone: 'UTC' }
-  await s.fn.updateCue({ account_id: s.account_id, cue_id: id, version: 1, changes, next_run: null })
-  exactly(t, await s.rows('select cron, schedule_rules from cue.cues where id = $1', [id]), [{ cron: '0 * * * *', schedule_rules: null }])
-})
-
 /** Cues that were away for ten slots, with the slots that run, and what is left. */
 const away: [rules: object, catch_up: string, slots: number[], left: object][] = [
   [{ max_runs: 3 }, 'replay_all_missed', [1, 2, 3], completed('max_runs')],

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import t from 'tap'
-import { layWire } from '../../scripts/chaos/wire.ts'
+import { layWire } from '../../scripts/stage/wire.ts'
 import { connect, withClient } from '../../src/admin/database.ts'
 import { createListener } from '../../src/database/listener.ts'
 import { connectDirect, createPool, startDatabase } from '../../src/database/pool.ts'

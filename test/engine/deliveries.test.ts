@@ -189,6 +189,27 @@ t.test('takes an awaited outcome from the response, or times out', async t => {
   exactly(t, await ended(unheard, 'outcome_timeout'), { outcome_state: 'unknown', outcome_success: null, delivered_at: Date })
 })
 
+t.test('takes every member of the report in a response', async t => {
+  const { cue, ended, engineConfig, pool } = await serve(t)
+  const evidence = {
+    result: 'sent',
+    external_id: 'inv_1',
+    result_url: 'https://example.com/1',
+    result_ref: 'r1',
+    result_type: 'invoice',
+    summary: 'one invoice',
+    artifacts: [{ name: 'a.pdf' }],
+    metadata: { pages: 2 }
+  }
+  const handler = await receiver(t, () => ({ body: { success: true, error: 5, ...evidence } }))
+  await startEngine(t, engineConfig)
+  const delivery = { timeout_seconds: 30, outcome_deadline_seconds: 60, claim_timeout_seconds: 900, await_outcome: true }
+  const id = await cue({ callback_url: handler.url, verification_mode: 'require_external_id', ...delivery })
+  exactly(t, await ended(id), { outcome_success: true, outcome_state: 'verified_success', error: null, error_message: null, ...evidence })
+  const { rows } = await pool.query('select result, error from cue.attempts')
+  t.same(rows, [{ result: 'success', error: 'left out of the report: error (not a string)' }])
+})
+
 t.test('what is kept of a response that repeats its request shows no secret', async t => {
   const { cue, ended, engineConfig, pool, account } = await serve(t)
   await pool.query("update cue.accounts set webhook_authorization = 'api_key'")

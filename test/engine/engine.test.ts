@@ -14,13 +14,13 @@ const never = Number.POSITIVE_INFINITY
 
 /** A scheduler whose parts are due at times set by the test. */
 const schedulerOf = (t: Test) => {
-  const at = { pump: never, workers: never, missed: never, tracked: never, left: never, deadline: never }
+  const at = { pump: never, workers: never, missed: never, tracked: never, deadline: never }
   const done: string[] = []
   const errors: string[] = []
   let fail = false
-  const fireLane = (lane: 'missed' | 'tracked' | 'left') => async () => {
-    at[lane] = never
-    done.push(lane)
+  const fire = (kind: 'missed' | 'tracked') => async () => {
+    at[kind] = never
+    done.push(kind)
   }
   const scheduler = createScheduler({
     pump: {
@@ -29,16 +29,20 @@ const schedulerOf = (t: Test) => {
         return at.pump
       }
     },
-    ahead: { firstDue: lane => (lane === 'send' ? never : at[lane]) },
+    ahead: {
+      hasDue: kind => kind !== 'send' && at[kind] <= performance.now(),
+      get nextDue() {
+        return Math.min(at.workers, at.missed, at.tracked)
+      }
+    },
     firing: {
       workers: async () => {
         at.workers = never
         done.push('workers')
         if (fail) throw new Error('cannot fire')
       },
-      missed: fireLane('missed'),
-      tracked: fireLane('tracked'),
-      left: fireLane('left')
+      missed: fire('missed'),
+      tracked: fire('tracked')
     },
     deadlines: {
       get at() {
@@ -66,14 +70,14 @@ t.test('several wake-ups cause one turn', async t => {
 
 t.test('a turn fires due cues and meets due deadlines, then takes another turn', async t => {
   const { scheduler, at, done } = schedulerOf(t)
-  Object.assign(at, { workers: 0, missed: 0, tracked: 0, left: 0, deadline: 0 })
+  Object.assign(at, { workers: 0, missed: 0, tracked: 0, deadline: 0 })
   scheduler.wake()
-  await eventually(() => done.length === 7)
-  t.same(done, ['turn', 'workers', 'missed', 'tracked', 'left', 'meet', 'turn'])
+  await eventually(() => done.length === 6)
+  t.same(done, ['turn', 'workers', 'missed', 'tracked', 'meet', 'turn'])
 })
 
 t.test('the next turn starts when the first part is due', async t => {
-  for (const part of ['pump', 'workers', 'missed', 'tracked', 'left', 'deadline'] as const) {
+  for (const part of ['pump', 'workers', 'missed', 'tracked', 'deadline'] as const) {
     const { scheduler, at, done } = schedulerOf(t)
     at[part] = performance.now() + 30
     scheduler.wake()
@@ -275,8 +279,13 @@ t.test('the keeper runs each task at its interval, sooner on request, only when 
   isIdle = false
   keeper.notice()
   t.same(runsIn(2000), ['often', 'often'], 'no longer')
+  isIdle = true
+  runsIn(4000)
   keeper.stop()
-  t.same(runsIn(5000), [])
+  keeper.soon('rarely')
+  isIdle = false
+  keeper.notice()
+  t.same(runsIn(5000), [], 'stopped, and a task that was still running asked for another')
 })
 
 const attempt = (flight_id: number, execution_id: string) => ({ flight_id, execution_id }) as BegunAttempt

@@ -1,35 +1,33 @@
 // A database whose primary is away, silent or waits for a standby, as callers of the API see it. The long form is `npm run chaos -- standby`.
+
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import t from 'tap'
-import { openStage } from '../../scripts/chaos/stage.ts'
-import { startLoad } from '../../scripts/chaos/standby/load.ts'
-import { playFailover } from '../../scripts/chaos/standby/main.ts'
-import { layWire } from '../../scripts/chaos/wire.ts'
+import { createCallers } from '../../scripts/chaos/callers.ts'
+import { playFailover } from '../../scripts/chaos/standby.ts'
+import { startTicks } from '../../scripts/chaos/ticks.ts'
+import { call as callAt } from '../../scripts/stage/client.ts'
+import { endStage, openStage } from '../../scripts/stage/stage.ts'
+import { layWire } from '../../scripts/stage/wire.ts'
 import { createPool } from '../../src/database/pool.ts'
+import { migrate } from '../../src/migrate/migrate.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
 import { memoryDir } from '../support/memory-dir.ts'
 
 t.setTimeout(300_000)
-const opening = openStage(memoryDir())
-t.teardown(() => opening.close(!t.passing()))
-const stage = await opening.open()
+t.teardown(() => endStage(!t.passing()))
+const stage = await openStage({ parent: memoryDir() })
 
 /** A replica behind a wire, and calls to it. */
 const serve = async (name: string) => {
   const { url, pool } = await stage.createDatabase(name)
   const wire = await layWire(url)
   t.teardown(() => wire.close())
-  const replica = await stage.startReplica(name, wire.url)
+  const replica = await stage.startReplica(name, { DATABASE_URL: wire.url })
   t.teardown(() => replica.signal('SIGKILL'))
-  const call = async (method: string, path: string, api_key?: string, body?: object, more: Record<string, string> = {}) => {
-    const startedAt = performance.now()
-    const headers = { ...(api_key && { authorization: `Bearer ${api_key}` }), ...(body && { 'content-type': 'application/json' }), ...more }
-    const answer = await fetch(`${replica.address}${path}`, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-    const text = await answer.text()
-    return { status: answer.status, body: JSON.parse(text || '{}'), headers: answer.headers, ms: performance.now() - startedAt }
-  }
+  const call = (method: string, path: string, api_key?: string, body?: object, more: Record<string, string> = {}) =>
+    callAt(replica.address, method, path, api_key, body, more)
   const register = async (email: string): Promise<string> => (await call('POST', '/v1/auth/register', undefined, { email })).body.api_key
   return { pool, wire, call, register }
 }
@@ -107,26 +105,31 @@ t.test('while the database is silent, no request takes longer than ten seconds',
 })
 
 t.test('the password of the database is replaced without a gap, by a second role that acts as the first', async t => {
-  const { name, url, pool } = await stage.createDatabase('passwords', true)
+  const { name, url, pool } = await stage.createDatabase('passwords', { isEmpty: true })
   const urlOf = (username: string) => Object.assign(new URL(url), { username, password: username }).href
+  const startAs = (role: string) => stage.startReplica(role, { DATABASE_URL: urlOf(role) })
   await pool.query("create role cue_one login password 'cue_one'")
   await pool.query(`alter database ${name} owner to cue_one`)
-  await stage.migrate(urlOf('cue_one'))
+  await migrate({ connectionString: urlOf('cue_one') })
   await stage.receiver.reset()
-  const first = await stage.startReplica('password-1', urlOf('cue_one'))
-  const load = await startLoad([first], stage.receiver.url)
+  const first = await startAs('cue_one')
+  const callers = await createCallers(first.address)
+  const ticks = await startTicks({ address: first.address, api_keys: [callers.api_key], count: 20, hook: stage.receiver.url })
+  callers.enter(first.address)
   await delay(3000)
 
   await pool.query("create role cue_two login password 'cue_two' in role cue_one; alter role cue_two set role = 'cue_one'")
-  await stage.migrate(urlOf('cue_two'))
-  const second = await stage.startReplica('password-2', urlOf('cue_two'))
-  await load.leadTo(second)
+  await migrate({ connectionString: urlOf('cue_two') })
+  const second = await startAs('cue_two')
+  await callers.leave(first.address)
+  callers.enter(second.address)
   t.equal(await first.stop(), 0)
   await pool.query('alter role cue_one nologin')
   await delay(3000)
-  const { figures, faults } = await load.stop(url, stage.receiver.sends)
-  t.same(faults, [])
-  exactly(t, figures, { lost: 0, doubled: 0, unavailable: 0 })
+  const { figures, faults } = await callers.stop(url)
+  const slots = await ticks.stop(url, stage.receiver.sends)
+  t.same([...faults, ...slots.faults], [])
+  exactly(t, { ...figures, ...slots.figures }, { lost: 0, doubled: 0, unavailable: 0 })
   t.same([...first.errors(), ...second.errors()], [])
   t.same((await pool.query("select relname from pg_class where relowner = 'cue_two'::regrole")).rows, [])
   await second.stop()

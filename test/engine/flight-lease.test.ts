@@ -6,6 +6,8 @@ import type { BegunAttempt } from '../../src/database/functions.ts'
 import { createFlights } from '../../src/deliveries/flights.ts'
 import { leaseTimes } from '../../src/deliveries/leases.ts'
 import { createPump } from '../../src/deliveries/pump.ts'
+import { createDueQueue } from '../../src/firing/due-queue.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { once, refused, stage } from '../support/stage.ts'
 
@@ -15,7 +17,7 @@ t.test('every function that grants a lease uses its constant', async t => {
     `select proname as name, substring(pg_get_function_arguments(oid) from 'p_lease interval DEFAULT ([^,]+)') as lease
        from pg_proc where pronamespace = 'cue'::regnamespace and 'p_lease' = any (proargnames)`
   )
-  const flights = ['begin_attempts', 'begin_waiting', 'extend_flights', 'take_due_cues', 'take_last_slots']
+  const flights = ['begin_attempts', 'extend_flights', 'take_due_cues', 'take_last_slots']
   for (const { name, lease } of leased) {
     if (name === 'begin_claims') continue // called by the others
     t.equal(lease, flights.includes(name) ? 'cue.flight_lease()' : 'cue.claim_lease()', name)
@@ -53,8 +55,8 @@ t.test('a changed lease applies to taking, extending and recovering flights', as
   const waiting = await take([await cue(once)], { next: null })
   await settle(waiting, refused)
   clock.advance('1 hour')
-  const [begun] = await fn.beginWaiting({ limit: 1 })
-  t.same(await end(begun!), inSeconds(2), 'begin_waiting')
+  const [begun] = await beginWaiting(fn, { limit: 1 })
+  t.same(await end(begun!), inSeconds(2), 'a waiting attempt')
 })
 
 t.test('an engine keeps to the lease it is granted: it extends it in time and stops sending before its end', async t => {
@@ -76,14 +78,23 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
         granted.push(args.lease)
         return args.flight_ids
       },
-      endFlights: async () => {}
+      endFlights: async () => {},
+      openLimits: async () => []
     }
     const flights = createFlights(fn as never, leaseMs)
     let due = [{ cue_id: 'c', account_id: 'a', schedule: { schedule_rules: null }, slot: { next_run: new Date(0), next: null } }]
     const none = () => {}
+    const queue = createDueQueue()
     const pump = createPump({
       fn,
-      ahead: { takeDue: () => due.splice(0), doneWith: none, tryAgain: none, expectFrom: none, isLookDue: () => false },
+      ahead: {
+        takeDue: (kind: 'send', limit: number) => ({ cues: due.splice(0), waiting: queue.take(kind, 1e6, limit) }),
+        doneWith: none,
+        tryAgain: none,
+        expectFrom: none,
+        isLookDue: () => false
+      },
+      queue,
       flights,
       now: () => 1e6,
       concurrency: 1,
@@ -92,10 +103,11 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
       onChange: none,
       onError: (error: Error) => t.error(error)
     } as never)
-    pump.turn()
-    await new Promise(setImmediate)
-    pump.turn()
-    await new Promise(setImmediate)
+    for (let n = 0; n < 3; n++) {
+      pump.turn()
+      await new Promise(setImmediate)
+      time += 100 // few cues gather, and a statement that won few of them is followed by a pause
+    }
     flights.add(7, 1, time)
     await flights.extend()
     exactly(t, granted, [lease, lease, lease], 'taken, begun and extended')

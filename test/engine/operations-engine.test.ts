@@ -14,7 +14,7 @@ t.test('two engines replay a hundred executions, and deliver each once', async t
        insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, ended_at, created_at, updated_at)
        select cue.uuid_v7(now() - n * interval '1 minute'), $1, $2, 'webhook', 'failed', 'schedule', now(), '{}', now(), now(), now() from generate_series(1, 100) n
        returning id, account_id, cue_id)
-     insert into cue.dead_letters (execution_id, account_id, cue_id) select * from e`,
+     insert into cue.dead_letters select *, gen_random_uuid() from e`,
     [account.id, cue_id]
   )
   await startEngine(t, config)

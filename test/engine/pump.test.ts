@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import type { BegunAttempt } from '../../src/database/functions.ts'
 import { createFastSlots } from '../../src/deliveries/fast-slots.ts'
 import { createPump } from '../../src/deliveries/pump.ts'
+import { createDueQueue } from '../../src/firing/due-queue.ts'
 
 /** An hour: no receiver is slow in a test that doesn't set the time. */
 const slowAfterMs = 3_600_000
@@ -11,7 +12,7 @@ const slowAfterMs = 3_600_000
 /** A pump over due cues. Taken attempts and responses arrive when the test says so. */
 const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense = false } = {}) => {
   const taken: number[] = []
-  const arriving: (() => void)[] = []
+  const arriving: ((isTaken?: boolean) => void)[] = []
   const sent: (() => void)[] = []
   const passedOver: string[] = []
   const asked: number[] = []
@@ -26,9 +27,10 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
         if (cue_ids.includes(spoiled)) return Promise.reject(Object.assign(new Error('too long'), { code: '54000' }))
         const flight_id = taken.length
         const attempts = cue_ids.map(cue_id => ({ cue_id, account_id: cue_id, flight_id, plain: true }) as unknown as BegunAttempt)
-        return new Promise(resolve => void arriving.push(() => resolve(attempts)))
+        return new Promise(resolve => void arriving.push((isTaken = false) => resolve(isTaken ? attempts.slice(0, 2) : attempts)))
       },
       lookWaiting: async () => [],
+      openLimits: async () => [],
       goneAttempts: async ({ attempts }: { attempts: number[] }) => {
         asked.push(attempts.length)
         return []
@@ -40,7 +42,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
         left -= count
         const shared = { schedule: { schedule_rules: null }, slot: { next_run: new Date(0), next: null } }
         const cues = Array.from({ length: count }, (_, n) => ({ cue_id: `${left + n}`, account_id: `${left + n}`, ...shared }))
-        return cues.filter(cue => admit(cue.account_id))
+        return { cues: cues.filter(cue => admit(cue.account_id)), waiting: [] }
       },
       putBack: none,
       tryAgain: none,
@@ -51,6 +53,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
       isLookDue: () => false,
       expectFrom: none
     },
+    queue: createDueQueue(),
     flights: { add: (id: number, count: number) => flights.set(id, count), stands: () => true, has: () => true },
     results: { add: none },
     client: { post: () => new Promise(resolve => void sent.push(() => resolve(answer))) },
@@ -75,6 +78,11 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
     arriving.shift()!()
     await tick()
   }
+  /** Answers that other engines have taken all but two of the oldest batch. */
+  const arriveTaken = async () => {
+    arriving.shift()!(true)
+    await tick()
+  }
   /** Responds to the given number of requests. */
   const end = async (count: number) => {
     for (const one of sent.splice(0, count)) one()
@@ -83,7 +91,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
   t.teardown(async () => {
     while (sent.length > 0) await end(sent.length)
   })
-  return { pump, taken, sent, passedOver, asked, flights, come, arrive, end }
+  return { pump, taken, sent, passedOver, asked, flights, come, arrive, arriveTaken, end }
 }
 
 t.test('takes few attempts at first, and twice as many each time while there are more', async t => {
@@ -186,6 +194,23 @@ t.test('if many come, they gather for 10 ms after a statement that took few has 
   time += 1
   come(5)
   t.strictSame(taken, [5, 10])
+})
+
+t.test('takes nothing for 50 ms after a statement for cues of which others had taken most', async t => {
+  let time = 1e6
+  t.intercept(performance, 'now', { value: () => time })
+  const { taken, come, arrive, arriveTaken } = setup(t, { due: 0 })
+  come(5)
+  await arriveTaken()
+  time += 49
+  come(5)
+  t.strictSame(taken, [5])
+  time += 1
+  come(5)
+  t.strictSame(taken, [5, 10])
+  await arrive()
+  come(5)
+  t.strictSame(taken, [5, 10, 5], 'not after one that took any')
 })
 
 t.test('skips a cue that the database rejects, and sends the others of its batch', async t => {

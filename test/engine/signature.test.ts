@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { verifyWebhook } from '../../src/client/webhook.ts'
-import { createMac } from '../../src/deliveries/hmac.ts'
 import { deriveKey, executionToken, readExecutionToken, signHeaders } from '../../src/deliveries/signature.ts'
 import { exactly } from '../support/exactly.ts'
 import { always } from '../support/seed.ts'
@@ -11,14 +10,6 @@ const secret = `whsec_${'0123456789abcdef'.repeat(4)}`
 const former = `whsec_${'fedcba9876543210'.repeat(4)}`
 const message = { secrets: [secret], executionId: '01900000-0000-7000-8000-000000000001', timestamp: 1700000000, body: '{"a": 1}' }
 const key = deriveKey('session secret', 'execution-token')
-
-t.test('a MAC is an HMAC-SHA256, for keys and messages of any length', async t => {
-  const isHmac = (key: Uint8Array, text: string) =>
-    createMac(key)(text, 'utf8', 'hex') === createHmac('sha256', key).update(text).digest('hex') &&
-    createMac(key)(Buffer.from(text).toString('hex'), 'hex', 'base64') === createHmac('sha256', key).update(text).digest('base64')
-  always(fc.property(fc.uint8Array({ maxLength: 130 }), fc.string({ unit: fc.constantFrom('a', 'é', '€', '😀', '\ud800') }), isHmac))
-  for (const length of [21_000, 22_000, 70_000]) t.ok(isHmac(Buffer.alloc(32, 1), 'é'.repeat(length)), `${length} characters`)
-})
 
 t.test('the signature is an HMAC of timestamp and body, keyed with the whole secret', async t => {
   const headers = signHeaders(message)
@@ -55,12 +46,6 @@ t.test('during an overlap both secrets sign, the current one first', async t => 
   const other = signHeaders({ ...message, secrets: [former] })
   t.equal(both['X-Service-Signature'], `${one['X-Service-Signature']},${other['X-Service-Signature']}`)
   t.equal(both['webhook-signature'], `${one['webhook-signature']} ${other['webhook-signature']}`)
-})
-
-t.test('signs correctly with more secrets than are cached', async t => {
-  const first = signHeaders(message)
-  for (let i = 0; i < 10_001; i++) signHeaders({ ...message, secrets: [`whsec_${i}`] })
-  t.same(signHeaders(message), first)
 })
 
 t.test('receivers accept signatures of either secret and of no other', async t => {

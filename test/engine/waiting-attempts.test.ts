@@ -2,6 +2,7 @@
 import { setImmediate as tick } from 'node:timers/promises'
 import t from 'tap'
 import { createWaiting } from '../../src/deliveries/waiting-attempts.ts'
+import { createDueQueue, type WaitingAttempt } from '../../src/firing/due-queue.ts'
 
 type Row = { account_id: string; at: number }
 const start = Date.parse('2030-01-15T09:00:00Z')
@@ -12,7 +13,9 @@ const setup = (given: Row[]) => {
   let time = start
   let pages = 0
   const rows = given.map((row, n) => ({ execution_id: idOf(n), account_id: row.account_id, due_at: row.at }))
+  const queue = createDueQueue()
   const waiting = createWaiting({
+    queue,
     fn: {
       lookWaiting: async ({ after, after_id, limit }) => {
         pages++
@@ -25,19 +28,23 @@ const setup = (given: Row[]) => {
       }
     },
     now: () => time,
-    share: () => ({ engines: 1, place: 0 }),
     onChange: () => {},
     onError: error => t.fail(String(error))
   })
+  const takeAttempts = (limit: number, admit?: (account: string) => boolean) => {
+    const attempts = queue.take('send', time, limit, admit) as WaitingAttempt[]
+    waiting.taken(attempts)
+    return attempts
+  }
   /** Reads until nothing is left at this time. */
   const read = async () => {
     for (let n = 0; n < 500; n++) {
-      waiting.take(0, () => false)
+      takeAttempts(1, () => false)
       waiting.lookIfDue()
       await tick()
     }
   }
-  const take = (limit: number, admit: (account: string) => boolean = () => true) => waiting.take(limit, admit).map(one => one.account_id)
+  const take = (limit: number, admit?: (account: string) => boolean) => takeAttempts(limit, admit).map(attempt => attempt.account_id)
   const remove = (ids: Set<string>) => {
     for (let n = rows.length - 1; n >= 0; n--) if (ids.has(rows[n]!.execution_id)) rows.splice(n, 1)
   }
@@ -45,12 +52,12 @@ const setup = (given: Row[]) => {
   const advance = (ms: number) => {
     time += ms
   }
-  return { waiting, read, take, add, remove, pages: () => pages, advance }
+  return { queue, waiting, read, take, takeAttempts, add, remove, pages: () => pages, advance }
 }
 
 t.test('10,000 attempts of an account without capacity neither hide others nor are read again for them', async t => {
   const hog = Array.from({ length: 10_000 }, () => ({ account_id: 'hog', at: (start - 60_000) * 1000 }))
-  const { waiting, read, take, add, pages, advance } = setup([...hog, { account_id: 'victim', at: (start - 1000) * 1000 }])
+  const { queue, waiting, read, take, add, pages, advance } = setup([...hog, { account_id: 'victim', at: (start - 1000) * 1000 }])
   const notHog = (account: string) => account !== 'hog'
   await read()
   t.equal(pages(), 11)
@@ -63,23 +70,25 @@ t.test('10,000 attempts of an account without capacity neither hide others nor a
     t.same(take(300, notHog), ['victim'])
   }
   t.ok(pages() <= 31, `${pages()} pages were read`)
-  t.equal(waiting.held, 500, 'of the other only some are held')
+  t.equal(queue.held, 500, 'of the other only some are held')
 })
 
 t.test('reads further attempts of an account once those read before are used up', async t => {
-  const { waiting, read, advance, remove } = setup(Array.from({ length: 1200 }, () => ({ account_id: 'hog', at: (start - 1000) * 1000 })))
+  const { queue, waiting, read, takeAttempts, advance, remove } = setup(
+    Array.from({ length: 1200 }, () => ({ account_id: 'hog', at: (start - 1000) * 1000 }))
+  )
   let taken = 0
   for (let n = 0; n < 8; n++) {
     await read()
-    const some = waiting.take(300, () => true)
-    const ids = new Set(some.map(one => one.execution_id))
+    const some = takeAttempts(300)
+    const ids = new Set(some.map(attempt => attempt.execution_id))
     remove(ids)
     waiting.ended(some, ids)
     taken += some.length
     advance(1000)
   }
   t.equal(taken, 1200)
-  t.equal(waiting.held, 0)
+  t.equal(queue.held, 0)
 })
 
 t.test('finds an attempt that was committed late, before the current position', async t => {

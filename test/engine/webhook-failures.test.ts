@@ -130,6 +130,17 @@ t.test('an unrequested upgrade is a failure', async t => {
   await eventually(() => hook.open === 0)
 })
 
+t.test('ends a response that consists of interim ones', async t => {
+  const hook = await rawReceiver(t, socket => {
+    const more = () => {
+      while (!socket.destroyed && socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(50)));
+    }
+    socket.once('data', more).on('drain', more)
+  })
+  exactly(t, await client(t)(hook.url), { ok: false, http_status: null, error: 'too many interim responses' })
+  await eventually(() => hook.open === 0)
+})
+
 t.test('error messages name hosts that do not resolve', async t => {
   const failing = (code: string) => client(t, { resolve: () => Promise.reject(Object.assign(new Error(code), { code })) })
   exactly(t, await failing('ENOTFOUND')('http://example.com/'), { ok: false, error: 'DNS: example.com was not found' })

@@ -5,7 +5,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createAddressRules } from '../../src/deliveries/address.ts'
-import { reportIn, storable, textOf } from '../../src/deliveries/response-text.ts'
+import { reportIn } from '../../src/deliveries/report.ts'
+import { storable, textOf } from '../../src/deliveries/response-text.ts'
 import { createWebhookClient } from '../../src/deliveries/webhook.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
@@ -228,7 +229,7 @@ t.test('sends a request once more, on a new connection, if the receiver ends the
     exactly(t, await post(hook.url, { headers: { 'webhook-id': '7' } }), { ok: true, error: null })
     t.equal(hook.connections, 3, 'not on the other idle connection')
     t.same(hook.requests.length, 4)
-    t.equal(hook.requests[3], hook.requests[2])
+    t.equal(hook.requests[3], hook.requests[2]!.replace('connection: keep-alive', 'connection: close'))
   }
 })
 
@@ -293,17 +294,32 @@ t.test('destroying the client fails open requests and closes every connection', 
   t.equal(hook.connections, 1)
 })
 
-t.test('reads the report in a response, even one longer than the stored part', async t => {
-  const hook = await receiver(t, (response, { body }) => response.end(body))
-  const post = client(t)
-  const report = async (answer: unknown) => {
-    const result = await post(hook.url, { body: typeof answer === 'string' ? answer : JSON.stringify(answer) })
-    return reportIn(result.answer, [])
+/** The report in a response, parsed. */
+const reportOf = (answer: unknown, secrets: string[] = []) => {
+  const reported = reportIn(typeof answer === 'string' ? answer : JSON.stringify(answer), secrets)
+  return reported && { ...JSON.parse(reported.report), ...(reported.omitted !== null && { omitted: reported.omitted }) }
+}
+
+t.test('finds the report in a response', async t => {
+  t.same(reportOf({ success: true }), { success: true })
+  t.same(reportOf({ success: false, error: 'no disk\0', more: 7 }), { success: false, error: 'no disk' })
+  t.same(reportOf('{"success": true, "result": "\\ud83d"}'), { success: true, result: '\ufffd' })
+  const full = {
+    success: true,
+    result: 'x'.repeat(2000),
+    error: ' ',
+    external_id: '\u{1f600}'.repeat(255),
+    result_url: 'u'.repeat(2048),
+    result_ref: 'r',
+    result_type: 't',
+    summary: 's',
+    artifacts: [{ name: 'a' }],
+    metadata: { b: null }
   }
-  t.same(await report({ success: true }), { success: true, result: null, error: null })
-  t.same(await report({ success: false, error: 'no disk\0', result: 7 }), { success: false, result: null, error: 'no disk' })
-  t.same(await report({ success: true, result: 'x'.repeat(3000) }), { success: true, result: 'x'.repeat(2000), error: null })
-  t.same(await report('{"success": true, "result": "\\ud83d"}'), { success: true, result: '\ufffd', error: null })
+  t.same(reportOf(full), full)
+  t.same(reportOf({ success: true, external_id: ' ', summary: '', result: null, artifacts: null }), { success: true })
+  const answer = '{"success": true, "artifacts": [1.0, 12345678901234567890], "metadata": {"n": 1e-7, "__proto__": 1}}'
+  t.equal(reportIn(answer, [])!.report, '{"success":true,"artifacts":[1.0, 12345678901234567890],"metadata":{"__proto__": 1, "n": 1e-07}}')
   for (const answer of [
     { success: 'true' },
     { ok: true },
@@ -313,7 +329,40 @@ t.test('reads the report in a response, even one longer than the stored part', a
     'not JSON, "success"',
     '{"success": true'
   ])
-    t.equal(await report(answer), null)
+    t.equal(reportOf(answer), null)
+})
+
+t.test('leaves out what a report would refuse, and names it', async t => {
+  const cases: [members: string, omitted: string][] = [
+    ['"result": 7', 'result (not a string)'],
+    [`"result": "${'x'.repeat(2001)}"`, 'result (over 2000 characters)'],
+    [`"result_type": "${'x'.repeat(51)}", "artifacts": {}`, 'result_type (over 50 characters), artifacts (not a JSON list)'],
+    ['"metadata": [1]', 'metadata (not a JSON object)'],
+    [`"metadata": {"a": "${'x'.repeat(10_240)}"}`, 'metadata (over 10 KB)'],
+    [`"artifacts": ["${'x'.repeat(65_536)}"]`, 'artifacts (over 64 KB)'],
+    ['"metadata": {"a": "\\u0000"}', 'metadata (a string contains the NUL character)'],
+    ['"metadata": {"a": "\\ud800"}', 'metadata (a string contains an unpaired surrogate)'],
+    ['"metadata": {"a": 1e999}', 'metadata (a number is out of range for a double)'],
+    [`"metadata": {"a": ${'['.repeat(70)}${']'.repeat(70)}}`, 'metadata (nested deeper than 64 levels)'],
+    [`"artifacts": ${'['.repeat(30_000)}1.0${']'.repeat(30_000)}`, 'artifacts (nested too deeply)']
+  ]
+  for (const [members, omitted] of cases)
+    t.same(reportOf(`{"success": true, "summary": "s", ${members}}`), { success: true, summary: 's', omitted }, omitted)
+})
+
+t.test('masks secrets in a report', async t => {
+  const secret = 'Bearer s3cr3t/"12345678'
+  const secrets = [secret, '12345678']
+  const member = { list: [secret, { [secret]: 'x'.repeat(5000) }], base64: `a${Buffer.from(secret).toString('base64')}b` }
+  const { omitted, ...report } = reportOf({ success: true, external_id: secret, artifacts: [member], metadata: member }, secrets)!
+  t.equal(omitted, undefined)
+  t.same(report.artifacts[0].list[1], { '********': 'x'.repeat(5000) })
+  t.notMatch(JSON.stringify(report), /s3cr3t|12345678|czNjcjN0/)
+  t.same(report.metadata, report.artifacts[0])
+  t.same(reportOf('{"success": true, "metadata": {"n": 12345678}}', secrets), {
+    success: true,
+    omitted: 'metadata (contains a header of the request)'
+  })
 })
 
 t.test('reads compressed responses and byte order marks', async t => {
@@ -342,7 +391,7 @@ t.test('reads compressed responses and byte order marks', async t => {
     next = one
     const { answer } = await post(hook.url)
     t.equal(answer, text.slice(1), next[0])
-    t.same(reportIn(answer, []), { success: true, result: 'é', error: null })
+    t.same(reportOf(answer), { success: true, result: 'é' })
   }
 })
 

@@ -195,11 +195,11 @@ t.test('limits has the limits of each plan', async t => {
     SESSION_SECRET: 'x'.repeat(32)
   })
   for (const [plan, limits] of Object.entries(plans)) {
-    const { requests_per_minute, cues, executions_per_month, open_deliveries } = limits
+    const { requests_per_minute, cues, executions_per_month, fires_per_hour, open_deliveries } = limits
     const row = rowsOf('limits').find(([name]) => name === plan)!
     t.same(
       row.slice(1).map(cell => Number(cell.replace(',', ''))),
-      [requests_per_minute, cues, executions_per_month, open_deliveries]
+      [requests_per_minute, cues, executions_per_month, fires_per_hour, open_deliveries]
     )
   }
 })

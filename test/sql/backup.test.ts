@@ -7,6 +7,7 @@ import pg from 'pg'
 import t from 'tap'
 import { createFunctions } from '../../src/database/functions.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { refused, stage } from '../support/stage.ts'
 
 const program = (name: string) => (process.env.TEST_POSTGRES_BIN ? join(process.env.TEST_POSTGRES_BIN, name) : name)
@@ -68,7 +69,7 @@ t.test('a dump of a busy database is consistent, and restoring it sends waiting 
   clock.advance('5 minutes')
   const fn = createFunctions(restored, clock.now)
   await fn.recoverFlights({})
-  const again = (await fn.beginWaiting({ limit: 100 })).map(({ execution_id, attempt }) => ({ execution_id, attempt }))
+  const again = (await beginWaiting(fn, { limit: 100 })).map(({ execution_id, attempt }) => ({ execution_id, attempt }))
   for (const { execution_id } of [inFlight, retrying]) {
     t.same(
       again.filter(attempt => attempt.execution_id === execution_id),

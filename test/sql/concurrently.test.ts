@@ -20,7 +20,7 @@ const setUp = async (t: Test) => {
     mkdirSync(dirname(join(sqlDir, name)), { recursive: true })
     writeFileSync(join(sqlDir, name), text)
   }
-  for (const name of ['comments.sql', 'views.sql', 'roles.sql', 'functions/none.sql']) write(name, '')
+  for (const name of ['views.sql', 'roles.sql', 'functions/none.sql']) write(name, '')
   write('release.json', '{ "number": 1 }')
   write('migrations/0001_init.sql', init)
   const lines: string[] = []

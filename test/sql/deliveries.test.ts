@@ -1,5 +1,6 @@
 // Recording results of attempts: finish_attempts and settle_attempts.
 import t from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { awaiting, once, type Result, refused, stage } from '../support/stage.ts'
 
@@ -50,7 +51,7 @@ for (const [what, act] of [
     s.clock.advance('5 seconds')
     t.equal(await s.fn.recoverFlights({}), 1)
     t.equal(await act(s, attempt), 0, 'while waiting for the next attempt')
-    const [second] = await s.fn.beginWaiting({ limit: 10 })
+    const [second] = await beginWaiting(s.fn, { limit: 10 })
     t.equal(second!.attempt, 2)
     t.equal(await act(s, attempt), 0, 'during the next attempt')
     exactly(t, await s.execution(attempt.execution_id), { status: 'delivering', attempts: 2, flight_id: second!.flight_id })
@@ -70,7 +71,7 @@ t.test('records results of many attempts in one call, dropping superseded ones',
   clock.advance('5 seconds')
   await fn.recoverFlights({})
   t.equal(await finish(taken.slice(0, 2)), 0)
-  const again = await fn.beginWaiting({ limit: 3 })
+  const again = await beginWaiting(fn, { limit: 3 })
   t.equal(await finish([...again, ...taken]), 3)
   t.same(await rows('select status, count(*) from cue.executions group by 1 order by 1'), [
     { status: 'success', count: 3 },
@@ -90,9 +91,9 @@ t.test('a rejection waits for the next element of the backoff plus up to 10%, an
     const wait = (e.attempt_due_at.getTime() - clock.now().getTime()) / 60_000
     t.ok(wait >= minutes && wait <= minutes * 1.1, `${wait} minutes after ${minutes}`)
     exactly(t, await jobs(), [{ id, start_after: e.attempt_due_at }])
-    t.same(await fn.beginWaiting({ limit: 10 }), [], 'not before its time')
+    t.same(await beginWaiting(fn, { limit: 10 }), [], 'not before its time')
     clock.set(e.attempt_due_at)
-    current = (await fn.beginWaiting({ limit: 10 }))[0]!
+    current = (await beginWaiting(fn, { limit: 10 }))[0]!
     t.equal(current.execution_id, id)
   }
   t.equal(current.attempt, 5)
@@ -168,8 +169,9 @@ t.test('a rejection that is retried triggers no on_failure action', async t => {
   exactly(t, await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
 })
 
-// A cue, a result, and the expected execution and status of the cue.
-type Case = [title: string, cue: object, result: Result, execution: object, cueStatus: string]
+const metadata = { a: { b: 1 } }
+// A cue, a result, and the expected execution, status of the cue, and error of the attempt.
+type Case = [title: string, cue: object, result: Result, execution: object, cueStatus: string, error?: string]
 const cases: Case[] = [
   ['a one-time cue completes on delivery', once, {}, { status: 'success', outcome_state: null }, 'completed'],
   ['a one-time cue fails on exhaustion', { ...once, retry_max_attempts: 1 }, refused, { status: 'failed' }, 'failed'],
@@ -192,42 +194,86 @@ const cases: Case[] = [
   [
     'a response that reports success sets the outcome at once',
     awaiting,
-    { reported: true, reported_result: 'done' },
+    { report: { success: true, result: 'done' } },
     { status: 'success', outcome_success: true, outcome_state: 'reported_success', result: 'done', outcome_deadline_at: null },
     'active'
   ],
   [
     'a response that reports failure sets the outcome of a successful delivery at once',
     awaiting,
-    { reported: false, reported_error: 'bad' },
+    { report: { success: false, error: 'bad' } },
     { status: 'success', outcome_success: false, outcome_state: 'reported_failure', error: 'bad' },
     'active'
   ],
-  ['a reported success completes a one-time cue', { ...once, ...awaiting }, { reported: true }, { status: 'success' }, 'completed'],
-  ['a reported failure fails a one-time cue', { ...once, ...awaiting }, { reported: false }, { status: 'success' }, 'failed'],
+  [
+    'a reported success completes a one-time cue',
+    { ...once, ...awaiting },
+    { report: { success: true } },
+    { status: 'success' },
+    'completed'
+  ],
+  ['a reported failure fails a one-time cue', { ...once, ...awaiting }, { report: { success: false } }, { status: 'success' }, 'failed'],
   [
     'a response is not evidence if the policy requires some',
     { ...awaiting, verification_mode: 'require_external_id' },
-    { reported: true },
+    { report: { success: true } },
     { status: 'success', outcome_state: 'verification_failed' },
     'active'
   ],
   [
+    'the evidence of a report in a response is kept and verified',
+    { ...awaiting, verification_mode: 'require_artifacts' },
+    {
+      report: {
+        success: true,
+        external_id: 'a',
+        result_url: 'b',
+        result_ref: 'c',
+        result_type: 'd',
+        summary: 'e',
+        artifacts: [1.5],
+        metadata
+      },
+      omitted: 'error (not a string)'
+    },
+    {
+      outcome_state: 'verified_success',
+      error_message: null,
+      external_id: 'a',
+      result_url: 'b',
+      result_ref: 'c',
+      result_type: 'd',
+      summary: 'e',
+      artifacts: [1.5],
+      metadata
+    },
+    'active',
+    'left out of the report: error (not a string)'
+  ],
+  [
+    'artifacts and metadata that are too large as stored are left out and named',
+    { ...awaiting, verification_mode: 'require_artifacts' },
+    { report: { success: true, result: 'done', artifacts: Array(300).fill(1e300), metadata: { a: Array(200).fill(1e300) } } },
+    { outcome_state: 'verification_failed', result: 'done', artifacts: null, metadata: null },
+    'active',
+    'left out of the report: artifacts (too large with all digits of its numbers), metadata (too large with all digits of its numbers)'
+  ],
+  [
     'a response awaits verification if the policy is manual',
     { ...awaiting, verification_mode: 'manual' },
-    { reported: true },
+    { report: { success: true } },
     { status: 'success', outcome_state: 'verification_pending' },
     'active'
   ],
   [
     'ignores a report in the response if the cue awaits none',
     once,
-    { reported: true },
+    { report: { success: true } },
     { status: 'success', outcome_state: null, outcome_success: null },
     'completed'
   ]
 ]
-for (const [title, columns, result, expected, cueStatus] of cases) {
+for (const [title, columns, result, expected, cueStatus, error = result.error ?? null] of cases) {
   t.test(title, async t => {
     const { begun, settle, execution, row, attempts } = await stage(t)
     const attempt = await begun(columns)
@@ -236,7 +282,7 @@ for (const [title, columns, result, expected, cueStatus] of cases) {
     const e = await execution(attempt.execution_id)
     exactly(t, e, expected)
     t.equal((await row('select status from cue.cues where id = $1', [attempt.cue_id])).status, cueStatus)
-    exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: result.error ? 'failed' : 'success' }])
+    exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: result.error ? 'failed' : 'success', error }])
   })
 }
 
@@ -246,7 +292,7 @@ t.test('a 2xx after an outcome was reported is a success at once', async t => {
   await rows(
     `update cue.executions set outcome_success = true, outcome_recorded_at = now(), outcome_state = 'reported_success', result = 'mine'`
   )
-  await settle([attempt], { reported: false, reported_error: 'not heard' })
+  await settle([attempt], { report: { success: false, error: 'not heard' } })
   exactly(t, await execution(attempt.execution_id), {
     status: 'success',
     outcome_success: true,

@@ -65,6 +65,6 @@ t.test('counts every ended execution under its status', async t => {
   clock.advance('25 hours')
   t.equal(id, account_id)
   const over = await cue()
-  await fn.refuseDueCues({ cue_ids: [over], versions: [1], expected: [clock.now()], next: [null] })
+  await fn.refuseDueCues({ cue_ids: [over], versions: [1], expected: [new Date(+clock.now())], next: [null] })
   await check('refuse_due_cues', { failed: 1 })
 })

@@ -7,6 +7,7 @@ import root, { type Test } from 'tap'
 import { type BegunAttempt, createFunctions } from '../../src/database/functions.ts'
 import type { DB } from '../../src/db.types.ts'
 import { pageQuery, totalQuery } from '../../src/executions/queries.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { createDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { scaled, spelled } from '../support/scale.ts'
@@ -131,7 +132,7 @@ root.test('costs on small and on large tables', async t => {
   const settle = (attempts: BegunAttempt[]) => counted(on => on.settleAttempts(resultsOf(attempts, refused, now)))
   const begin = async (limit: number) => {
     await rows('update cue.executions set attempt_due_at = $1 where attempt_due_at is not null', [now])
-    return counted(on => on.beginWaiting({ limit }))
+    return counted(on => beginWaiting(on, { limit }))
   }
 
   /**
@@ -163,7 +164,7 @@ root.test('costs on small and on large tables', async t => {
     recover_stuck: on => on.recoverStuck({}),
     expire_outcomes: on => on.expireOutcomes({}),
     requeue_attempts: on => on.requeueAttempts({}),
-    begin_waiting: on => on.beginWaiting({ limit: 100 }),
+    begin_attempts: on => beginWaiting(on, { limit: 100 }),
     next_wakes: on => on.nextWakes({}),
     next_jobs: on => on.nextJobs({ past: '5 seconds' }),
     recover_leases: on => on.recoverLeases({}),

@@ -186,15 +186,6 @@ t.test('a cue read before another taker fired it is not fired again', async t =>
   t.equal((await rows('select from cue.executions')).length, 1)
 })
 
-t.test('cues_left returns those whose slot nobody has taken', async t => {
-  const { cue, take, fn, clock } = await stage(t)
-  const [left, taken] = [await cue(), await cue()]
-  await take([taken])
-  const expected = clock.now()
-  t.same(await fn.cuesLeft({ cue_ids: [left, taken, 'cue_deleted0000'], expected: [expected, expected, expected] }), [left])
-  t.same(await fn.cuesLeft({ cue_ids: [left], expected: [new Date(expected.getTime() - 60_000)] }), [], 'it has moved')
-})
-
 t.test('a fired slot cannot become next_run again', async t => {
   const { cue, take, rows, clock } = await stage(t)
   const id = await cue()

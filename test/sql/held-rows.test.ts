@@ -174,7 +174,10 @@ root.test('locked rows of one account do not affect another, although the first 
     await cueOf({ ...s.workerCue, name, tags: ['slow'], schedule: { every: '1h', exclude_calendars: ['holidays'] }, cron: undefined })
   // The second cue waits for its turn, a minute later.
   await call('POST', '/v1/operations', { type: 'pause', filter: { tag: ['slow'] }, rate_per_minute: 1 })
-  await s.pool.query('insert into cue.dead_letters (execution_id, account_id, cue_id) select gen_random_uuid(), $1, $2', [busy.id, worker])
+  await s.pool.query(
+    'insert into cue.dead_letters (execution_id, account_id, cue_id, error_group) select gen_random_uuid(), $1, $2, gen_random_uuid()',
+    [busy.id, worker]
+  )
   await s.pool.query(
     `insert into cue.alerts (id, account_id, cue_id, alert_type, severity, message, created_at)
      values (gen_random_uuid(), $1, $2, 'missed_window', 'high', 'x', now())`,

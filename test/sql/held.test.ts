@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import type { Functions } from '../../src/database/functions.ts'
 import { createPool } from '../../src/database/pool.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { testConfig } from '../support/database.ts'
 import { awaiting, cueDefaults, once, type Row, refused, stage } from '../support/stage.ts'
 
@@ -142,12 +143,12 @@ t.test('begins all waiting attempts except one whose job is locked', async t => 
   const [one, two] = attempts.map(attempt => attempt.execution_id)
   await hold('select from pgboss.job where id = $1', [one])
   t.same(
-    (await fn.beginWaiting({ limit: 10 })).map(attempt => attempt.execution_id),
+    (await beginWaiting(fn, { limit: 10 })).map(attempt => attempt.execution_id),
     [two]
   )
   await letGo()
   t.same(
-    (await fn.beginWaiting({ limit: 10 })).map(attempt => attempt.execution_id),
+    (await beginWaiting(fn, { limit: 10 })).map(attempt => attempt.execution_id),
     [one]
   )
 })

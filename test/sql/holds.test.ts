@@ -1,5 +1,6 @@
 /** The operator's stop button: while the service or an account is held, nothing of it is taken, sent or claimed. */
 import t, { type Test } from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
 import { catchUpRow } from '../support/firing-stage.ts'
@@ -38,7 +39,7 @@ const twoAccounts = async (t: Test) => {
     take: () => s.take([...plain, ...work]),
     'take last': async () => fn.takeLastSlots({ ...dueCues(await runsOf(last), null), missed_after: '1 day' }),
     'fire tracked': () => s.fireTracked(tracked),
-    begin: () => fn.beginWaiting({ limit: 100 })
+    begin: () => beginWaiting(fn, { limit: 100 })
   }
   const act = async () => Object.fromEntries(await Promise.all(Object.entries(each).map(async ([name, run]) => [name, await done(run())])))
   return { ...s, other, act, each }

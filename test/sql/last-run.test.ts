@@ -1,5 +1,6 @@
 /** last_run: the latest start of a cue's executions. */
 import t from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { serviceAt } from '../support/service.ts'
 import { refused, resultsOf } from '../support/stage.ts'
 
@@ -26,7 +27,7 @@ const serve = async () => {
       const next = new Date('2030-01-15T10:00:00Z')
       return fn.takeDueCues({ cue_ids: [cue_id], versions: [version], expected: [next_run], next: [next], missed_after: '100 years' })
     },
-    begin: () => fn.beginWaiting({ limit: 10 }),
+    begin: () => beginWaiting(fn, { limit: 10 }),
     report: (id: string) => post(`/v1/executions/${id}/outcome`, { success: true }),
     /** Runs `work` while another session holds the lock of the cue's cue_runs. */
     whileHeld: async (cue_id: string, work: () => Promise<unknown>) => {

@@ -4,6 +4,7 @@ import pg from 'pg'
 import t from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../../src/database/functions.ts'
 import { createPauseSweep } from '../../src/firing/ended-pauses.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { catchUpRow } from '../support/firing-stage.ts'
 import { overlaps } from '../support/overlap-model.ts'
 import { setLockTimeout } from '../support/patient.ts'
@@ -95,7 +96,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
         if (moved === 0) throw nothing
       },
       repair: () => fn.repairQueues({}),
-      begin: async () => keep(await fn.beginWaiting({ limit: 10, lease })),
+      begin: async () => keep(await beginWaiting(fn, { limit: 10, lease })),
       // Results arrive late, twice, or together with another's.
       finish: async () => {
         const ended = some(recent()).filter(attempt => attempt.plain)
@@ -103,7 +104,7 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
       },
       settle: async () => {
         const ended = some(recent())
-        const result = pick([{}, refused, { ...refused, gone: true }, { reported: true }])
+        const result = pick([{}, refused, { ...refused, gone: true }, { report: { success: true } }])
         await fn.settleAttempts({ ...resultsOf(ended, result, new Date()), ended_flights: endedFlights(ended) })
       },
       extend: () => fn.extendFlights({ flight_ids: some(recent()).map(attempt => attempt.flight_id), lease }),

@@ -10,10 +10,13 @@ type Files = Record<string, string>
 
 const base: Files = {
   'release.json': '{ "number": 1 }',
-  'migrations/0001_init.sql': 'create table cue.things (id int primary key);',
+  'migrations/0001_init.sql': `--- Things that
+--- have ids.
+create table cue.things (
+  id int primary key --- A thing's id.
+);`,
   'functions/things.sql':
     'create or replace function cue.count_things() returns bigint language sql as $$ select count(*) from cue.things $$;',
-  'comments.sql': "comment on table cue.things is 'Things.';",
   'views.sql': 'create or replace view cue.all_things as select id from cue.things;',
   'roles.sql': 'revoke all on schema cue from public;'
 }
@@ -42,7 +45,10 @@ t.test('migrates an empty database', async t => {
   t.same(await ids(), [0, 1])
   t.same((await pool.query('select cue.count_things() as n')).rows, [{ n: 0 }])
   t.same((await pool.query('select * from cue.all_things')).rows, [])
-  t.same((await pool.query("select obj_description('cue.things'::regclass)")).rows, [{ obj_description: 'Things.' }])
+  const comments = await pool.query(
+    "select obj_description('cue.things'::regclass) as table, col_description('cue.things'::regclass, 1) as column"
+  )
+  t.same(comments.rows, [{ table: 'Things that have ids.', column: "A thing's id." }])
   t.same(lines, ['Created the schema cue in an empty database'])
 })
 

@@ -43,7 +43,7 @@ const setUp = async (t: Test, files = next) => {
   for (const name of readdirSync(join(sqlDir, 'migrations'))) if (!name.startsWith('0001_')) rmSync(join(sqlDir, 'migrations', name))
   rmSync(join(sqlDir, 'functions'), { recursive: true })
   cpSync(join(sqlRoot, 'functions'), join(sqlDir, 'functions'), { recursive: true, filter: name => !name.endsWith('.sql') })
-  for (const name of ['comments.sql', 'views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql']) writeFileSync(join(sqlDir, name), '')
+  for (const name of ['views.sql', 'view_functions.sql', 'settings.sql', 'roles.sql']) writeFileSync(join(sqlDir, name), '')
   await migrate({ connectionString: url, sqlDir })
   await pool.query(`do $$ begin
     for n in 0..1 loop
@@ -203,7 +203,7 @@ for (const [what, text, fault] of [
 t.test('functions and views change only in the transaction of the reload', async t => {
   t.same(
     readSources()
-      .migrations.filter(({ text }) => /\b(function|view)\b/.test(text.replace(/^--.*/gm, '')))
+      .migrations.filter(({ text }) => /\b(function|view)\b/.test(text.replace(/--.*/g, '')))
       .map(({ name }) => name),
     []
   )

@@ -6,6 +6,7 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { questions } from '../../src/operator/on-call.ts'
 import { nominalSlots } from '../../src/schedule/schedule.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { listening } from '../support/cli-stage.ts'
 import { exactly } from '../support/exactly.ts'
 import { always } from '../support/seed.ts'
@@ -47,7 +48,7 @@ t.test('each of the ten questions has one statement that cue_operator can run, a
   const failing = await post('/v1/cues', { ...hook, name: 'failing', cron: '0 0 1 1 *', retry: { max_attempts: 3, backoff_minutes: [10] } })
   await post(`/v1/cues/${failing.id}/fire`)
   await fn.beatEngine({ engine_id: '00000000-0000-0000-0000-000000000001', name: 'blue', version: 'v', missed_after: '1 day' })
-  await fn.settleAttempts(resultsOf(await fn.beginWaiting({ limit: 1 }), refused, new Date()))
+  await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), refused, new Date()))
   const { name, ask } = await asOperator(t, url)
   t.same(
     answers.map(({ question }) => question),

@@ -47,7 +47,7 @@ t.test(`a window of ${spelled(60_000)} executions`, async t => {
                 case when g % 10 = 0 then 'boom' end, q.at, q.at
            from generate_series(1, $2::int) g cross join lateral (select $3::timestamptz + g * interval '1 second' as at) q
          returning id, account_id, cue_id, extract(epoch from created_at)::bigint % 100 as n)
-       insert into cue.dead_letters (execution_id, account_id, cue_id) select id, account_id, cue_id from e where n = 0`,
+       insert into cue.dead_letters (execution_id, account_id, cue_id, error_group) select id, account_id, cue_id, gen_random_uuid() from e where n = 0`,
       [account, count, ago(hours)]
     )
     await loader.query('vacuum analyze cue.executions')

@@ -12,7 +12,7 @@ const ends: [string, object, (s: OverlapStage, id: string) => Promise<unknown>, 
   ['finish_attempts', {}, async s => s.finish(await s.begin()), 'success'],
   ['settle_attempts with a success', {}, async s => s.settle(await s.begin()), 'success'],
   ['settle_attempts with the last failure', { retry_max_attempts: 1 }, async s => s.settle(await s.begin(), refused), 'failed'],
-  ['settle_attempts with a reported outcome', awaiting, async s => s.settle(await s.begin(), { reported: false }), 'success'],
+  ['settle_attempts with a reported outcome', awaiting, async s => s.settle(await s.begin(), { report: { success: false } }), 'success'],
   [
     'report_outcome while the outcome is awaited',
     awaiting,

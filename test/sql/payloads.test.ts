@@ -1,6 +1,7 @@
 // Payloads: stored once per cue, referenced by executions, and kept as long as they are referenced; those over 2 KB in rows of their own.
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { stage as bareStage, type Row } from '../support/stage.ts'
 
@@ -60,7 +61,7 @@ t.test('stores a payload of 2,049 bytes once, referenced by the cue and every ex
     clock.advance('1 minute')
   }
   await fire(id)
-  const [begun] = await fn.beginWaiting({ limit: 10 })
+  const [begun] = await beginWaiting(fn, { limit: 10 })
   t.equal(begun!.payload, payload)
   t.same(await carried(), Array(4).fill({ payload: null, payload_id }))
   t.equal((await stored()).length, 1)
@@ -101,7 +102,7 @@ t.test('caught-up, missed and refused slots also reference the payload', async t
   await rows("update cue.cues set schedule_type = 'once', cron = null, at = now() where id = $1", [missed])
   await fn.catchUpCues({ cues: JSON.stringify([{ cue_id: missed, slots: [], ...due, next_run: null }]) })
   await rows("update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z'")
-  await fn.refuseDueCues({ cue_ids: [over!], versions: [1], expected: [clock.now()], next: [due.next_run] })
+  await fn.refuseDueCues({ cue_ids: [over!], versions: [1], expected: [new Date(+clock.now())], next: [due.next_run] })
   const ids = await rows('select id from cue.payloads order by array_position($1, cue_id)', [[caught, missed, over]])
   t.same(new Set((await carried()).map(row => row.payload_id)), new Set(ids.map(row => row.id)))
   t.same(
@@ -120,9 +121,9 @@ t.test('a hundred executions of 1 MiB take the space of one', async t => {
   const id = await cue({ payload: random(mebibyte), transport: 'worker', callback_url: null })
   const { fn } = await connect()
   for (let n = 0; n < 100; n++) {
-    const at = clock.now()
+    const at = new Date(+clock.now())
     clock.advance('1 second')
-    await fn.takeDueCues({ cue_ids: [id], versions: [1], expected: [at], next: [clock.now()], missed_after: '100 years' })
+    await fn.takeDueCues({ cue_ids: [id], versions: [1], expected: [at], next: [new Date(+clock.now())], missed_after: '100 years' })
   }
   t.same(await rows('select count(*)::int as n, max(pg_column_size(e.*)) < 1000 as narrow from cue.executions e'), [
     { n: 100, narrow: true }
@@ -180,7 +181,7 @@ t.test('a small payload that is replaced is kept for its executions, and reused 
   await edit(id, '{"c": 1}')
   t.equal((await stored())[0]!.last_used_at?.getTime(), clock.now().getTime(), 'retired again')
   t.same(
-    (await fn.beginWaiting({ limit: 10 })).map(attempt => attempt.payload).sort(),
+    (await beginWaiting(fn, { limit: 10 })).map(attempt => attempt.payload).sort(),
     [a, a, b, b],
     'an attempt that waited sends the payload of its time'
   )
@@ -211,40 +212,6 @@ t.test('payloads changed by hand are kept, too, and an unused small one is not',
   t.equal(await shown(execution_id), '{"n": 2}')
   await rows(`update cue.cues set payload = '{"hand": 2}' where id = $1`, [id])
   t.equal((await stored()).length, 1)
-})
-
-t.test('a large payload in the row of its cue is the same payload as an override equal to it', async t => {
-  const { cue, fire, fn, edit, shown, stored, rows } = await stage(t)
-  const payload = random(3000)
-  const id = await cue({ payload: '{}' }, { next_run: null })
-  await rows('update cue.cues set payload = $2 where id = $1', [id, payload])
-  const own = await fire(id)
-  const override = await fire(id, { payload })
-  await fn.storePayloads({})
-  await edit(id, '{"n": 1}')
-  t.same([await shown(own.id), await shown(override.id), (await stored()).length], [payload, payload, 1])
-})
-
-t.test('executions of cues from before payload_ref copy the payload, until the cue changes', async t => {
-  const { cue, fire, fn, shown, carried, rows, row, account_id } = await stage(t)
-  const id = await cue({ payload: '{"a": 1}' }, { next_run: null })
-  await rows('alter table cue.cues disable trigger keep_payload')
-  await rows('update cue.cues set payload_ref = null where id = $1', [id])
-  await rows('alter table cue.cues enable trigger keep_payload')
-  const { id: first } = await fire(id)
-  await fn.updateCue({ account_id, cue_id: id, version: 1, changes: { name: 'new' } })
-  const { id: second } = await fire(id)
-  const { payload_ref } = await row('select payload_ref from cue.cues where id = $1', [id])
-  t.type(payload_ref, 'number')
-  // Ids of one millisecond are in any order.
-  t.same(
-    (await carried()).toSorted((a, b) => Number(a.payload_id) - Number(b.payload_id)),
-    [
-      { payload: '{"a": 1}', payload_id: null },
-      { payload: null, payload_id: payload_ref }
-    ]
-  )
-  t.same([await shown(first), await shown(second)], ['{"a": 1}', '{"a": 1}'])
 })
 
 t.test('removes an unused payload when it is replaced', async t => {
@@ -299,20 +266,6 @@ t.test('simultaneous creations and fires with the same large payload store it on
   await Promise.all(connections.map(({ fn }) => fn.fireCue({ account_id, cue_id: ids[0]!, payload: override })))
   t.equal((await stored()).length, 4)
   t.equal(new Set((await carried()).map(row => row.payload_id)).size, 1)
-})
-
-t.test('moves payloads of older cues in batches, leaving their executions unchanged', async t => {
-  const { cue, fire, fn, rows, stored, shown, shownCue } = await stage(t)
-  const body = random(3000)
-  const ids = await Promise.all([1, 2, 3].map(() => cue({}, { next_run: null })))
-  await rows('update cue.cues set payload = $1 where id = any ($2)', [body, ids])
-  const { id: execution_id } = await fire(ids[0]!)
-  t.equal(await fn.storePayloads({ batch: 2 }), 2)
-  t.equal(await fn.storePayloads({ batch: 2 }), 1)
-  t.equal(await fn.storePayloads({ batch: 2 }), 0)
-  t.equal((await stored()).length, 3)
-  t.same(await Promise.all(ids.map(shownCue)), [body, body, body])
-  t.equal(await shown(execution_id), body)
 })
 
 // Removal --------------------------------------------------------------------------------------------------------------------------------

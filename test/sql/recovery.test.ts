@@ -1,16 +1,17 @@
-// Waiting attempts, and attempts of engines that died: begin_waiting, flights and the sweeps.
+// Waiting attempts, and attempts of engines that died: flights and the sweeps.
 import t from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { once, refused, stage } from '../support/stage.ts'
 
-t.test('begin_waiting begins due attempts, oldest first, and removes their jobs', async t => {
+t.test('begin_attempts begins due attempts, oldest first, and removes their jobs', async t => {
   const { cue, take, settle, fn, clock, jobs, execution, rows } = await stage(t)
   const first = await take([await cue({ retry_backoff_minutes: [1] })])
   await settle(first, refused)
   const second = await take([await cue({ retry_backoff_minutes: [2], payload: '{"which": "second"}' })])
   await settle(second, refused)
   clock.advance('1 hour')
-  const [one] = await fn.beginWaiting({ limit: 1 })
+  const [one] = await beginWaiting(fn, { limit: 1 })
   exactly(t, one, {
     execution_id: first[0]!.execution_id,
     attempt: 2,
@@ -34,22 +35,22 @@ t.test('begin_waiting begins due attempts, oldest first, and removes their jobs'
   exactly(t, await rows('select * from cue.flights where id = $1', [one!.flight_id]), [
     { execution_ids: [one!.execution_id], lease_expires_at: new Date(clock.now().getTime() + 4000) }
   ])
-  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ payload: '{"which": "second"}', attempt: 2 }])
-  t.same(await fn.beginWaiting({ limit: 10 }), [])
+  exactly(t, await beginWaiting(fn, { limit: 10 }), [{ payload: '{"which": "second"}', attempt: 2 }])
+  t.same(await beginWaiting(fn, { limit: 10 }), [])
 })
 
-t.test('begin_waiting skips attempts without a job, and requeue_attempts creates their jobs', async t => {
+t.test('begin_attempts skips attempts without a job, and requeue_attempts creates their jobs', async t => {
   const { begun, settle, fn, clock, rows, jobs } = await stage(t)
   const attempt = await begun({ retry_backoff_minutes: [1] })
   await settle([attempt], refused)
   const before = await jobs()
   await rows('delete from pgboss.job')
   clock.advance('1 hour')
-  t.same(await fn.beginWaiting({ limit: 10 }), [])
+  t.same(await beginWaiting(fn, { limit: 10 }), [])
   t.equal(await fn.requeueAttempts({}), 1)
   t.same(await jobs(), before)
   t.equal(await fn.requeueAttempts({}), 0)
-  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ execution_id: attempt.execution_id }])
+  exactly(t, await beginWaiting(fn, { limit: 10 }), [{ execution_id: attempt.execution_id }])
 })
 
 t.test('replaces a job that pg-boss considers finished', async t => {
@@ -58,20 +59,20 @@ t.test('replaces a job that pg-boss considers finished', async t => {
   await settle([attempt], refused)
   await rows("update pgboss.job set state = 'failed'")
   clock.advance('1 hour')
-  t.same(await fn.beginWaiting({ limit: 10 }), [])
+  t.same(await beginWaiting(fn, { limit: 10 }), [])
   t.equal(await fn.requeueAttempts({}), 1)
   exactly(t, await jobs(), [{ state: 'created' }])
-  t.equal((await fn.beginWaiting({ limit: 10 })).length, 1)
+  t.equal((await beginWaiting(fn, { limit: 10 })).length, 1)
 })
 
-t.test('begin_waiting skips the given accounts', async t => {
+t.test('attempts of other accounts can be left for later', async t => {
   const { cue, take, settle, fn, clock, account } = await stage(t)
   const other = await account()
   const attempts = [...(await take([await cue()])), ...(await take([await cue({}, { account_id: other })]))]
   await settle(attempts, refused)
   clock.advance('1 hour')
-  exactly(t, await fn.beginWaiting({ limit: 10, skip_accounts: [other] }), [{ execution_id: attempts[0]!.execution_id }])
-  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ account_id: other }])
+  exactly(t, await beginWaiting(fn, { limit: 10, skip_accounts: [other] }), [{ execution_id: attempts[0]!.execution_id }])
+  exactly(t, await beginWaiting(fn, { limit: 10 }), [{ account_id: other }])
 })
 
 t.test('begins no attempt of a deleted cue', async t => {
@@ -80,7 +81,7 @@ t.test('begins no attempt of a deleted cue', async t => {
   await settle([attempt], refused)
   await fn.deleteCue({ account_id, cue_id: attempt.cue_id })
   clock.advance('1 hour')
-  t.same(await fn.beginWaiting({ limit: 10 }), [])
+  t.same(await beginWaiting(fn, { limit: 10 }), [])
 })
 
 t.test('a deferred fire is not begun before its time', async t => {
@@ -89,9 +90,9 @@ t.test('a deferred fire is not begun before its time', async t => {
   const { id } = await fn.fireCue({ account_id, cue_id: await cue(), send_at })
   t.same((await fn.nextWakes({})).waiting_at, send_at)
   clock.set('2030-01-15T09:59:59.999Z')
-  t.same(await fn.beginWaiting({ limit: 10 }), [])
+  t.same(await beginWaiting(fn, { limit: 10 }), [])
   clock.set(send_at)
-  exactly(t, await fn.beginWaiting({ limit: 10 }), [{ execution_id: id, attempt: 1, scheduled_for: send_at }])
+  exactly(t, await beginWaiting(fn, { limit: 10 }), [{ execution_id: id, attempt: 1, scheduled_for: send_at }])
 })
 
 t.test('finds the next cue, window and job, and whether anything is in flight', async t => {
@@ -123,7 +124,7 @@ t.test('finds the next cue, window and job, and whether anything is in flight', 
   t.equal(Math.round((await fn.nextWakes({})).job_wait_ms! / 10_000), 6)
 })
 
-t.test('simultaneous begin_waiting calls share the attempts and begin each once', async t => {
+t.test('simultaneous begin_attempts calls share the attempts and begin each once', async t => {
   const { cue, take, settle, clock, connect, rows } = await stage(t)
   const ids = await Promise.all(Array.from({ length: 10 }, () => cue()))
   await settle(await take(ids), refused)
@@ -131,8 +132,8 @@ t.test('simultaneous begin_waiting calls share the attempts and begin each once'
   const [a, b] = [await connect(), await connect()]
   await a.client.query('begin')
   await b.client.query('begin')
-  const first = await a.fn.beginWaiting({ limit: 4 })
-  const second = await b.fn.beginWaiting({ limit: 10 })
+  const first = await beginWaiting(a.fn, { limit: 4 })
+  const second = await beginWaiting(b.fn, { limit: 10 })
   await a.client.query('rollback')
   await b.client.query('commit')
   t.equal(first.length, 4)
@@ -144,7 +145,7 @@ t.test('simultaneous begin_waiting calls share the attempts and begin each once'
   ])
 })
 
-t.test('an execution cancelled during begin_waiting is either cancelled or begun', async t => {
+t.test('an execution cancelled during begin_attempts is either cancelled or begun', async t => {
   const { begun, settle, clock, connect, account_id, execution, jobs } = await stage(t)
   const attempt = await begun()
   await settle([attempt], refused)
@@ -153,9 +154,9 @@ t.test('an execution cancelled during begin_waiting is either cancelled or begun
   const [a, b] = [await connect(), await connect()]
   await a.client.query('begin')
   await a.fn.cancelExecution({ account_id, execution_id })
-  t.same(await b.fn.beginWaiting({ limit: 10 }), [], 'locked by the cancellation')
+  t.same(await beginWaiting(b.fn, { limit: 10 }), [], 'locked by the cancellation')
   await a.client.query('commit')
-  t.same(await b.fn.beginWaiting({ limit: 10 }), [])
+  t.same(await beginWaiting(b.fn, { limit: 10 }), [])
   exactly(t, await execution(execution_id), { status: 'failed', error_message: 'cancelled' })
   t.same(await jobs(), [])
 })
@@ -220,13 +221,13 @@ t.test('a lost send does not use up max_attempts', async t => {
   const attempt = await begun({ retry_max_attempts: 2, retry_backoff_minutes: [1, 60] })
   clock.advance('5 seconds')
   await fn.recoverFlights({})
-  const [second] = await fn.beginWaiting({ limit: 1 })
+  const [second] = await beginWaiting(fn, { limit: 1 })
   await settle([second!], refused)
   const e = await execution(attempt.execution_id)
   exactly(t, e, { status: 'retrying', attempts: 2, lost_attempts: 1 })
   t.ok(e.attempt_due_at - clock.now().getTime() <= 66_000, 'waits the first element of the backoff')
   clock.advance('2 minutes')
-  const [third] = await fn.beginWaiting({ limit: 1 })
+  const [third] = await beginWaiting(fn, { limit: 1 })
   t.equal(third!.attempt, 3)
   await settle([third!], refused)
   exactly(t, await execution(attempt.execution_id), { status: 'failed', attempts: 3 })
@@ -243,7 +244,7 @@ t.test('an execution is missed after five lost attempts, and on_failure applies'
   for (let lost = 1; lost <= 5; lost++) {
     clock.advance('5 seconds')
     t.equal(await fn.recoverFlights({}), 1)
-    t.equal((await fn.beginWaiting({ limit: 1 })).length, lost < 5 ? 1 : 0)
+    t.equal((await beginWaiting(fn, { limit: 1 })).length, lost < 5 ? 1 : 0)
   }
   exactly(t, await execution(attempt.execution_id), {
     status: 'missed',
@@ -275,7 +276,7 @@ t.test('an expired flight cannot take a later attempt', async t => {
   const [flight] = await rows('select * from cue.flights')
   clock.advance('5 seconds')
   await fn.recoverFlights({})
-  const [second] = await fn.beginWaiting({ limit: 1 })
+  const [second] = await beginWaiting(fn, { limit: 1 })
   // The old flight's row again, as after a crash during its removal.
   await rows('insert into cue.flights (id, execution_ids, lease_expires_at) values ($1, $2, $3)', [
     flight.id,
@@ -329,7 +330,7 @@ t.test('release_flight undoes attempts that were begun but not sent', async t =>
   })
   t.same(await attempts(execution_id), [])
   t.equal((await jobs()).length, 1)
-  exactly(t, await fn.beginWaiting({ limit: 1 }), [{ execution_id, attempt: 1 }])
+  exactly(t, await beginWaiting(fn, { limit: 1 }), [{ execution_id, attempt: 1 }])
 })
 
 t.test('lose_attempts logs the open attempts of a stopped engine as lost, and retries them', async t => {

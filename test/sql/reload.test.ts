@@ -15,7 +15,6 @@ const base: Files = {
   'release.json': '{ "number": 1 }',
   'migrations/0001_init.sql': "create table cue.things (id int primary key, name text); insert into cue.things values (1, 'one');",
   'functions/things.sql': 'create or replace function cue.number() returns int language sql as $$ select 1 $$;',
-  'comments.sql': '',
   'views.sql': `create or replace view cue.thing_view as select id from cue.things;
 create or replace function cue.read_things() returns setof cue.thing_view language sql as $$ select * from cue.thing_view $$;`,
   'roles.sql': 'revoke execute on all functions in schema cue from public;'
@@ -106,7 +105,7 @@ t.test('keeps a removed function or view for one more release', async t => {
   const gone = { 'functions/things.sql': '', 'views.sql': '' }
   const present = () => rows("select to_regproc('cue.number') is not null as function, to_regclass('cue.thing_view') is not null as view")
   await release(2, gone)
-  await release(2, { ...gone, 'comments.sql': "comment on table cue.things is 'Things.'" })
+  await release(2, { ...gone, 'functions/other.sql': '-- another file' })
   t.same(await present(), [{ function: true, view: true }])
   await release(3, gone)
   t.same(await present(), [{ function: false, view: false }])

@@ -1,6 +1,7 @@
 /** Reports in each status, their effect on the delivery and on a one-time cue, and both phases with a real engine. */
 import t from 'tap'
 import type { BegunAttempt } from '../../src/database/functions.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { testConfig } from '../support/database.ts'
 import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
@@ -16,7 +17,7 @@ const serve = async () => {
   const built = await service()
   const { fn, cue, fire, claim, clock, call } = built
   const begin = async (id: string): Promise<BegunAttempt> =>
-    (await fn.beginWaiting({ limit: 100 })).find(attempt => attempt.execution_id === id)!
+    (await beginWaiting(fn, { limit: 100 })).find(attempt => attempt.execution_id === id)!
   const settle = (attempt: BegunAttempt, result: Result = {}) => fn.settleAttempts(resultsOf([attempt], result, clock.now()))
   const begun = async (columns: object = { callback }) => {
     const id = await fire(await cue(columns))
@@ -123,7 +124,7 @@ t.test('a report before the response makes a later 2xx a success, and does not e
   const early = await begun(awaiting)
   await report(early.id, false)
   clock.advance('1 second')
-  await settle(early.attempt, { reported: true, reported_result: 'the answer says so, too late' })
+  await settle(early.attempt, { report: { success: true, result: 'the answer says so, too late' } })
   exactly(t, await execution(early.id), { status: 'success', outcome_deadline_at: null, outcome_success: false, result: null })
 
   const retried = await begun(awaiting)
@@ -201,8 +202,8 @@ t.test('the end of an execution completes or fails a one-time cue', async t => {
     ['a webhook to be retried', 'active', () => settled({ callback, ...once }, refused)],
     ['an awaited success', 'completed', () => waited(true)],
     ['an awaited failure', 'failed', () => waited(false)],
-    ['a success in the response', 'completed', () => settled({ ...awaiting, ...once }, { reported: true })],
-    ['a failure in the response', 'failed', () => settled({ ...awaiting, ...once }, { reported: false })],
+    ['a success in the response', 'completed', () => settled({ ...awaiting, ...once }, { report: { success: true } })],
+    ['a failure in the response', 'failed', () => settled({ ...awaiting, ...once }, { report: { success: false } })],
     [
       'a failure reported before the response, if awaited',
       'failed',

@@ -165,7 +165,7 @@ t.test('cue_reader can read every view and nothing else', async t => {
   await refused('create table cue.mine ()')
   t.strictSame(
     await callable(),
-    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'mask', 'usage_month', 'uuid_v7_floor'],
+    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'mask', 'usage_month', 'uuid_v7_floor', 'waiting_work'],
     'functions that the views call'
   )
 })
@@ -272,6 +272,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
       'set_ticket_status',
       'usage_month',
       'uuid_v7_floor',
+      'waiting_work',
       'who_changed',
       'why_late'
     ]

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { BegunAttempt, Functions } from '../../src/database/functions.ts'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { firstSlot } from '../support/cue-model.ts'
 import { createCueSteps, drawOverlap } from '../support/cue-steps.ts'
 import { isQueued } from '../support/overlap-model.ts'
@@ -64,7 +65,14 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     const open = unended.get(flight_id)
     return open?.delete(execution_id) && open.size === 0 ? [flight_id] : []
   }
-  const results: Result[] = [{}, {}, refused, { ...refused, gone: true }, { reported: true }, { reported: false, reported_error: 'no' }]
+  const results: Result[] = [
+    {},
+    {},
+    refused,
+    { ...refused, gone: true },
+    { report: { success: true } },
+    { report: { success: false, error: 'no' } }
+  ]
 
   const on = (state: State, operation: Operation, call: (fn: Functions) => Promise<unknown>): Step => ({ on: state.id, operation, call })
 
@@ -86,7 +94,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
       attempt: attempt.attempt,
       error: result.error ?? null,
       gone: result.gone ?? false,
-      reported: result.reported ?? null
+      reported: result.report?.success ?? null
     }
     const columns = { ...resultsOf([attempt], result, clock.now()), ended_flights }
     const isPlain = attempt.plain && operation.error === null
@@ -148,7 +156,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
     expireOutcomes: f => f.expireOutcomes({})
   } satisfies Record<string, (fn: Functions) => Promise<unknown>>
   const sweep = (kind: keyof typeof sweeps): Step => ({ operation: { kind }, call: sweeps[kind] })
-  const begin = (limit: number): Step => ({ operation: { kind: 'begin' }, call: f => f.beginWaiting({ limit }) })
+  const begin = (limit: number): Step => ({ operation: { kind: 'begin' }, call: f => beginWaiting(f, { limit }) })
 
   const draw = (focus: State | undefined): Step => {
     const all = [...states.values()]

@@ -91,7 +91,6 @@ const sweeps: Record<string, { work?: string; sweep: string; left?: string }> = 
     left: `select from cue.usage_counters where month = '2020-01-01'`
   },
   requeue_purges: { sweep: 'select cue.requeue_purges()' },
-  store_payloads: { sweep: 'select cue.store_payloads()' },
   prune_payloads: { sweep: `select cue.prune_payloads(now() - interval '35 days')` },
   delete_due_accounts: { sweep: 'select cue.delete_due_accounts()' },
   drop_account_jobs: {

@@ -1,5 +1,6 @@
 // Counting executions against the plan: counters, folding, and the monthly limit.
 import t, { type Test } from 'tap'
+import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { refused, stage } from '../support/stage.ts'
 
@@ -31,7 +32,7 @@ t.test('counts every execution once, however it was triggered', async t => {
   await fn.replayExecution({ account_id, execution_id: attempt!.execution_id })
   t.equal(await used(), 3)
   clock.advance('1 hour')
-  await fn.beginWaiting({ limit: 10 })
+  await beginWaiting(fn, { limit: 10 })
   t.equal(await used(), 3, 'an attempt is not an execution')
   await fire()
   t.equal(await used(), 4)

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import type { Test } from 'tap'
-import { layWire } from '../../scripts/chaos/wire.ts'
+import { layWire } from '../../scripts/stage/wire.ts'
 import { createKey, storedKey } from '../../src/accounts/keys.ts'
 import { createLinks } from '../../src/accounts/links.ts'
 import { createFunctions } from '../../src/database/functions.ts'

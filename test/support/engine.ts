@@ -4,7 +4,7 @@ import { decryptKey } from '../../src/accounts/keys.ts'
 import type { Config } from '../../src/config.ts'
 import { type Clock, createClock } from '../../src/database/clock.ts'
 import { createAddressRules } from '../../src/deliveries/address.ts'
-import { startEngine as start } from '../../src/engine.ts'
+import { startEngine as start } from '../../src/engine/engine.ts'
 import type { Metrics } from '../../src/metrics/metrics.ts'
 import type { Traces } from '../../src/traces/traces.ts'
 

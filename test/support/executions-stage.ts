@@ -1,5 +1,6 @@
 /** Setup for tests of executions through the API. */
 import root from 'tap'
+import { beginWaiting } from './begin-waiting.ts'
 import { build } from './setup.ts'
 import { resultsOf } from './stage.ts'
 
@@ -25,7 +26,7 @@ export const service = async () => {
     return id
   }
   const fire = async (cue_id: string, body?: object): Promise<string> => (await post(`/v1/cues/${cue_id}/fire`, body)).id
-  const begin = () => fn.beginWaiting({ limit: 100 })
+  const begin = () => beginWaiting(fn, { limit: 100 })
   /** Fires the cue and records the result of its only attempt. */
   const ran = async (cue_id: string, result = {}, body?: object): Promise<string> => {
     const id = await fire(cue_id, body)

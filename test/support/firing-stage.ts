@@ -21,7 +21,7 @@ export const look = async ({ fn, clock }: { fn: Functions; clock: Pick<Stage['cl
   const calendars = createCalendars(fn)
   await calendars.load(rows)
   const due = cuesOf(rows).filter(cue => cue.at <= clock.now().getTime())
-  return due.map(cue => finish(prepareInSteps(cue, true, calendars.of(cue.schedule)!)))
+  return due.map(cue => finish(prepareInSteps(cue, calendars.of(cue.schedule)!)))
 }
 
 /** Fires cues that an engine has seen. Returns the slots that it sends. */

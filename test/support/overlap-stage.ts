@@ -1,6 +1,7 @@
 /** Setup for tests of overlap: a cue of each rule, slots a minute apart, and what became of them. */
 import type { Test } from 'tap'
 import type { BegunAttempt, Functions } from '../../src/database/functions.ts'
+import { beginWaiting } from './begin-waiting.ts'
 import { dueCues, type Row, stage } from './stage.ts'
 
 export const minuteMs = 60_000
@@ -30,7 +31,7 @@ export const overlapStage = async (t: Test) => {
       return fireTracked([cue_id], by)
     },
     /** Begins all attempts that are due. */
-    begin: (): Promise<BegunAttempt[]> => fn.beginWaiting({ limit: 1000 }),
+    begin: (): Promise<BegunAttempt[]> => beginWaiting(fn, { limit: 1000 }),
     /** The executions of a cue, oldest first: status and whether it is queued. */
     states: async (cue_id: string): Promise<string[]> =>
       (

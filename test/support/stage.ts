@@ -18,9 +18,9 @@ export type Result = Partial<{
   error: string | null
   retry_after_ms: number | null
   gone: boolean
-  reported: boolean | null
-  reported_result: string | null
-  reported_error: string | null
+  /** The report in the response. */
+  report: { success: boolean; [member: string]: unknown } | null
+  omitted: string | null
 }>
 
 export const refused: Result = { http_status: 500, body: 'no', error: 'the callback answered 500' }
@@ -172,7 +172,6 @@ const furtherColumns = (attempts: BegunAttempt[], result: Result) => ({
   errors: attempts.map(() => result.error ?? null),
   retry_after_ms: attempts.map(() => result.retry_after_ms ?? null),
   gone: attempts.map(() => result.gone ?? false),
-  reported: attempts.map(() => result.reported ?? null),
-  reported_results: attempts.map(() => result.reported_result ?? null),
-  reported_errors: attempts.map(() => result.reported_error ?? null)
+  reports: attempts.map(() => (result.report ? JSON.stringify(result.report) : null)),
+  omitted: attempts.map(() => result.omitted ?? null)
 })

@@ -182,9 +182,8 @@ export const createDriver = async (pool: pg.Pool, url: string, clock: { now: () 
   const step = async (steps: Step[]): Promise<Done[]> => {
     trace = [...trace.slice(-40), { at: clock.now(), steps: steps.map(({ operation, on }) => ({ ...operation, on })) }]
     const before = new Set(deleted)
-    const calls = Promise.all(steps.map((step, n) => run(all[n]!, step)))
-    if (steps.length > 1) await calls
-    const [done, after] = await Promise.all([calls, first.look()])
+    const done = await Promise.all(steps.map((step, n) => run(all[n]!, step)))
+    const after = await first.look()
     const { moves } = after
     const isHeard = steps.some(({ operation }) => ['showWorker', 'heartbeat'].includes(operation.kind))
     for (const { operation, cue, refused } of done) if (operation.kind === 'deleteCue' && !refused) deleted.add(cue!.cue_id)

@@ -21,9 +21,9 @@ export type Snapshot = {
 const fields = `id, transport, status, attempts, lost_attempts, flight_id, claim_token, claimed_by_worker, outcome_state, outcome_success, external_id`
 const instants = `attempt_due_at, claimable_at, claim_deadline_at, last_heartbeat_at, lease_expires_at, outcome_deadline_at, rejected_at, ended_at`
 const list = (text: string) => text.split(', ')
-// JSON has no infinity.
+// JSON has no infinity, and JavaScript's clock no microseconds.
 const ms = (expression: string) =>
-  `case ${expression} when 'infinity' then ${never}::float8 else (extract(epoch from ${expression}) * 1000)::float8 end`
+  `case ${expression} when 'infinity' then ${never}::float8 else floor(extract(epoch from ${expression}) * 1000)::float8 end`
 const stateOf = (row: string) =>
   `json_build_object(${[...list(fields).map(name => `'${name}', ${row}.${name}`), ...list(instants).map(name => `'${name}', ${ms(`${row}.${name}`)}`)]},
     'superseded', ${row}.status = 'failed' and ${row}.transport = 'worker' and ${row}.claim_token is null

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { type AddressOptions, createAddressRules } from '../../src/deliveries/address.ts'
+import type { Handle } from '../../src/deliveries/exchange.ts'
 import { createWebhookClient, type WebhookOptions, type WebhookRequest, type WebhookResult } from '../../src/deliveries/webhook.ts'
 
 export const OK = 'HTTP/1.1 200 OK\r\n'
@@ -71,6 +72,6 @@ export const client = (t: Test, rules: Partial<AddressOptions> = {}, options: Pa
     ...options
   })
   t.teardown(destroy)
-  return (url: string, request: Partial<WebhookRequest> = {}): Promise<WebhookResult> =>
-    post({ url, method: 'POST', headers: {}, body: '{"a": 1}', timeoutMs: 10_000, ...request })
+  return (url: string, request: Partial<WebhookRequest> = {}, handle?: Handle): Promise<WebhookResult> =>
+    post({ url, method: 'POST', headers: {}, body: '{"a": 1}', timeoutMs: 10_000, ...request }, handle)
 }

@@ -1,17 +1,14 @@
 /** A peer's worker, in its own process: posts each job with one signature. */
 import { createHmac, createSecretKey } from 'node:crypto'
 import { Pool } from 'undici'
-import { answers } from '../probe.ts'
-import type { Job, Peer } from './peer.ts'
-
-export type Work = { module: string; databaseUrl: string; origin: string }
+import { answers } from '../../stage/probe.ts'
+import { type Job, peers } from './peers.ts'
 
 const key = createSecretKey(Buffer.from('whsec_0123456789abcdef0123456789abcdef'))
 
-answers.work = async ({ module, databaseUrl, origin }: Work) => {
+answers.work = async ({ name, url, origin }: { name: string; url: string; origin: string }) => {
   const pool = new Pool(origin, { connections: 100, pipelining: 1 })
-  const { default: peer }: { default: Peer } = await import(module)
-  await peer.work(databaseUrl, async (job: Job) => {
+  await peers[name]!.work(url, async (job: Job) => {
     const body = JSON.stringify(job)
     const timestamp = String(Date.now())
     const signature = createHmac('sha256', key).update(`${job.job}.${timestamp}.${body}`).digest('hex')

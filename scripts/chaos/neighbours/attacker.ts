@@ -1,8 +1,8 @@
 /** Attacks a replica from its own process, so that the cost of sending an attack doesn't affect the measurement. Loopback only. */
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent } from 'undici'
-import { answers } from '../../bench/probe.ts'
+import { answers } from '../../stage/probe.ts'
 
 export type AttackRequest = {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH'
@@ -23,8 +23,8 @@ export type Flood = {
   /** Maximum requests per second of each worker. */
   perSecond?: number
 }
-export type Pipeline = { url: string; request: string; times: number; connections: number; seconds: number }
-export type Drip = { url: string; head: string; connections: number; seconds: number }
+/** Connections that send a text this many times and then, if it drips, a byte now and then; otherwise, they never read. */
+export type Connections = { url: string; text: string; times?: number; drips?: boolean; connections: number; seconds: number }
 export type Damage = { requests: number; statuses: Record<string, number>; megabytes: number }
 
 const addressOf = (n: number) => `127.0.0.${2 + (n % 250)}`
@@ -61,31 +61,17 @@ answers.flood = async ({ url, requests, parallel, seconds, unread, addresses = 1
   return damage
 }
 
-const open = (url: string): Socket => {
+answers.connect = async ({ url, text, times = 1, drips, connections, seconds }: Connections): Promise<Damage> => {
   const { hostname, port } = new URL(url)
-  return connect(Number(port), hostname).on('error', () => {})
-}
-
-/** Sends one request many times on each connection, without reading responses. */
-answers.pipeline = async ({ url, request, times, connections, seconds }: Pipeline): Promise<Damage> => {
-  const sockets = Array.from({ length: connections }, () => open(url).pause())
-  for (const socket of sockets) socket.write(request.repeat(times))
-  await delay(seconds * 1000)
-  const closed = sockets.filter(socket => socket.destroyed).length
-  for (const socket of sockets) socket.destroy()
-  return { requests: times * connections, statuses: { closed }, megabytes: 0 }
-}
-
-/** Opens connections that send one byte of their body now and then. */
-answers.drip = async ({ url, head, connections, seconds }: Drip): Promise<Damage> => {
-  const sockets = Array.from({ length: connections }, () => open(url))
-  for (const socket of sockets) socket.write(head)
+  const sockets = Array.from({ length: connections }, () => connect(Number(port), hostname).on('error', () => {}))
+  // A paused connection notices no end.
+  for (const socket of sockets) (drips ? socket.resume() : socket.pause()).write(text.repeat(times))
   const timer = setInterval(() => {
-    for (const socket of sockets) if (socket.writable) socket.write('[')
+    for (const socket of drips ? sockets : []) if (socket.writable) socket.write('[')
   }, 500)
   await delay(seconds * 1000)
   clearInterval(timer)
   const closed = sockets.filter(socket => socket.destroyed).length
   for (const socket of sockets) socket.destroy()
-  return { requests: connections, statuses: { closed }, megabytes: 0 }
+  return { requests: times * connections, statuses: { closed }, megabytes: 0 }
 }

@@ -1,8 +1,8 @@
 /** The attacks. All stay within their accounts' limits, because rejected requests cost little and prove nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Account } from '../../bench/cues.ts'
-import type { AttackRequest, Damage, Drip, Flood, Pipeline } from './attacker.ts'
+import type { Account } from '../../stage/seed.ts'
+import type { AttackRequest, Damage, Flood } from './attacker.ts'
 
 export type World = {
   url: string
@@ -11,14 +11,14 @@ export type World = {
   /** With plans in turn: scale, free, pro. */
   attackers: Account[]
   seconds: number
-  send: <T extends object>(weapon: 'flood' | 'pipeline' | 'drip', options: T) => Promise<Damage>
+  send: (weapon: 'flood' | 'connect', options: object) => Promise<Damage>
 }
 
 export type Attack = {
   title: string
   prepare?: (world: World) => Promise<unknown>
   /** Runs the attack; the result is added to the JSON line. */
-  strike: (world: World, prepared: never) => Promise<object>
+  strike: (world: World) => Promise<object>
 }
 
 const mebibyte = 2 ** 20
@@ -190,20 +190,14 @@ export const attacks: Record<string, Attack> = {
   },
   pipeline: {
     title: '20 connections with 20,000 pipelined requests each that are never read',
-    strike: world =>
-      world.send<Omit<Pipeline, 'url' | 'seconds'>>('pipeline', {
-        request: 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n',
-        times: 20_000,
-        connections: 20
-      })
+    strike: ({ send }) => send('connect', { text: 'GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n', times: 20_000, connections: 20 })
   },
   drip: {
     title: '2,000 connections that send their body a byte at a time',
-    strike: world =>
-      world.send<Omit<Drip, 'url' | 'seconds'>>('drip', {
-        head: `POST /v1/cues HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${world.attackers[0]!.api_key}\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n`,
-        connections: 2000
-      })
+    strike: ({ send, attackers }) => {
+      const headers = `Authorization: Bearer ${attackers[0]!.api_key}\r\nContent-Type: application/json\r\nContent-Length: 1000000`
+      return send('connect', { text: `POST /v1/cues HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`, drips: true, connections: 2000 })
+    }
   },
   waiting: {
     title: '2,000 long polls of one account',
