@@ -4,7 +4,8 @@ import { randomBytes } from 'node:crypto'
 import type { Client } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
 import { type Context, command, none } from './command.ts'
-import { commands } from './commands.ts'
+import { cuesFire, cuesPut } from './cues.ts'
+import { executionsGet } from './executions.ts'
 import { CliError } from './exit-codes.ts'
 
 const patienceMs = 30_000
@@ -45,12 +46,13 @@ export const tour = command({
     if (out.json) throw new CliError('The tour is for people: run it without --json.')
     const client = await context.connect()
     const token = `tour-${randomBytes(12).toString('hex')}`
+    const commands = { 'cues put': cuesPut, 'cues fire': cuesFire, 'executions get': executionsGet }
     /** Shows a command and runs it. */
-    const step = async (text: string, name: keyof typeof commands & string, args: string[], options: object) => {
+    const step = async (text: string, name: keyof typeof commands, args: string[], options: object) => {
       out.line('')
       out.line(text)
       out.line(`$ npx pgcue ${[...name.split(' '), ...argv(args, options)].map(quoted).join(' ')}`, 'bold')
-      await commands[name]!.run({ ...context, args, options: { ...context.options, ...options }, connect: async () => client })
+      await commands[name].run({ ...context, args, options: { ...context.options, ...options }, connect: async () => client })
     }
     out.line(`A tour of pgcue at ${client.baseUrl}, in three commands.`)
     await step(

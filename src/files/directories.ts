@@ -36,3 +36,7 @@ export const shortPath = (path: string): string => {
   const short = relative('', path)
   return short === '' || short.startsWith('..') ? path : short
 }
+
+/** The folder of mails without a mail server, null with one. Beyond this machine, nobody needs to know its path. */
+export const outboxOf = ({ smtpUrl, embedded, dataDir }: { smtpUrl: string | null; embedded: boolean; dataDir: string }): string | null =>
+  smtpUrl ? null : join(embedded ? shortPath(dataDir) : 'DATA_DIR', 'outbox')
