@@ -2455,6 +2455,20 @@ $function$;
 comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) is 'Adds a session, with all scopes or those of its key.';
 grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now);
+  select expires_at from cue.session_tokens where token_hash = p_token_hash
+$function$;
+comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
+grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, limits jsonb, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
  LANGUAGE plpgsql
@@ -7728,7 +7742,7 @@ comment on function cue.open_limits(uuid[]) is 'Returns how many open deliveries
 grant execute on function cue.open_limits(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_local_account(p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
- RETURNS void
+ RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7752,9 +7766,15 @@ begin
       exit;
     end if;
   end loop;
+  if not exists (select from cue.api_keys where key_hash = p_key_hash) then
+    k := cue.insert_key(a.id, 'local', p_key_hash, p_prefix, null, 'user', null, p_now);
+    perform cue.record_event(a.id, 'key.created', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
+  end if;
+  if not exists (select from cue.api_keys where key_hash = p_key_hash and account_id = a.id and revoked_at is null) then return false; end if;
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
+  return true;
 end $function$;
-comment on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a session token to an embedded database''s account, or creates it.';
+comment on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) is 'Adds a key and a session token to an embedded database''s account, or creates it; false if the key was revoked.';
 grant execute on function cue.open_local_account(uuid,text,bytea,text,text,bytea,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime interval DEFAULT '1 year'::interval, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())

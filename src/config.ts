@@ -204,6 +204,9 @@ export const loadConfig = (env: Env) => {
     ),
     corsOrigins: list('CORS_ORIGINS', 'must be a comma-separated list of origins such as https://example.com', isOrigin),
     trustProxy: read('TRUST_PROXY', false, 'must be on, off, a number of hops, or a comma-separated list of addresses', trustProxy),
+    logFormat: read('LOG_FORMAT', process.stdout.isTTY ? 'pretty' : 'json', 'must be pretty or json', v =>
+      v === 'pretty' || v === 'json' ? v : undefined
+    ),
     logLevel: read('LOG_LEVEL', 'info', 'must be fatal, error, warn, info, debug, trace or silent', v =>
       logLevels.includes(v) ? v : undefined
     )

@@ -10,7 +10,7 @@ import { isAway } from './errors.ts'
 import { unusable } from './migrate/migrate.ts'
 import { firstScreen } from './startup/first-screen.ts'
 import { collectGarbage } from './startup/garbage.ts'
-import { gatherLines, loggerOptions } from './startup/log.ts'
+import { gatherLines, loggerOptions, prettyLines } from './startup/log.ts'
 import { whenNpmEnds } from './startup/parent.ts'
 import { findAddress, findPort, refuseToListen } from './startup/port.ts'
 import { startTraces } from './traces/start.ts'
@@ -23,7 +23,9 @@ const start = async () => {
   const { roles } = config
   const destination = pino.destination({ dest: 1, sync: false })
   // Pino's own gathering counts all bytes that wait again for each line.
-  const { write, flush } = gatherLines(lines => destination.write(lines))
+  const { write, flush } = gatherLines(lines =>
+    destination.write(config.logFormat === 'pretty' ? prettyLines(lines, config.logLevel) : lines)
+  )
   process.on('exit', () => {
     flush()
     destination.flushSync()
@@ -58,7 +60,7 @@ const start = async () => {
   collectGarbage()
 }
 
-const openLink = async (config: Config) => (await import('./startup/local-link.ts')).createLocalLink(config)
+const openLink = async (config: Config) => (await import('./startup/local-link.ts')).openLocalAccount(config)
 
 const say = (line: string) => console.error(line)
 

@@ -77,9 +77,17 @@ language sql security definer as $$
 $$;
 comment on function cue.describe_session is 'Records where a session was opened.';
 
+create or replace function cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamptz default now()) returns timestamptz
+language sql security definer as $$
+  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now);
+  select expires_at from cue.session_tokens where token_hash = p_token_hash
+$$;
+comment on function cue.add_session_token is 'Adds a one-time session token to an account and returns when it expires.';
+
+-- The key comes from a file. One that is unknown is new; one that was revoked is refused, and the caller tries another.
 create or replace function cue.open_local_account(
   p_account_id uuid, p_email text, p_key_hash bytea, p_prefix text, p_ciphertext text, p_token_hash bytea, p_now timestamptz default now()
-) returns void
+) returns boolean
 language plpgsql security definer as $$
 declare
   a cue.accounts;
@@ -98,9 +106,16 @@ begin
       exit;
     end if;
   end loop;
+  if not exists (select from cue.api_keys where key_hash = p_key_hash) then
+    k := cue.insert_key(a.id, 'local', p_key_hash, p_prefix, null, 'user', null, p_now);
+    perform cue.record_event(a.id, 'key.created', 'service', null, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
+  end if;
+  if not exists (select from cue.api_keys where key_hash = p_key_hash and account_id = a.id and revoked_at is null) then return false; end if;
   perform cue.insert_session_token(a.id, p_token_hash, p_now);
+  return true;
 end $$;
-comment on function cue.open_local_account is 'Adds a session token to an embedded database''s account, or creates it.';
+comment on function cue.open_local_account is
+  'Adds a key and a session token to an embedded database''s account, or creates it; false if the key was revoked.';
 
 -- The old session stays valid for 24 hours: a lost response, or a second program that uses it, must not sign anyone out. One of a browser on
 -- loopback is never renewed for longer than it was opened for.

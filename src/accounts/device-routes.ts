@@ -1,6 +1,7 @@
 /** Sign-in by device code: the device creates a code and polls; a person enters an email address and confirms with a link. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ApiError } from '../errors.ts'
+import { outboxOf } from '../files/directories.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { acceptForms, asksForPage, jsonOrForm, pageErrors } from '../pages/forms.ts'
 import { sendPage } from '../pages/page.ts'
@@ -77,7 +78,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const { code: device_code } = request.query
       const status = await fn.deviceCodeStatus({ code_hash: hashKey(device_code) })
       if (status === 'expired') throw new ApiError('device_code_expired', 'Device code unknown or expired. Start the sign-in again.')
-      if (status === 'email_sent') return sendPage(reply, 200, pages.mailSent())
+      if (status === 'email_sent') return sendPage(reply, 200, pages.mailSent(outboxOf(app.config)))
       if (status !== 'pending') return sendPage(reply, 200, pages.signedIn)
       return sendPage(reply, 200, pages.askEmail({ action: `${root}${path}/submit-email`, device_code }))
     }
@@ -95,7 +96,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.EmailSent }
       },
       errorHandler: pageErrors((error, request) => {
-        if (error.code === 'invalid_status') return pages.mailSent()
+        if (error.code === 'invalid_status') return pages.mailSent(outboxOf(app.config))
         const { device_code, email } = (request.body ?? {}) as { device_code?: string; email?: string }
         const text = askAgain[error.code]
         if (!text || !device_code) return problem(error)
@@ -107,7 +108,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const code_hash = hashKey(device_code)
       const code_ciphertext = encryptKey(config.encryptionKeys, device_code, `device_code ${code_hash.toString('hex')}`)
       await fn.sendDeviceLink({ code_hash, email, code_ciphertext })
-      return asksForPage(request) ? sendPage(reply, 200, pages.mailSent(email)) : { status: 'email_sent' as const }
+      return asksForPage(request) ? sendPage(reply, 200, pages.mailSent(outboxOf(app.config), email)) : { status: 'email_sent' as const }
     }
   )
 

@@ -6,6 +6,9 @@ import { createToken } from './sessions.ts'
 
 const prefix = 'local-'
 
+/** The token is in the fragment, which browsers send to no server. */
+export const signInLink = ({ baseUrl }: { baseUrl: string }, token: string): string => `${baseUrl}/dashboard#token=${token}`
+
 export const createLocalToken = (): string => prefix + createToken()
 
 /** The hash of any one-time token. The prefix is hashed, too, so it cannot be removed. @throws ApiError for a local one from another machine */

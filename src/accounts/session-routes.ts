@@ -3,12 +3,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { ApiError } from '../errors.ts'
+import { isLoopback } from '../http/origins.ts'
 import { ErrorBody } from '../schemas.ts'
 import { refusals } from './admission.ts'
 import { clearSessionCookie, refuseOtherOrigins, sessionSeconds, setSessionCookie } from './cookies.ts'
 import { createKey, hashKey, keyPrefix } from './keys.ts'
-import { hashToken } from './local-token.ts'
-import { createSessions } from './sessions.ts'
+import { createLocalToken, hashToken, signInLink } from './local-token.ts'
+import { createSessions, createToken } from './sessions.ts'
 import * as schemas from './sign-in-schemas.ts'
 
 const tags = ['auth']
@@ -63,6 +64,24 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       await describe(request, session)
       setSessionCookie(reply, await sessions.sign(session, app.now(), true), app.config)
       return { email: session.email }
+    }
+  )
+
+  app.post(
+    '/v1/auth/dashboard-link',
+    {
+      config: { scope: 'account' },
+      schema: {
+        tags,
+        summary: 'Create a link that opens the dashboard signed in',
+        description: 'It works once, within 15 minutes; created from the machine of the service, only there.',
+        response: { 201: schemas.DashboardLink }
+      }
+    },
+    async (request, reply) => {
+      const token = isLoopback(request.ip) ? createLocalToken() : createToken()
+      const expires_at = await app.fn.addSessionToken({ account_id: request.caller.account_id, token_hash: hashKey(token) })
+      return reply.code(201).send({ url: signInLink(app.config, token), expires_at })
     }
   )
 

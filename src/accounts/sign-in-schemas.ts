@@ -9,6 +9,7 @@ const Jwt = Type.String({ description: 'A JWT, accepted wherever an API key is, 
 
 export const OpenSession = Strict({ token: SessionToken })
 export const Session = Type.Object({ session_token: Jwt, email: Type.String() })
+export const DashboardLink = Type.Object({ url: Type.String(), expires_at: Timestamp })
 export const OpenBrowserSession = Strict({
   api_key: Type.Optional(Type.String({ maxLength: 200 })),
   token: Type.Optional(SessionToken)

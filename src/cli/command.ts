@@ -86,7 +86,7 @@ export const only = ({ args }: Pick<Context, 'args'>, name: string): string => {
   return args[0]
 }
 
-export const none = ({ args }: Pick<Context, 'args'>) => {
+export const none = ({ args }: Pick<Context, 'args'>): undefined => {
   if (args.length) throw new UsageError(`unexpected argument ${args[0]}`)
 }
 

@@ -20,10 +20,13 @@ import { preview } from './preview.ts'
 import { register } from './register.ts'
 import { sessionsList, sessionsRevoke } from './sessions.ts'
 import { executionsTail } from './tail.ts'
+import { dashboard, tour } from './tour.ts'
 import { worker } from './worker/command.ts'
 import { workersDelete, workersList } from './workers.ts'
 
 export const commands: Readonly<Record<string, Command>> = {
+  tour,
+  dashboard,
   register,
   login,
   logout,

@@ -1,7 +1,9 @@
-/** The service's address and API key: from flags, the environment, or the file written by `pgcue login`. */
+/** The service's address and API key: from flags, the environment, the local account, or the file written by `pgcue login`. */
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type LocalAccount, localFile, readLocalAccount } from '../accounts/local-file.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 
 type Env = Record<string, string | undefined>
@@ -13,16 +15,31 @@ const defaultUrl = 'http://localhost:8080'
 
 const fileOf = (env: Env) => join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'pgcue', 'credentials.json')
 
+const requirePrivate = (file: string): void => {
+  if (process.platform === 'win32' || !(statSync(file).mode & 0o077)) return
+  throw new CliError(`${file} contains keys and is readable by other users. Run: chmod 600 ${file}`, exitCodes.usage, 'exposed_credentials')
+}
+
+/** Where this program is, in a clone of the repository. */
+const clone = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The local account of a data directory, if it is the same user's. */
+export const localIn = (dataDir: string): LocalAccount | undefined => {
+  const file = localFile(resolve(dataDir))
+  const owner = statSync(file, { throwIfNoEntry: false })?.uid
+  if (owner === undefined || (process.getuid && owner !== process.getuid())) return undefined
+  requirePrivate(file)
+  return readLocalAccount(file)
+}
+
+/** The local account of DATA_DIR, or of `.data` in the clone's folder: another folder might be somebody else's. */
+const localOf = ({ DATA_DIR }: Env): LocalAccount | undefined =>
+  DATA_DIR || resolve('.') === resolve(clone) ? localIn(DATA_DIR || '.data') : undefined
+
 const read = (env: Env): File | undefined => {
   const file = fileOf(env)
   try {
-    if (process.platform !== 'win32' && statSync(file).mode & 0o077) {
-      throw new CliError(
-        `${file} contains keys and is readable by other users. Run: chmod 600 ${file}`,
-        exitCodes.usage,
-        'exposed_credentials'
-      )
-    }
+    requirePrivate(file)
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
@@ -46,14 +63,16 @@ const write = (env: Env, content: File): string => {
 }
 
 export const baseUrlOf = (env: Env, flag?: string): string => {
-  const url = (flag || env.PGCUE_BASE_URL || read(env)?.base_url || defaultUrl).replace(/\/+$/, '')
+  const url = (flag || env.PGCUE_BASE_URL || localOf(env)?.base_url || read(env)?.base_url || defaultUrl).replace(/\/+$/, '')
   if (!/^https?:\/\/[^/]/.test(url)) throw new UsageError(`${url} is not a valid address: it must start with http:// or https://`)
   return url
 }
 
 /** @throws CliError if there is no key for this service */
-export const apiKeyOf = (env: Env, baseUrl: string): string => {
-  const key = env.PGCUE_API_KEY || read(env)?.services[baseUrl]?.api_key
+export const apiKeyOf = (env: Env, baseUrl: string, onLocal: (account: LocalAccount) => void = () => {}): string => {
+  const local = env.PGCUE_API_KEY ? undefined : localOf(env)
+  if (local?.base_url === baseUrl) onLocal(local)
+  const key = env.PGCUE_API_KEY || (local?.base_url === baseUrl && local.api_key) || read(env)?.services[baseUrl]?.api_key
   if (key) return key
   throw new CliError(`No key for ${baseUrl}. Set PGCUE_API_KEY, or run: pgcue login`, exitCodes.usage, 'no_key')
 }

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { type Client, type CreatedDeviceCode, createClient, PgcueError, type PolledDeviceCode } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
 import { type Context, command, none } from './command.ts'
-import { storeKey } from './credentials.ts'
+import { localIn, storeKey } from './credentials.ts'
 import { CliError, UsageError } from './exit-codes.ts'
 import { readAll } from './json.ts'
 import { printable } from './printable.ts'
@@ -14,27 +14,37 @@ import { userAgent } from './version.ts'
 const pollMs = 2500
 
 export const login = command({
-  args: '[--email ADDRESS | --with-key]',
+  args: '[--email ADDRESS | --with-key | --local [DATA_DIR]]',
   summary: 'Get a key for this machine by email link, and store it',
   options: {
     email: { type: 'string', value: 'ADDRESS', help: 'send the link to this address (default: a web page asks for it)' },
-    'with-key': { type: 'boolean', help: 'store an existing key, read from standard input' }
+    'with-key': { type: 'boolean', help: 'store an existing key, read from standard input' },
+    local: { type: 'boolean', help: 'store the key of the local account of npm start, in DATA_DIR (default: .data)' }
   },
   names: { email: '--email' },
   notes: `The key is stored for this service only, readable by you alone. PGCUE_API_KEY overrides it.`,
   run: async context => {
-    none(context)
-    const { options, out, io } = context
-    if (options.email && options['with-key']) throw new UsageError('give either --email or --with-key, not both')
-    const baseUrl = await context.baseUrl()
+    const { args, options, out, io } = context
+    if ([options.email, options['with-key'], options.local].filter(Boolean).length > 1)
+      throw new UsageError('give only one of --email, --with-key and --local')
+    const local = options.local ? localAccount(args) : none(context)
+    const baseUrl = local?.base_url ?? (await context.baseUrl())
     const clientWith = (apiKey?: string) => createClient({ baseUrl, apiKey, userAgent })
-    const api_key = options['with-key'] ? (await readAll(io.stdin)).trim() : await keyByMail(context, clientWith)
+    const api_key = local ? local.api_key : options['with-key'] ? (await readAll(io.stdin)).trim() : await keyByMail(context, clientWith)
     if (!api_key) throw new UsageError('no key on standard input')
     const { email } = await clientWith(api_key).me()
     const file = storeKey(io.env, baseUrl, { api_key, email })
     out.show({ email, base_url: baseUrl, stored_in: file }, () => out.line(`Logged in to ${baseUrl} as ${email}; the key is in ${file}`))
   }
 })
+
+const localAccount = ([dataDir = '.data', ...more]: string[]) => {
+  none({ args: more })
+  const local = localIn(dataDir)
+  if (!local)
+    throw new CliError(`There is no local account of yours in ${dataDir}. Run npm start in the clone's folder, and give its DATA_DIR.`)
+  return local
+}
 
 const keyByMail = async (
   { options, io, out }: { options: { email?: string } } & Pick<Context, 'io' | 'out'>,

@@ -66,7 +66,10 @@ const runCommand = async (name: string, command: Command, argv: string[], io: Io
   const baseUrl = async () => baseUrlOf(io.env, options['base-url'])
   const connect = async () => {
     const url = await baseUrl()
-    return createClient({ baseUrl: url, apiKey: apiKeyOf(io.env, url), parse: parseExactly, userAgent })
+    const apiKey = apiKeyOf(io.env, url, ({ email }) => {
+      if (!options.json) io.stderr.write(`Using the local account ${email} at ${url}\n`)
+    })
+    return createClient({ baseUrl: url, apiKey, parse: parseExactly, userAgent })
   }
   const out = createOutput(io.stdout, { json: options.json === true, colours })
   return (await command.run({ args, options, baseUrl, connect, out, io })) ?? 0

@@ -6,6 +6,7 @@ import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { credentialOf } from '../accounts/cookies.ts'
 import { ApiError, unavailable } from '../errors.ts'
+import { outboxOf } from '../files/directories.ts'
 import { type Fixed, fixed, sendFixed } from '../http/fixed.ts'
 import { html } from '../pages/html.ts'
 import { favicon } from '../pages/logo.ts'
@@ -39,6 +40,7 @@ export default async (app: FastifyInstance): Promise<void> => {
         shell(root, manifest, {
           isLocal: app.config.embedded,
           isSold: Boolean(app.config.stripeSecretKey),
+          outbox: outboxOf(app.config),
           mayBeSignedIn: credentialOf(request.headers, app.config).isCookie
         }).text
       )
@@ -80,9 +82,9 @@ const shellHeaders = {
 const shell = (
   root: string,
   { style, early, script, imports }: Manifest,
-  { isLocal, isSold, mayBeSignedIn }: { isLocal: boolean; isSold: boolean; mayBeSignedIn: boolean }
+  { isLocal, isSold, outbox, mayBeSignedIn }: { isLocal: boolean; isSold: boolean; outbox: string | null; mayBeSignedIn: boolean }
 ) => html`<!doctype html>
-<html lang="en" data-root="${root}"${isLocal && html` data-local`}${isSold && html` data-sold`}${mayBeSignedIn && html` data-session`}>
+<html lang="en" data-root="${root}"${isLocal && html` data-local`}${isSold && html` data-sold`}${outbox && html` data-outbox="${outbox}"`}${mayBeSignedIn && html` data-session`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

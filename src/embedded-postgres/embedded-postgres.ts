@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { ConfigError, readOrMake } from '../config.ts'
 import { isAway } from '../errors.ts'
+import { shortPath } from '../files/directories.ts'
 import { settle } from './postgres-home.ts'
 import {
   dropStalePidFile,
@@ -45,7 +46,8 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   const home = settle(dataDir, binDir)
   const passwordFile = join(home.dir, 'password')
   const password = readOrMake(passwordFile, () => randomBytes(18).toString('base64url'))
-  if (initialize(home, passwordFile, durable)) log('Created a PostgreSQL database')
+  const startedAt = performance.now()
+  const isNew = initialize(home, passwordFile, durable)
   const urlOf = (port: number, database: string) => `postgres://${owner}:${password}@127.0.0.1:${port}/${database}`
   const inUse = () => new ConfigError(`DATA_DIR ${dataDir} is in use by another pgcue; stop it, or set another DATA_DIR`)
 
@@ -92,6 +94,10 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   if (claimed === 'taken') throw inUse()
   let claim = claimed
   await createDatabase(claim.client)
+  if (isNew) {
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+    log(`Created a PostgreSQL ${majorOf(home)} database in ${shortPath(dataDir)} (${seconds} s)`)
+  }
 
   let stopping = false
   const hurry = () => signal(server.pid, 'SIGINT')

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 
 /** Creates a directory and its missing parents. Node's recursive mkdir never returns where a directory cannot be created, as in /proc. */
 export const makeDirectory = (path: string, mode?: number): void => {
@@ -30,3 +30,13 @@ export const isAlive = (pid: number): boolean => {
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
+
+/** A path below the working directory as people write it; any other is absolute. */
+export const shortPath = (path: string): string => {
+  const short = relative('', path)
+  return short === '' || short.startsWith('..') ? path : short
+}
+
+/** The folder of mails without a mail server, null with one. Beyond this machine, nobody needs to know its path. */
+export const outboxOf = ({ smtpUrl, embedded, dataDir }: { smtpUrl: string | null; embedded: boolean; dataDir: string }): string | null =>
+  smtpUrl ? null : join(embedded ? shortPath(dataDir) : 'DATA_DIR', 'outbox')

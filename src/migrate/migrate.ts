@@ -24,6 +24,8 @@ export type MigrateOptions = {
 }
 
 const lockTries = 60
+/** The only line about an empty database. */
+export const createdSchema = 'Created the schema cue in an empty database'
 
 /**
  * Brings a database up to date: missing migrations, then pg-boss's schema and queues, then functions, views and roles if any of
@@ -51,6 +53,8 @@ export const migrate = async (options: MigrateOptions) => {
     await takeTurn(client)
     await client.query("select set_config('lock_timeout', $1, false), set_config('pgcue.cell', $2, false)", [lockTimeout, String(cell)])
     const applied = await readLedger(client)
+    const isNew = applied.size === 0
+    const step = isNew ? () => {} : log
 
     const baseline = migrations[0]!
     if (applied.has(baseline.id) && applied.get(baseline.id) !== baseline.checksum)
@@ -66,7 +70,7 @@ export const migrate = async (options: MigrateOptions) => {
       if (checksum === file.checksum) continue
       if (checksum !== undefined)
         throw new Error(`${file.name} was edited after it was applied; undo that and put the change into a new migration`)
-      await applyMigration(client, file, log)
+      await applyMigration(client, file, step)
     }
 
     const loaded = applied.get(0)
@@ -74,9 +78,9 @@ export const migrate = async (options: MigrateOptions) => {
       return log(`Functions of release ${numberOf(loaded)} are loaded; this release, ${release.number}, is older and keeps them`)
     if (loaded !== (await stampOf(client, sources, release))) {
       await prepareQueues(client, queues)
-      for (const file of forQueues) await runOutsideTransaction(client, file, work => retryLocked(work, log), log)
+      for (const file of forQueues) await runOutsideTransaction(client, file, work => retryLocked(work, log), step)
       await retryLocked(() => reload(client, sources, release), log)
-      log('Loaded functions, views and roles')
+      log(isNew ? createdSchema : 'Loaded functions, views and roles')
     }
     const { rows } = await client.query("select to_regproc('cue.maintain_partitions') is not null as there")
     if (rows[0].there) await client.query('select cue.maintain_partitions()')

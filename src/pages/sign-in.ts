@@ -28,10 +28,15 @@ ${problem && html`<p id="problem" class="alarm" role="alert">${problem}</p>`}
 </form>`
 })
 
-export const mailSent = (email?: string): Page => ({
+/** @param outbox the folder of mails, if there is no mail server */
+export const mailSent = (outbox: string | null, email?: string): Page => ({
   title: 'Check your mail',
   body: html`<p>We sent a link to ${email ?? 'the given address'}. Open it within 15 minutes, on any device.</p>
-<p class="soft">If it does not arrive, check your spam folder, or start again on your device.</p>`
+<p class="soft">${
+    outbox
+      ? `This service has no mail server: the mail is written to ${outbox}, and its link is in the log.`
+      : 'If it does not arrive, check your spam folder, or start again on your device.'
+  }</p>`
 })
 
 /** Shows which device wants to sign in, with one button. */

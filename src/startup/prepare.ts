@@ -5,7 +5,7 @@ import { type Config, ConfigError } from '../config.ts'
 import { createFunctions } from '../database/functions.ts'
 import { isPooled } from '../database/listener.ts'
 import { connectDirect, createPool } from '../database/pool.ts'
-import { migrate, unusable } from '../migrate/migrate.ts'
+import { createdSchema, migrate, unusable } from '../migrate/migrate.ts'
 import { requireFunctions } from './required-functions.ts'
 import { requireSecrets } from './secrets.ts'
 
@@ -16,7 +16,11 @@ import { requireSecrets } from './secrets.ts'
  */
 export const prepareCell = async (configured: Config, log: (line: string) => void): Promise<Config> => {
   const given = await followMoves(configured, log)
-  if (given.migrate) await migrate({ connectionString: given.listenUrl, cell: given.cell, log })
+  // A new embedded database has its own line.
+  const say = (line: string) => {
+    if (!given.embedded || line !== createdSchema) log(line)
+  }
+  if (given.migrate) await migrate({ connectionString: given.listenUrl, cell: given.cell, log: say })
   const pooled = await isPooled(given).catch(error => Promise.reject(unusable(error)))
   const config = Object.freeze({ ...given, pooled })
   return connected(config, async pool => {

@@ -24,7 +24,7 @@ t.test('checks and uses a key from standard input, stored for its owner only', a
   exactly(t, await cli(['whoami'], noKey), { code: 0, out: new RegExp(account.email) })
   exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: '', PGCUE_BASE_URL: '' } }), { code: 0 }, 'its service is the default now')
   exactly(t, await cli(['whoami'], { env: { PGCUE_API_KEY: 'svc_sk_wrong' } }), { code: 2 }, 'the environment overrides it')
-  exactly(t, await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /not both/ })
+  exactly(t, await cli(['login', '--with-key', '--email', 'a@b.cd']), { code: 2, err: /only one/ })
 })
 
 t.test('sends a stored key only to the service it belongs to', async t => {

@@ -115,7 +115,7 @@ t.test('starts install one after the other, and nobody else can stop them', asyn
     })
   )
   const [lock, stamp] = [join(dir, '.installing'), join(dir, 'node_modules/.installed')]
-  const install = () => run(process.execPath, ['scripts/install.mjs'], dir, { TMPDIR: join(dir, 'temporary') })
+  const install = (...args: string[]) => run(process.execPath, ['scripts/install.mjs', ...args], dir, { TMPDIR: join(dir, 'temporary') })
   const name = `pgcue-install-${createHash('sha256').update(`${dir}/`).digest('hex').slice(0, 8)}`
   writeFileSync(join(dir, 'temporary', name), String(process.pid)) // as anybody could
   writeFileSync(lock, String(process.pid))
@@ -135,6 +135,14 @@ t.test('starts install one after the other, and nobody else can stop them', asyn
     exactly(t, await install(), { code: 0 })
     t.same([existsSync(stamp), existsSync(lock)], [true, false])
   }
+  const all = readFileSync(stamp, 'utf8')
+  exactly(t, await install('--to-run'), { code: 0 })
+  t.equal(readFileSync(stamp, 'utf8'), all, 'what is installed for tests is enough to run')
+  rmSync(stamp)
+  exactly(t, await install('--to-run'), { code: 0 })
+  t.equal(`${readFileSync(stamp, 'utf8')} all`, all)
+  exactly(t, await install(), { code: 0, stdout: '' })
+  t.equal(readFileSync(stamp, 'utf8'), all, 'the tests add the rest')
 })
 
 t.test('npm checks every package of the lock file by its hash', t => {

@@ -192,7 +192,7 @@ t.test("the image contains what it starts, on the project's Node version", async
   t.equal(program, 'node')
   t.ok(manifest.scripts.start.includes(['node', ...rest, script].join(' ')), 'as npm start runs it')
   t.ok(existsSync(new URL(script, root)) && copied.some(path => script.startsWith(`${path}/`)), script)
-  t.ok(dockerfile('FROM')[0]!.includes(`node:${Number.parseInt(manifest.devDependencies.node, 10)}`))
+  t.ok(dockerfile('FROM')[0]!.includes(`node:${Number.parseInt(manifest.optionalDependencies.node, 10)}`))
 })
 
 t.test('the image contains every package that its code imports', async t => {

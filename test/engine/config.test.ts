@@ -156,7 +156,8 @@ t.test('rejects an invalid value in one line that names the variable and hides t
     EXECUTION_RETENTION_DAYS: ['34', '0', 'forever'],
     CORS_ORIGINS: ['*', 'https://a.example/'],
     TRUST_PROXY: ['everyone'],
-    LOG_LEVEL: ['verbose', 'INFO']
+    LOG_LEVEL: ['verbose', 'INFO'],
+    LOG_FORMAT: ['text', 'JSON']
   }
   for (const [name, values] of Object.entries(bad)) {
     for (const value of values) {

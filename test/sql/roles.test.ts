@@ -318,7 +318,7 @@ t.test('roles created later get their grants from the next migration', async t =
   }
   exactly(t, await run(), [
     ...['cue_service', 'cue_reader', 'cue_operator'].map(role => new RegExp(`${role} is missing, .*: run "create role ${role} nologin"`)),
-    /^Loaded/
+    /^Created the schema/
   ])
   await superuser.query('create role cue_service; create role cue_reader; create role cue_operator; grant cue_operator to analyst')
   exactly(t, await run(), [/^cue_operator cannot read, .*: run "grant cue_reader to cue_operator" as a user who may$/, /^Loaded/])

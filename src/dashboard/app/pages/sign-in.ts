@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { PolledDeviceCode } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { h } from '../h.ts'
-import { isLocal, serviceRoot, serviceUrl } from '../root.ts'
+import { isLocal, outboxFolder, serviceRoot, serviceUrl } from '../root.ts'
 import { signIn } from '../session.ts'
 import { Button, Code, Tabs, useTitle } from '../ui/basics.ts'
 import { useAction } from '../ui/dialog.ts'
@@ -161,6 +161,8 @@ const WaitForLink = ({ code, email, onBack, onSignedIn, onNewKey }: WaitProps) =
   return h(
     'div',
     { class: 'stack' },
+    outboxFolder &&
+      h('p', { class: 'hint' }, `This service has no mail server: the mail is written to ${outboxFolder}, and its link is in the log.`),
     h('p', {}, 'We sent a link to ', h('strong', {}, email), '. Open it within 15 minutes, on any device, and compare this code:'),
     h('p', { class: 'device-code mono' }, code),
     problem
