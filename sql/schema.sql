@@ -1671,6 +1671,8 @@ create view cue.dead_execution_view as
     e.created_at,
     e.updated_at,
     e.outcome,
+    e.metadata,
+    e.artifacts,
     e.result_type,
     e.has_evidence,
     e.payload,
@@ -1707,6 +1709,8 @@ create view cue.dead_execution_view as
             v.created_at,
             v.updated_at,
             v.outcome,
+            v.metadata,
+            v.artifacts,
             v.result_type,
             v.has_evidence,
             v.payload,
@@ -1779,13 +1783,16 @@ create view cue.execution_detail_view as
     ended_at,
     created_at,
     updated_at,
-    outcome - '{metadata,artifacts}'::text[] AS outcome,
+    outcome,
+    metadata,
+    artifacts,
     result_type,
     has_evidence,
     payload,
     response_body,
-    outcome ->> 'metadata'::text AS metadata,
-    outcome ->> 'artifacts'::text AS artifacts,
+    cue_tags,
+    reported_error,
+    error_group,
     ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
@@ -1833,17 +1840,11 @@ create view cue.execution_view as
     e.created_at,
     e.updated_at,
         CASE
-            WHEN e.outcome_recorded_at IS NOT NULL THEN (jsonb_strip_nulls(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at))) ||
-            CASE
-                WHEN e.metadata <> 'null'::jsonb THEN jsonb_build_object('metadata', e.metadata)
-                ELSE '{}'::jsonb
-            END) ||
-            CASE
-                WHEN e.artifacts <> 'null'::jsonb THEN jsonb_build_object('artifacts', e.artifacts)
-                ELSE '{}'::jsonb
-            END
+            WHEN e.outcome_recorded_at IS NOT NULL THEN jsonb_strip_nulls(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at)))
             ELSE NULL::jsonb
         END AS outcome,
+    NULLIF(e.metadata, 'null'::jsonb)::text AS metadata,
+    NULLIF(e.artifacts, 'null'::jsonb)::text AS artifacts,
     e.result_type,
     e.external_id IS NOT NULL OR e.result_url IS NOT NULL OR e.result_ref IS NOT NULL OR COALESCE(jsonb_array_length(e.artifacts), 0) > 0 AS has_evidence,
     COALESCE(e.payload, ( SELECT p.body
@@ -3368,10 +3369,8 @@ CREATE OR REPLACE FUNCTION cue.cell_of(p_id uuid)
  RETURNS integer
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$
-  select case when get_byte(uuid_send(p_id), 6) >> 4 = 7 then ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) else 1 end
-$function$;
-comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
+AS $function$ select ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) $function$;
+comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes.';
 grant execute on function cue.cell_of(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_now timestamp with time zone)
@@ -6408,10 +6407,9 @@ AS $function$
                v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
                cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
                v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
-               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || (v.outcome - '{metadata,artifacts}'::text[]) as outcome,
-               v.outcome ->> 'metadata' as metadata, v.outcome ->> 'artifacts' as artifacts, cue.iso(v.created_at) as created_at,
-               cue.iso(v.updated_at) as updated_at
-          from (select * from cue.execution_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10 offset 0) v) e) x
+               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts,
+               cue.iso(v.created_at) as created_at, cue.iso(v.updated_at) as updated_at
+          from cue.execution_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
@@ -6757,24 +6755,6 @@ $function$;
 comment on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) is 'Logs the running attempt of an execution as ended now, without a response.';
 grant execute on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select c.cue_id, c.account_id, c.version, to_timestamp(c.next_run / 1000.0), s.transport, s.schedule_type, s.cron, s.timezone, s.schedule_rules,
-         s.next_slot, s.calendars, s.runs_left, s.catch_up, s.outage_until, s.over_limit, s.window_slots, s.tracked
-    from cue.look_ahead_by_schedule(p_until, p_limit, p_skip_accounts, p_now, p_after, p_overdue) s
-   cross join lateral unnest(s.cue_ids, s.account_ids, s.versions, s.next_runs) as c (cue_id, account_id, version, next_run)
-   where p_rules or s.schedule_rules is null
-   order by c.next_run, c.account_id, c.cue_id
-$function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
-grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS TABLE(cue_ids text[], account_ids uuid[], versions integer[], next_runs bigint[], transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
@@ -6837,7 +6817,7 @@ begin
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
            array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
-           coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
+           coalesce(r.schedule_key::text, r.cue_id) as key,
            r.success_due_at is null as opens_window,
            greatest(case when v_outages then (
                       select max(o.until_at) from cue.unserved_periods o
@@ -7376,9 +7356,7 @@ begin
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
          last_run = case r.transport when 'webhook' then p_now else r.last_run end,
-         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
-         -- Cues of the release before this one have none.
-         schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
+         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
     from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
+import { lookAhead } from '../support/firing-stage.ts'
 import { refused, stage } from '../support/stage.ts'
 
 const limit = 5
@@ -122,7 +123,7 @@ t.test('refuses slots from twice the limit on, even within the day of grace', as
   const [last, over] = [await cue(), await cue()]
   t.equal((await take([last!])).length, 1)
   t.same(
-    (await fn.lookAhead({ until: clock.now() })).filter(row => row.next_run <= clock.now()).map(row => [row.cue_id, row.over_limit]),
+    (await lookAhead(fn, { until: clock.now() })).filter(row => row.next_run <= clock.now()).map(row => [row.cue_id, row.over_limit]),
     [[over, true]]
   )
   t.same(await take([over!]), [])
