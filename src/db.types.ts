@@ -625,7 +625,7 @@ export interface CueRuns {
    */
   run_count: Generated<number>;
   /**
-   * Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.
+   * Shared by cues with the same schedule. Null: shared with none.
    */
   schedule_key: string | null;
   /**

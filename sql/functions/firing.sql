@@ -66,8 +66,30 @@ language sql stable as $$
 $$;
 comment on function cue.runs_near is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
 
--- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. outage_until is
--- set for slots that came due during an outage, or were refused: those before next_run are to be recorded. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
+-- By instant and account, so that one account's burst doesn't hide the others.
+create or replace function cue.fair_page(p_until timestamptz, p_limit int, p_skip_accounts uuid[]) returns text[]
+language plpgsql stable security definer as $$
+begin
+  return array(
+    with recursive groups as (
+      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
+        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
+      union all
+      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
+        select r.next_run, r.account_id from cue.cue_runs r
+         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
+           and r.account_id not in (select unnest(p_skip_accounts))
+         order by r.next_run, r.account_id limit 1) f
+       where g.n < p_limit)
+    select p.cue_id from (
+      select m.cue_id from groups g cross join lateral (
+        select r.cue_id, row_number() over () as place from cue.cue_runs r
+         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
+       order by m.place, g.next_run limit p_limit) p);
+end $$;
+comment on function cue.fair_page is 'Returns due cues for a look that finds more than p_limit: those of each instant, in turn.';
+
+-- outage_until is set for slots that came due during an outage, or were refused: those before next_run are to be recorded. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
 -- with schedule_rules comes alone.
 create or replace function cue.look_ahead_by_schedule(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
@@ -98,21 +120,7 @@ begin
     select r.account_id, count(*) from (
       select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
   if v_full then
-    with recursive groups as (
-      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
-        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
-      union all
-      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
-        select r.next_run, r.account_id from cue.cue_runs r
-         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
-           and r.account_id not in (select unnest(p_skip_accounts))
-         order by r.next_run, r.account_id limit 1) f
-       where g.n < p_limit)
-    select array_agg(p.cue_id) into v_ids from (
-      select m.cue_id from groups g cross join lateral (
-        select r.cue_id, row_number() over () as place from cue.cue_runs r
-         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
-       order by m.place, g.next_run limit p_limit) p;
+    v_ids := cue.fair_page(p_until, p_limit, p_skip_accounts);
     v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
   end if;
   v_refused := array(

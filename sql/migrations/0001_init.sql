@@ -499,7 +499,7 @@ create table cue.cue_runs (
   recomputed int,
   --- Like tracked of the cue, for the functions that fire and finish plain executions.
   tracked boolean not null default false,
-  schedule_key uuid, --- Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.
+  schedule_key uuid, --- Shared by cues with the same schedule. Null: shared with none.
   --- First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done
   --- at next_run, once an hour. Null: none.
   refused_from timestamptz,

@@ -427,3 +427,17 @@ t.test('does not refuse cues that are within the limit, paused or already fired'
   t.equal(await fn.refuseDueCues(read), 0)
   t.same(await rows('select * from cue.executions'), [])
 })
+
+t.test('refused slots that one engine has recorded are left alone by another that saw them before', async t => {
+  const { cue, fn, clock, rows, run } = await stage(t)
+  const cue_id = await cue()
+  const expected = clock.now()
+  await rows("update cue.cue_runs set refused_from = next_run - interval '10 minutes' where cue_id = $1", [cue_id])
+  const [first, last] = [10, 1].map(minutes => new Date(expected.getTime() - minutes * 60_000))
+  const dropped = { first, last, count: 10, reason: 'execution_limit' }
+  const cues = JSON.stringify([{ cue_id, version: 1, expected, next_run: expected, slots: [], dropped }])
+  t.equal(await fn.catchUpCues({ cues }), 1)
+  exactly(t, await run(cue_id), { next_run: expected, last_slot: last, refused_from: null })
+  t.equal(await fn.catchUpCues({ cues }), 0)
+  exactly(t, await rows('select count from cue.missed_slots'), [{ count: 10 }])
+})
