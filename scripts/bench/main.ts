@@ -15,14 +15,15 @@ import { onStage, pick, wholeNumber } from '../stage/play.ts'
 import { pin } from '../stage/processes.ts'
 import { api } from './api.ts'
 import { herd } from './herd.ts'
+import { idle } from './idle.ts'
 import { hanging, replicas, spread } from './lateness.ts'
 import { besidePeers } from './peers/compare.ts'
 import type { Measure } from './service.ts'
 import { storage } from './storage.ts'
 import { sustained } from './sustained.ts'
 
-const measures: Record<string, Measure> = { herd, spread, hanging, api, replicas, storage, sustained, peers: besidePeers }
-const usual = ['herd', 'spread', 'hanging', 'api', 'replicas', 'storage']
+const measures: Record<string, Measure> = { herd, spread, hanging, api, idle, replicas, storage, sustained, peers: besidePeers }
+const usual = ['herd', 'spread', 'hanging', 'api', 'idle', 'replicas', 'storage']
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -32,7 +33,8 @@ const count = (name: 'runs' | 'n' | 'seconds') => (values[name] === undefined ? 
 const names = pick(measures, [...positionals, ...(values.peers ? ['peers'] : [])], usual)
 const pinned = pin()
 
-await onStage({}, async stage => {
+// Lines of the server's log start with the application.
+await onStage({ settings: { log_line_prefix: '%a: ' } }, async stage => {
   for (const name of names) {
     const { title, measure, unit, ...defaults } = measures[name]!
     const options = { runs: count('runs') ?? defaults.runs, n: count(unit ?? 'n') ?? defaults.n }

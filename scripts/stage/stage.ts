@@ -89,6 +89,7 @@ export const openStage = async ({ parent = tmpdir(), durable = true, settings }:
     /** Directory of the logs. */
     dir,
     serverUrl: server.url,
+    serverLog: join(dir, 'server', 'postgres', 'server.log'),
     version: (await query(server.url, 'show server_version'))[0].server_version as string,
     databaseCpu: () => cpuSeconds(server.pid),
     startServer,
