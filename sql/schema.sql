@@ -133,7 +133,7 @@ comment on column cue.accounts.limit_reached_at is 'When the monthly execution l
 comment on column cue.accounts.created_at is 'Time of registration.';
 comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
 comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null before its first checkout.';
-comment on column cue.accounts.email_confirmed_at is 'When a mailed link was first confirmed; null: never, or before this column existed.';
+comment on column cue.accounts.email_confirmed_at is 'When a mailed link was first confirmed; null: never.';
 grant select on cue.accounts to cue_service;
 
 create table cue.alerts (
@@ -516,7 +516,7 @@ comment on column cue.cues.payload_id is 'Row of payloads that holds a payload o
 comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
 comment on column cue.cues.tags is 'Labels to filter by, each at most 64 characters.';
 comment on column cue.cues.managed_by is 'The set of declared cues that the cue belongs to, see apply_cues; null: none.';
-comment on column cue.cues.paused_at is 'Since when it is paused; null if active, or paused by a release before pauses were recorded.';
+comment on column cue.cues.paused_at is 'Since when it is paused; null if active.';
 comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
 comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';

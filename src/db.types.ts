@@ -113,7 +113,7 @@ export interface Accounts {
    */
   email: string;
   /**
-   * When a mailed link was first confirmed; null: never, or before this column existed.
+   * When a mailed link was first confirmed; null: never.
    */
   email_confirmed_at: Timestamp | null;
   /**
@@ -773,7 +773,7 @@ export interface Cues {
    */
   pause_reason: string | null;
   /**
-   * Since when it is paused; null if active, or paused by a release before pauses were recorded.
+   * Since when it is paused; null if active.
    */
   paused_at: Timestamp | null;
   /**
