@@ -5663,8 +5663,6 @@ CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
 AS $function$
 declare
   a cue.accounts;
@@ -9440,8 +9438,6 @@ CREATE OR REPLACE FUNCTION cue.requeue_attempts(p_limit integer DEFAULT 1000, p_
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
 AS $function$
 declare
   v_ids uuid[];

@@ -35,10 +35,6 @@ begin
       claim_next, claimable_tasks, expire_outcomes, fair_page, find_claimable, look_ahead_by_schedule, miss_unclaimed, next_claimable,
       recover_leases}'),
 
-    -- They look up each entry of a short list in a big table. A hash or merge join would read that table from end to end.
-    (4, 'enable_hashjoin = off', '{fold_usage, requeue_attempts}'),
-    (5, 'enable_mergejoin = off', '{fold_usage, requeue_attempts}'),
-
     -- Its rows are many, and expected to be few.
     (6, 'enable_nestloop = off', '{move_due_cues}'),
 
