@@ -409,9 +409,12 @@ t.test('another schedule and a pause end the refusal of slots', async t => {
 })
 
 t.test('a one-time cue over the limit fails', async t => {
-  const { cue, refuse, run, rows } = await overLimit(t)
+  const { cue, refuse, run, rows, fn } = await overLimit(t)
+  const failed = async () => (await fn.endedExecutions({})).find(({ status }) => status === 'failed')!.count
   const id = await cue(once)
+  const before = await failed()
   t.equal(await refuse(null), 1)
+  t.equal(await failed(), before + 1)
   exactly(t, await run(id), { status: 'failed', next_run: null })
   exactly(t, await rows('select status from cue.executions'), [{ status: 'failed' }])
 })
