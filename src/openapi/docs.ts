@@ -70,6 +70,7 @@ const startOf = (root: string) => `const settings = ${JSON.stringify({
   telemetry: false,
   showDeveloperTools: 'never',
   hideClientButton: true,
+  orderSchemaPropertiesBy: 'preserve',
   agent: { disabled: true },
   mcp: { disabled: true }
 })}
@@ -82,7 +83,7 @@ Scalar.createApiReference('#app', { ...settings, authentication: { preferredSecu
 /** The bar above, as in the dashboard. */
 const frameStyle = `
 body { margin: 0 }
-.site { display: flex; align-items: center; justify-content: space-between; gap: 16px; height: 52px; padding: 0 20px; font: 550 14.5px/1.4 Inter, ui-sans-serif, system-ui, sans-serif; color: #17171f; background: #fff; border-bottom: 1px solid #e3e3ec }
+.site { position: sticky; top: 0; z-index: 100; display: flex; align-items: center; justify-content: space-between; gap: 16px; height: 52px; padding: 0 20px; font: 550 14.5px/1.4 Inter, ui-sans-serif, system-ui, sans-serif; color: #17171f; background: #fff; border-bottom: 1px solid #e3e3ec }
 .site a { display: inline-flex; align-items: center; gap: 9px; color: inherit; text-decoration: none }
 .site > a { font-size: 17px; font-weight: 700; letter-spacing: -.02em }
 .site svg { width: 26px; height: 26px }
@@ -98,6 +99,7 @@ body { margin: 0 }
 
 /** The dashboard's colours and type. */
 const style = `
+section:focus-visible { outline: none }
 :root { --scalar-font: Inter, ui-sans-serif, system-ui, sans-serif; --scalar-font-code: ui-monospace, Menlo, Consolas, monospace; --scalar-custom-header-height: 52px; --scalar-radius: 8px; --scalar-radius-lg: 12px }
 .light-mode { --scalar-background-1: #fff; --scalar-background-2: #f5f5f9; --scalar-background-3: #ececf2; --scalar-background-accent: #ececfc; --scalar-color-1: #17171f; --scalar-color-2: #44444f; --scalar-color-3: #484854; --scalar-color-accent: #3434b5; --scalar-border-color: #e3e3ec; --scalar-button-1: #3f3fd1; --scalar-button-1-color: #fff; --scalar-color-green: #0b5132; --scalar-color-red: #8f1528; --scalar-color-orange: #6b3a00; --scalar-color-blue: #2b2f9e; --scalar-color-purple: #5b2a86; --scalar-color-yellow: #6b3a00 }
 .dark-mode { --scalar-background-1: #0e0e13; --scalar-background-2: #17171e; --scalar-background-3: #1e1e27; --scalar-background-accent: #25254a; --scalar-color-1: #f0f0f6; --scalar-color-2: #c3c3cf; --scalar-color-3: #b3b3c1; --scalar-color-accent: #b3b5ff; --scalar-border-color: #2b2b37; --scalar-button-1: #b3b5ff; --scalar-button-1-color: #17173d; --scalar-color-green: #8be8b5; --scalar-color-red: #ffb8be; --scalar-color-orange: #f8cf85; --scalar-color-blue: #c3c5ff; --scalar-color-purple: #d9b8ff; --scalar-color-yellow: #f8cf85 }
