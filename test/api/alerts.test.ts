@@ -244,7 +244,7 @@ t.test('counts all of several simultaneous failures and raises one alert', async
 })
 
 t.test("lists an account's alerts newest first, filtered by type, cue and acknowledgement, in pages", async t => {
-  const { ends, alerts, acknowledge, call, get, del, cue, other, clock } = await serve()
+  const { ends, alerts, acknowledge, get, del, cue, other, clock } = await serve()
   const strict = { alerts: { consecutive_failures: 1 } }
   const cues = [await cue({ ...awaiting, ...strict }), await cue({ callback, ...strict })] as const
   t.strictSame(await get('/v1/alerts'), {
@@ -277,19 +277,8 @@ t.test("lists an account's alerts newest first, filtered by type, cue and acknow
   exactly(t, await get('/v1/alerts?limit=1&offset=1'), { alerts: [{ id: all[1].id }], total: 3, limit: 1, offset: 1 })
   exactly(t, await get('/v1/alerts?limit=2&count_to=2'), { total: 2, total_exact: false, next_cursor: all[1].id, has_more: true })
   exactly(t, await get(`/v1/alerts?cursor=${all[1].id}`), { alerts: [{ id: all[2].id }], total: 3, total_exact: true, next_cursor: null })
-  for (const query of ['limit=0', 'cursor=x', 'count_to=-1', 'search_to=1', 'limit=101', 'offset=-1', 'alert_type=x', 'acknowledged=x']) {
-    exactly(t, await call('GET', `/v1/alerts?${query}`), { status: 422 }, query)
-  }
-
   const { calls } = await other()
   exactly(t, await calls.get('/v1/alerts'), { alerts: [], total: 0 })
-  for (const [id, by] of [
-    [all[0].id, calls.call],
-    [randomUUID(), call],
-    ['x', call]
-  ] as const) {
-    exactly(t, await acknowledge(id, by), error('alert_not_found', 404))
-  }
   await del(`/v1/cues/${cues[1]}`)
   t.equal((await alerts()).length, 2, "a deleted cue's are gone")
   exactly(t, await acknowledge(all[0].id), error('alert_not_found', 404))

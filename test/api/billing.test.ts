@@ -146,15 +146,6 @@ t.test('if Stripe fails, changes nothing and does not repeat its message', async
   exactly(t, await as(account).call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' }), { status: 200 })
 })
 
-t.test('a checkout requires scope account', async t => {
-  const { post, as, account } = await billed(t)
-  const { api_key } = await post('/v1/auth/keys', { label: 'agent', scopes: ['read', 'write', 'worker'] })
-  const { call } = as({ ...account, api_key })
-  for (const path of ['checkout', 'portal'])
-    exactly(t, await call('POST', `/v1/billing/${path}`, { plan: 'pro', interval: 'monthly' }), error('insufficient_scope', 403))
-  exactly(t, await as(null).call('POST', '/v1/billing/portal'), { status: 401 })
-})
-
 // Smaller plans -----------------------------------------------------------------------------------------------------------------------
 
 t.test('a smaller plan pauses the newest cues over its limit, deletes none, and lists them in a mail', async t => {

@@ -236,12 +236,6 @@ t.test('a job deletes the account when due, and contains no address', async t =>
   t.same(Object.keys(rows[0].data), [])
 })
 
-t.test('a key without scope account cannot delete the account', async t => {
-  const { post, as, account } = await setup(t)
-  const { api_key } = await post('/v1/auth/keys', { label: 'all but account', scopes: ['read', 'write', 'worker'] })
-  exactly(t, await as({ ...account, api_key }).call('DELETE', '/v1/auth/me', undefined, confirmed), error('insufficient_scope', 403))
-})
-
 t.test('the owner of the address can delete an unused account at once', async t => {
   const service = await setup(t)
   const { nobody, mails, as } = service

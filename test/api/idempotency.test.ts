@@ -69,6 +69,21 @@ t.test('a key belongs to one path: fires and replays', async t => {
   exactly(t, await get(`/v1/cues/${a.id}`), { execution_total: 3 })
 })
 
+t.test('declarations and operations take a key, too', async t => {
+  const { call, get } = await build(t, start)
+  for (const [path, body, change] of [
+    ['/v1/cues/apply', { set: 's', cues: [{ ...hourly, key: 'a' }] }, { prune: true }],
+    ['/v1/operations', { type: 'replay', filter: { status: 'failed' } }, { name: 'x' }]
+  ] as const) {
+    const first = await call('POST', path, body, key('k'))
+    t.same([first.status < 300, replayed(first)], [true, false], path)
+    const again = await call('POST', path, body, key('k'))
+    t.same([again.status, again.body, replayed(again)], [first.status, first.body, true], path)
+    exactly(t, await call('POST', path, { ...body, ...change }, key('k')), error('idempotency_key_conflict', 409), path)
+  }
+  exactly(t, await get('/v1/operations'), { total: 1 })
+})
+
 t.test('a refusal is not stored', async t => {
   const service = await build(t, start)
   const { call, pool, clock } = service

@@ -258,11 +258,6 @@ t.test('one of each type runs at a time, ten may be created per hour, and an abo
   exactly(t, await start({ type: 'dismiss', filter: { cue_id } }), { status: 202 }, 'of another type')
   const other = as(await register())
   exactly(t, await other.call('POST', '/v1/operations', { type: 'pause', filter: { status: 'active' } }), { status: 202 })
-  for (const [method, path] of [
-    ['GET', `/v1/operations/${body.id}`],
-    ['POST', `/v1/operations/${body.id}/abort`]
-  ] as const)
-    exactly(t, await other.call(method, path), { status: 404, body: { error: { code: 'operation_not_found' } } })
   await batch(body.id)
   const aborted = await call('POST', `/v1/operations/${body.id}/abort`)
   exactly(t, aborted, { status: 200, body: { status: 'aborted', total: 3, done: 1, succeeded: 1, ended_at: clock.now().toISOString() } })
@@ -282,22 +277,6 @@ t.test('one of each type runs at a time, ten may be created per hour, and an abo
   exactly(t, await get('/v1/operations?limit=3&offset=8'), { total: 10, operations: [{ type: 'dismiss' }, { id: body.id }] })
   clock.advance('1 hour')
   exactly(t, await start({ type: 'cancel', filter: { cue_id } }), { status: 202 })
-})
-
-t.test('an Idempotency-Key creates one operation', async t => {
-  const { start, failing, failures, get } = await operationsStage()
-  const cue_id = await failing()
-  await failures(cue_id, 1)
-  const body = { type: 'replay', filter: { cue_id } }
-  const first = await start(body, { 'idempotency-key': 'k' })
-  exactly(t, first, { status: 202, headers: { 'idempotency-replayed': undefined } })
-  const again = await start(body, { 'idempotency-key': 'k' })
-  exactly(t, again, { status: 202, headers: { 'idempotency-replayed': 'true' }, body: first.body })
-  exactly(t, await start({ ...body, name: 'x' }, { 'idempotency-key': 'k' }), {
-    status: 409,
-    body: { error: { code: 'idempotency_key_conflict' } }
-  })
-  exactly(t, await get('/v1/operations'), { total: 1 })
 })
 
 t.test('without a status, takes what the type can act on, of the last seven days', async t => {

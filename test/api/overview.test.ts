@@ -162,7 +162,7 @@ t.test('cues are found by a part of their name, key, task or tags', async t => {
 })
 
 t.test('pages by cursor contain each item once, also of the same moment', async t => {
-  const { get, call, post, addRuns, create, clock } = await setup(t)
+  const { get, post, addRuns, create, clock } = await setup(t)
   const id = await create('first')
   await Promise.all(Array.from({ length: 6 }, (_, n) => post('/v1/cues', { ...hourly, name: `same ${n}` })))
   clock.advance('1 second')
@@ -188,8 +188,6 @@ t.test('pages by cursor contain each item once, also of the same moment', async 
     t.same(paged, all, path)
     exactly(t, await get(`${path}?count_to=5`), { total: 5, total_exact: false })
     exactly(t, await get(`${path}?count_to=7`), { total: 7, total_exact: true })
-    for (const query of ['cursor=', 'cursor=x', "cursor=1.cue_'", 'count_to=-1', 'count_to=10001', 'count_to=x'])
-      exactly(t, await call('GET', `${path}?${query}`), { status: 422 }, `${path}?${query}`)
   }
 })
 
@@ -201,7 +199,7 @@ t.test('lateness counts from the time a slot was due within its window', async t
 })
 
 t.test('a search by cursor goes through so many executions per page, and goes on', async t => {
-  const { get, call, addRuns, create } = await setup(t)
+  const { get, addRuns, create } = await setup(t)
   const id = await create('a cue')
   const many = Array.from({ length: 250 }, (_, n) => ({ ago: String(1000 - n), status: n % 120 === 5 ? 'missed' : 'success' }))
   const ids = await addRuns(id, many)
@@ -225,8 +223,6 @@ t.test('a search by cursor goes through so many executions per page, and goes on
   exactly(t, await search('status=success&count_to=50'), { total: 50, total_exact: false, next_cursor: ids[248] })
   exactly(t, await search(''), { total: 250, total_exact: true, next_cursor: ids[248] }, 'without filters, nothing is searched')
   exactly(t, await get('/v1/executions?status=missed'), { total: 3, total_exact: true, has_more: false })
-  for (const wrong of ['99', '10001', 'x', ''])
-    exactly(t, await call('GET', `/v1/executions?status=missed&search_to=${wrong}`), { status: 422 }, wrong)
 })
 
 t.test('a search of cues, or alerts, goes through so many per page, and goes on', async t => {

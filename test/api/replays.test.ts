@@ -90,19 +90,6 @@ t.test("a replay of a worker's execution becomes claimable", async t => {
   t.same(rows, [{ transport: 'worker', status: 'pending', claimable_at: new Date(start) }])
 })
 
-t.test('a replay counts towards the plan and is refused after the day of grace', async t => {
-  const { call, cue, ran, pool, account } = await service()
-  const id = await ran(await cue())
-  const used = async () => (await pool.query('select cue.executions_used($1, $2) as n', [account.id, start])).rows[0].n
-  const before = await used()
-  await call('POST', `/v1/executions/${id}/replay`)
-  t.equal(await used(), before + 1)
-  await pool.query(`update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z' where id = $1`, [account.id])
-  await pool.query(`update cue.usage_counters set executions = 300 where account_id = $1`, [account.id])
-  exactly(t, await call('POST', `/v1/executions/${id}/replay`), { status: 403, body: { error: { code: 'execution_limit_exceeded' } } })
-  t.equal(await used(), 300)
-})
-
 t.test("a deferred execution and a worker's can be cancelled before they begin", async t => {
   const { call, cue, fire, begin, clock, pool } = await service()
   const deferred = await fire(await cue(), { send_at: '2030-01-15T10:00:00Z' })
@@ -121,11 +108,4 @@ t.test('cancelling the execution of a one-time cue fails the cue, which does not
   const id = await fire(cue_id)
   t.equal((await call('POST', `/v1/executions/${id}/cancel`)).status, 200)
   exactly(t, await get(`/v1/cues/${cue_id}`), { status: 'failed', next_run: null })
-})
-
-t.test('a cancelled execution can be replayed', async t => {
-  const { call, cue, fire } = await service()
-  const id = await fire(await cue())
-  await call('POST', `/v1/executions/${id}/cancel`)
-  exactly(t, await call('POST', `/v1/executions/${id}/replay`), { status: 200 })
 })

@@ -4,7 +4,6 @@ import { billingPeriod, projected, share } from '../../src/usage/period.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { build, receiver } from '../support/setup.ts'
-import { buildWithMail } from '../support/sign-in.ts'
 
 const worker = { name: 'work', cron: '0 9 * * *', worker: true, payload: { task: 'x' } }
 
@@ -131,38 +130,11 @@ t.test('counts the requests of the calling key in the last minute', async t => {
   t.equal((await get('/v1/usage')).rate_limit.current_usage, 2)
 })
 
-t.test("counts the requests of an account's sessions together", async t => {
-  const { openSession, withSession, nobody } = await buildWithMail(t, '2030-02-10T12:00:00Z', { RATE_LIMIT: 'on' })
-  await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
-  const [first, second] = [withSession(await openSession('grace@example.com')), withSession(await openSession('grace@example.com'))]
-  await first.get('/v1/auth/me')
-  t.equal((await first.get('/v1/usage')).rate_limit.current_usage, 2)
-  t.equal((await second.get('/v1/usage')).rate_limit.current_usage, 3)
-})
-
 t.test('counts correctly where a window entry stands for several hits', async t => {
   const { get } = await build(t, '2030-02-10T12:00:00Z', {
     env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":1200}}' }
   })
   for (let n = 1; n <= 7; n++) t.equal((await get('/v1/usage')).rate_limit.current_usage, n)
-})
-
-t.test('shows the limits of a new plan immediately', async t => {
-  const { get, pool, account } = await build(t, '2030-02-10T12:00:00Z')
-  await pool.query("select cue.set_plan($1, 'pro')", [account.id])
-  exactly(t, await get('/v1/usage'), {
-    plan: 'pro',
-    cues: { limit: 100 },
-    executions: { limit: 5000 },
-    rate_limit: { requests_per_minute: 200 }
-  })
-})
-
-t.test('requires the scope read', async t => {
-  const { post, as, account } = await build(t)
-  const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
-  exactly(t, await as({ ...account, api_key }).call('GET', '/v1/usage'), { status: 403, body: { error: { code: 'insufficient_scope' } } })
-  exactly(t, await as(null).call('GET', '/v1/usage'), { status: 401 })
 })
 
 t.test('computes months, projections and shares', async t => {
