@@ -1,7 +1,7 @@
 import t from 'tap'
 import { isKey } from '../../src/accounts/keys.ts'
-import { exactly } from '../support/exactly.ts'
-import { type Account, build } from '../support/setup.ts'
+import { exactly, pluck } from '../support/exactly.ts'
+import { type Account, build, error } from '../support/setup.ts'
 
 const noon = '2030-01-15T12:00:00.000Z'
 const secret = /^whsec_[0-9a-f]{64}$/
@@ -151,11 +151,11 @@ t.test('changes each setting separately and names the changed ones in the audit 
   exactly(t, await patch('/v1/auth/me', { alert_webhook_url: '' }), { alert_webhook_url: null, memory_block_enabled: true })
   exactly(t, await get('/v1/auth/me'), { alert_webhook_url: null, memory_block_enabled: true, webhook_authorization: 'api_key' })
   const { events } = await get('/v1/auth/audit')
-  exactly(
-    t,
-    events.slice(0, 3).map(({ detail }: { detail: object }) => detail),
-    [{ fields: ['alert_webhook_url'] }, { fields: ['memory_block_enabled', 'webhook_authorization'] }, { fields: ['alert_webhook_url'] }]
-  )
+  exactly(t, pluck(events.slice(0, 3), 'detail'), [
+    { fields: ['alert_webhook_url'] },
+    { fields: ['memory_block_enabled', 'webhook_authorization'] },
+    { fields: ['alert_webhook_url'] }
+  ])
 })
 
 t.test('rejects invalid settings and changes nothing', async t => {
@@ -170,12 +170,7 @@ t.test('rejects invalid settings and changes nothing', async t => {
     { webhook_authorization: 'none' },
     { memory_block_enabled: true, id: 'x' }
   ]) {
-    exactly(
-      t,
-      await call('PATCH', '/v1/auth/me', body),
-      { status: 422, body: { error: { code: 'validation_error' } } },
-      JSON.stringify(body)
-    )
+    exactly(t, await call('PATCH', '/v1/auth/me', body), error('validation_error', 422), JSON.stringify(body))
   }
   for (const alert_webhook_url of [
     'alerts',
@@ -189,7 +184,7 @@ t.test('rejects invalid settings and changes nothing', async t => {
     exactly(
       t,
       await call('PATCH', '/v1/auth/me', { alert_webhook_url, memory_block_enabled: true }),
-      { status: 400, body: { error: { code: 'invalid_alert_webhook_url' } } },
+      error('invalid_alert_webhook_url', 400),
       alert_webhook_url
     )
   }
@@ -295,14 +290,4 @@ t.test('the audit log lists who did what from where, newest first, in pages, wit
   ])
   t.same(Object.keys(events[0]).sort(), ['actor', 'created_at', 'detail', 'event', 'id', 'ip'])
   for (const text of [api_key, account.api_key, 'whsec_']) t.notOk(JSON.stringify(events).includes(text))
-})
-
-t.test('an account sees no data of other accounts', async t => {
-  const { get, patch, as, register } = await build(t)
-  const other = as(await register())
-  await patch('/v1/auth/me', { memory_block_enabled: true })
-  exactly(t, await other.get('/v1/auth/me'), { memory_block_enabled: false })
-  exactly(t, await other.get('/v1/auth/audit'), { total: 1, events: [{ event: 'account.registered' }] })
-  t.equal((await other.get('/v1/auth/keys')).keys.length, 1)
-  t.equal((await get('/v1/auth/audit')).total, 2)
 })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { faults, hourly, nothing, stage, url, withClient } from '../support/apply-stage.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { always } from '../support/seed.ts'
 import { error, eventually } from '../support/setup.ts'
 
@@ -70,10 +70,7 @@ t.test('concurrent requests end with one of the lists, whole', async t => {
   const lists = [0, 1, 2, 3].map(n => Array.from({ length: 20 }, (_, i) => ({ ...hourly(`k${i + n}`), name: `n${n}` })))
   for (let round = 0; round < 5; round++) {
     const answers = await Promise.all(lists.map(cues => apply(cues, { prune: true })))
-    t.same(
-      answers.map(({ status }) => status),
-      [200, 200, 200, 200]
-    )
+    t.same(pluck(answers, 'status'), [200, 200, 200, 200])
     const { cues, total } = await get('/v1/cues?limit=100')
     const names = new Set(cues.map(({ name }: { name: string }) => name))
     const keys = cues.map(({ key }: { key: string }) => key).sort()

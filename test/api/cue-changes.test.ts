@@ -223,16 +223,6 @@ t.test('a new schedule counts from now, but never from before the last slot', as
   )
 })
 
-t.test('a resumed cue counts from now', async t => {
-  const paused = stored({ status: 'paused', next_run: null, next_slot: null })
-  t.strictSame(changesOf({ status: 'active' }, paused, now), {
-    columns: { status: 'active' },
-    next_run: at('2030-01-07T09:00:00Z'),
-    next_slot: null
-  })
-  t.strictSame(changesOf({ status: 'paused' }, paused, now), { columns: { status: 'paused' }, next_run: null, next_slot: null })
-})
-
 const once = (text: string, over: Partial<StoredCue> = {}) =>
   stored({ schedule: { type: 'once', at: text, timezone: 'UTC' }, next_run: at(text), next_slot: at(text), ...over })
 

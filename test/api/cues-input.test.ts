@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { exactly } from '../support/exactly.ts'
-import { build } from '../support/setup.ts'
+import { build, error } from '../support/setup.ts'
 
 const start = '2030-01-07T08:30:00Z'
 const url = 'http://127.0.0.1:5555/hook'
@@ -211,7 +211,7 @@ t.test('rejects invalid bulk deletes', async t => {
     { ids: [1] },
     { ids: ['a'], all: true }
   ]) {
-    exactly(t, await call('POST', '/v1/cues/bulk-delete', body, confirmed), { status: 422, body: { error: { code: 'validation_error' } } })
+    exactly(t, await call('POST', '/v1/cues/bulk-delete', body, confirmed), error('validation_error', 422))
   }
   t.equal((await get('/v1/cues')).total, 1)
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
-import { exactly } from '../support/exactly.ts'
-import { build } from '../support/setup.ts'
+import { exactly, pluck } from '../support/exactly.ts'
+import { build, error } from '../support/setup.ts'
 import { cueDefaults } from '../support/stage.ts'
 
 const start = '2030-01-07T08:30:00Z'
@@ -127,13 +127,6 @@ t.test('a payload keeps all digits', async t => {
   }
 })
 
-t.test('creates a worker cue with a warning if no worker is active', async t => {
-  const { post, get } = await build(t, start)
-  const { id, warning } = await post('/v1/cues', { name: 'w', schedule: { cron: '@daily' }, transport: 'worker' })
-  t.match(warning, /worker/)
-  t.equal((await get(`/v1/cues/${id}`)).warning, null)
-})
-
 t.test('lists cues filtered by status', async t => {
   const { post, patch, get } = await build(t, start)
   const ids: string[] = []
@@ -180,10 +173,7 @@ t.test('the detail shows the last ten executions and missed slots', async t => {
     last_run: null,
     next_run: '2030-01-07T11:00:00.000Z'
   })
-  t.same(
-    detail.executions.map((execution: { id: string }) => execution.id),
-    fired.slice(0, 10)
-  )
+  t.same(pluck(detail.executions, 'id'), fired.slice(0, 10))
   const { payload, response_body, attempt_log, ...whole } = await get(`/v1/executions/${fired[1]}`)
   t.strictSame(detail.executions[1], whole)
   t.equal(detail.executions[0].status, 'failed')
@@ -297,12 +287,7 @@ t.test('a deleted cue disappears at once, with its history and waiting execution
     ['DELETE', ''],
     ['POST', '/fire', {}]
   ] as const) {
-    exactly(
-      t,
-      await call(method, `/v1/cues/${id}${path}`, body),
-      { status: 404, body: { error: { code: 'cue_not_found' } } },
-      method + path
-    )
+    exactly(t, await call(method, `/v1/cues/${id}${path}`, body), error('cue_not_found', 404), method + path)
   }
 })
 
@@ -314,10 +299,7 @@ t.test('deletes several cues and names those not found', async t => {
   const unknown = ['cue_000000000000', 'nonsense', '']
   const body = { ids: [ids[0], foreign, ids[1], ...unknown, ids[0]] }
   for (const headers of [{}, { 'x-confirm-destructive': 'yes' }] as Record<string, string>[]) {
-    exactly(t, await call('POST', '/v1/cues/bulk-delete', body, headers), {
-      status: 400,
-      body: { error: { code: 'confirmation_required' } }
-    })
+    exactly(t, await call('POST', '/v1/cues/bulk-delete', body, headers), error('confirmation_required', 400))
   }
   const answer = await call('POST', '/v1/cues/bulk-delete', body, { 'x-confirm-destructive': 'true' })
   t.strictSame([answer.status, answer.body], [200, { deleted: [ids[0], ids[1]], skipped: [foreign, ...unknown] }])

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { once, service, start, webhook, worker } from '../support/executions-stage.ts'
+import { error } from '../support/setup.ts'
 import { refused } from '../support/stage.ts'
 
 const failing = { ...webhook, retry: { max_attempts: 1 } }
@@ -65,7 +66,7 @@ t.test('what was cancelled, succeeded or is running is not a dead letter, and on
   exactly(t, await get('/v1/executions?dead=true'), { executions: [], total: 0 })
   exactly(t, await call('POST', `/v1/executions/${cancelled}/dismiss`), { status: 200 })
   for (const id of [await ran(await cue()), await fire(await cue(worker))])
-    exactly(t, await call('POST', `/v1/executions/${id}/dismiss`), { status: 409, body: { error: { code: 'invalid_state' } } })
+    exactly(t, await call('POST', `/v1/executions/${id}/dismiss`), error('invalid_state', 409))
   const failed = await ran(await cue(failing), refused)
   exactly(t, await get('/v1/executions?dead=true'), { executions: [{ id: failed }], total: 1 })
 })

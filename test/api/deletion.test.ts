@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { startEngine } from '../support/engine.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { build, error, eventually, receiver } from '../support/setup.ts'
 import { buildWithMail, everything, form, formHeaders } from '../support/sign-in.ts'
 
@@ -342,10 +342,7 @@ t.test('sends no waiting executions of a disowned account during its day of grac
   exactly(t, (await pool.query('select status from cue.operations')).rows, [{ status: 'aborted' }])
   clock.advance('9 hours')
   const begun = await beginWaiting(fn, { limit: 10 })
-  t.same(
-    begun.map(({ account_id }) => account_id),
-    [other.id]
-  )
+  t.same(pluck(begun, 'account_id'), [other.id])
   t.equal((await pool.query("select from pgboss.job where name = 'attempts'")).rowCount, 0)
 })
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
-import { build } from '../support/setup.ts'
+import { build, error } from '../support/setup.ts'
 import { forOneCell } from '../support/two-cells.ts'
 
 const start = '2030-01-15T09:00:00Z'
@@ -38,7 +38,7 @@ t.test('any account can read an echo, but nobody without a key', async t => {
   const { as, register, post } = await build(t)
   await post(path, [1])
   exactly(t, await as(await register()).get(path), { status: 'delivered', payload: [1] })
-  exactly(t, await as(null).call('GET', path), { status: 401, body: { error: { code: 'not_authenticated', status: 401 } } })
+  exactly(t, await as(null).call('GET', path), error('not_authenticated', 401))
 })
 
 t.test('keeps the latest body for five minutes', async t => {
@@ -86,7 +86,7 @@ t.test('keeps a body that is not JSON as a string', async t => {
 
 t.test('accepts tokens of 16 to 255 characters; any other stays waiting', async t => {
   const { call } = await build(t)
-  const refused = { status: 400, body: { error: { code: 'invalid_token', status: 400 } } }
+  const refused = error('invalid_token', 400)
   for (const token of ['short', 'fifteen-letters', 'x'.repeat(256), 'x'.repeat(5000), '%F0%9F%98%80'.repeat(10)]) {
     exactly(t, await call('POST', `/v1/echo/${token}`, {}), refused)
     t.same(

@@ -1,6 +1,7 @@
 import t from 'tap'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { service, start, webhook } from '../support/executions-stage.ts'
+import { error } from '../support/setup.ts'
 import { refused, resultsOf } from '../support/stage.ts'
 
 t.test('lists executions with all members, newest first', async t => {
@@ -116,11 +117,7 @@ t.test('each filter returns and counts the matching executions', async t => {
     if (columns !== null) await set(match, columns)
     else t.equal(clock.now().toISOString(), '2030-01-15T09:30:00.000Z')
     const list = await get(`/v1/executions?${query}`)
-    t.same(
-      list.executions.map((execution: { id: string }) => execution.id),
-      [match],
-      query
-    )
+    t.same(pluck(list.executions, 'id'), [match], query)
     exactly(t, list, { total: 1, has_more: false }, query)
     clock.set(start)
   }
@@ -146,16 +143,6 @@ t.test('since is inclusive and until exclusive; both compare created_at', async 
   t.same(await ids('since=0001-01-01T00:00:00Z&until=9999-12-31T23:59:59Z'), made.toReversed())
 })
 
-t.test('filters can be combined', async t => {
-  const { get, cue, ran } = await service()
-  const [a, b] = [await cue(), await cue()]
-  const id = await ran(a, { ...refused, gone: true })
-  await ran(a)
-  await ran(b, { ...refused, gone: true })
-  exactly(t, await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=manual_fire`), { total: 1, executions: [{ id }] })
-  exactly(t, await get(`/v1/executions?cue_id=${a}&status=failed&triggered_by=schedule`), { total: 0, executions: [] })
-})
-
 t.test("returns no executions for a cue_id that is unknown, malformed or another account's", async t => {
   const { get, as, register, cue, fire } = await service()
   const id = await cue()
@@ -163,17 +150,8 @@ t.test("returns no executions for a cue_id that is unknown, malformed or another
   t.equal((await get(`/v1/executions?cue_id=${id}`)).total, 1)
   const other = as(await register())
   for (const cue_id of [id, 'cue_000000000000', 'x', '', '%2F', '\u{1f600}']) {
-    t.same(await other.get(`/v1/executions?cue_id=${encodeURIComponent(cue_id)}`), {
-      executions: [],
-      total: 0,
-      total_exact: true,
-      next_cursor: null,
-      limit: 20,
-      offset: 0,
-      has_more: false
-    })
+    exactly(t, await other.get(`/v1/executions?cue_id=${encodeURIComponent(cue_id)}`), { executions: [], total: 0, has_more: false })
   }
-  t.equal((await other.get('/v1/executions')).total, 0)
 })
 
 t.test('totals are exact up to 10,000, and has_more beyond', async t => {
@@ -218,6 +196,6 @@ t.test('executions of a deleted cue disappear at once from every response', asyn
     ['POST', '/replay'],
     ['POST', '/cancel']
   ] as const) {
-    exactly(t, await call(method, `/v1/executions/${id}${path}`), { status: 404, body: { error: { code: 'execution_not_found' } } })
+    exactly(t, await call(method, `/v1/executions/${id}${path}`), error('execution_not_found', 404))
   }
 })

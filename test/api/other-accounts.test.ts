@@ -1,6 +1,7 @@
 /** What belongs to another account looks exactly like what doesn't exist. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { exactly } from '../support/exactly.ts'
 import { build } from '../support/setup.ts'
 
 const worker = { name: 'work', cron: '0 9 * * *', worker: true }
@@ -89,4 +90,6 @@ t.test('what belongs to another account is not found', async t => {
   t.equal(await state(), before)
   for (const list of ['cues', 'executions', 'alerts', 'operations', 'calendars', 'workers', 'support'])
     t.equal((await other.get(`/v1/${list}`)).total, 0, list)
+  exactly(t, await other.get('/v1/auth/audit'), { total: 1, events: [{ event: 'account.registered' }] })
+  exactly(t, await other.get('/v1/auth/keys'), { keys: [{ label: 'default' }] })
 })

@@ -1,6 +1,6 @@
 /** What dashboards show of an account: the overview, results in lists of cues, search, and pages by cursor. */
 import t, { type Test } from 'tap'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { build } from '../support/setup.ts'
 
 const noon = '2030-01-15T12:00:00.000Z'
@@ -137,10 +137,7 @@ t.test('a list of cues has summaries on request', async t => {
   const [without, withRuns] = (await get('/v1/cues?summary=true')).cues
   t.same(without.summary, { schedule: 'Every hour, UTC', latest: [] })
   t.equal(withRuns.summary.schedule, 'At 08:30, Monday through Friday, Europe/Berlin')
-  t.same(
-    withRuns.summary.latest.map((one: { id: string }) => one.id),
-    ids.reverse().slice(0, 20)
-  )
+  t.same(pluck(withRuns.summary.latest, 'id'), ids.reverse().slice(0, 20))
   t.same(withRuns.summary.latest[0], { id: ids[0], status: 'failed', outcome_state: null, scheduled_for: '2030-01-15T11:27:01.000Z' })
 })
 
@@ -151,8 +148,7 @@ t.test('cues are found by a part of their name, key, task or tags', async t => {
   await create('third', { payload: { task: 'report' } })
   await create('fourth', { tags: ['x', 'Reporting'] })
   await create('100%_sure')
-  const found = async (search: string) =>
-    (await get(`/v1/cues?search=${encodeURIComponent(search)}`)).cues.map(({ name }: { name: string }) => name)
+  const found = async (search: string) => pluck((await get(`/v1/cues?search=${encodeURIComponent(search)}`)).cues, 'name')
   t.same(await found('REPORT'), ['fourth', 'third', 'second', 'Nightly Report'])
   t.same(await found('%'), ['100%_sure'], 'no wildcards')
   t.same(await found('_'), ['100%_sure'])

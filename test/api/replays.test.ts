@@ -2,6 +2,7 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { once, service, start, webhook, worker } from '../support/executions-stage.ts'
+import { error } from '../support/setup.ts'
 
 t.test('a replay is a new execution with the payload of the original, which stays unchanged', async t => {
   const { get, call, cue, ran, patch, clock } = await service()
@@ -51,11 +52,7 @@ for (const [status, columns, ended] of allStatuses) {
     const before = await jobs()
     const answer = await call('POST', `/v1/executions/${id}/replay`)
     t.equal(await jobs(), before + (ended ? 1 : 0))
-    exactly(
-      t,
-      answer,
-      ended ? { status: 200, body: { replayed_from: id } } : { status: 409, body: { error: { code: 'execution_in_flight' } } }
-    )
+    exactly(t, answer, ended ? { status: 200, body: { replayed_from: id } } : error('execution_in_flight', 409))
     t.equal((await get('/v1/executions')).total, ended ? 2 : 1)
     t.equal((await jobsOf(answer.body.id)).length, ended ? 1 : 0)
   })
@@ -68,7 +65,7 @@ for (const [status, columns, ended] of allStatuses) {
     clock.advance('1 minute')
     const answer = await call('POST', `/v1/executions/${id}/cancel`)
     if (!cancellable) {
-      exactly(t, answer, { status: 409, body: { error: { code: 'invalid_state' } } })
+      exactly(t, answer, error('invalid_state', 409))
       exactly(t, await get(`/v1/executions/${id}`), { status, error_message: null })
       return
     }

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { issueOf, marker, withoutSecrets } from '../../src/support/issue.ts'
 import { startEngine } from '../support/engine.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { always } from '../support/seed.ts'
 import { build, error, eventually } from '../support/setup.ts'
 
@@ -213,10 +213,7 @@ t.test('finds an issue whose response was lost instead of creating another', asy
   await startEngine(t, config)
   await eventually(() => urlOf(ticket_id))
   t.equal(await urlOf(ticket_id), 'https://tracker.example.com/2')
-  t.same(
-    asked.map(({ method }) => method),
-    ['POST', 'GET']
-  )
+  t.same(pluck(asked, 'method'), ['POST', 'GET'])
 })
 
 const given = {

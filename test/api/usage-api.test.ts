@@ -4,6 +4,7 @@ import { billingPeriod, projected, share } from '../../src/usage/period.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { build, receiver } from '../support/setup.ts'
+import { type Result, refused, resultsOf } from '../support/stage.ts'
 
 const worker = { name: 'work', cron: '0 9 * * *', worker: true, payload: { task: 'x' } }
 
@@ -80,41 +81,20 @@ t.test('counts reported outcomes and, in addition, failed deliveries', async t =
 t.test('counts an exhausted webhook as one failure, and an outcome in the response as a report', async t => {
   const { get, post, fn } = await build(t, '2030-02-10T12:00:00Z')
   const hook = await receiver(t)
-  await fn.beatEngine({
-    engine_id: '00000000-0000-0000-0000-000000000001',
-    version: '1',
-    lateness_ms: 0,
-    open_deliveries: 0,
-    missed_after: '1 year'
-  })
-  const deliver = async (cue: object, result: object) => {
+  await fn.beatEngine({ engine_id: '00000000-0000-0000-0000-000000000001', version: '1', missed_after: '1 year' })
+  const deliver = async (cue: object, result: Result) => {
     const { id } = await post('/v1/cues', { name: 'hook', cron: '0 9 * * *', callback_url: hook.url, ...cue })
     await post(`/v1/cues/${id}/fire`)
-    const [begun] = await beginWaiting(fn, { limit: 1 })
-    await fn.settleAttempts({
-      execution_ids: [begun!.execution_id],
-      attempts: [begun!.attempt],
-      cue_ids: [id],
-      started_at: [new Date('2030-02-10T12:00:00Z')],
-      duration_ms: [5],
-      http_status: [500],
-      bodies: ['{}'],
-      errors: [null],
-      retry_after_ms: [null],
-      gone: [false],
-      reports: [null],
-      omitted: [null],
-      ...result
-    })
+    await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), result, new Date('2030-02-10T12:00:00Z')))
   }
   const outcomes = async () => (await get('/v1/usage')).outcomes
-  await deliver({}, { errors: ['refused'] })
+  await deliver({}, refused)
   t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 0 }, 'it is tried again')
-  await deliver({ retry: { max_attempts: 1 } }, { errors: ['refused'] })
+  await deliver({ retry: { max_attempts: 1 } }, refused)
   t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 1 })
-  await deliver({ delivery: { await_outcome: true } }, { http_status: [200], reports: ['{"success": true}'] })
+  await deliver({ delivery: { await_outcome: true } }, { report: { success: true } })
   t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 })
-  await deliver({}, { http_status: [200] })
+  await deliver({}, {})
   t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 }, 'a delivery is no outcome')
 })
 
