@@ -133,7 +133,7 @@ t.test('the reference page loads nothing from other servers', async t => {
     status: 200,
     headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': /default-src 'none'; script-src 'self';/ }
   })
-  const scripts = [...page.body.matchAll(/<script src="([^"]+)"><\/script>/g)].map(([, src]) => src as string)
+  const scripts = [...page.body.matchAll(/<script(?: type="module")? src="([^"]+)"><\/script>/g)].map(([, src]) => src as string)
   t.strictSame(scripts, ['/docs/scalar.js', '/docs/start.js'])
   t.equal(page.body.match(/<script/g)?.length, 2, 'no inline script, which the policy would stop')
   t.notMatch(page.body, /https?:/)
