@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { isHeld } from '../../src/errors.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
 import { error } from '../support/setup.ts'
-import { refused, resultsOf } from '../support/stage.ts'
+import { type Result, refused, resultsOf } from '../support/stage.ts'
 
 const service = serviceAt('2030-01-15T09:00:00Z')
 const callback = { url: 'http://127.0.0.1/hook' }
@@ -17,16 +17,12 @@ const serve = async () => {
   const { fn, fire, claim, clock, call, get, row } = built
   /** What an execution can come to, a second after it was asked for. */
   const ends = {
-    delivered: async (cue_id: string) => {
+    delivered: (cue_id: string) => ends.sent(cue_id),
+    exhausted: (cue_id: string) => ends.sent(cue_id, { ...refused, gone: true }),
+    sent: async (cue_id: string, result: Result = {}) => {
       const id = await fire(cue_id)
       clock.advance('1 second')
-      await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), {}, clock.now()))
-      return id
-    },
-    exhausted: async (cue_id: string) => {
-      const id = await fire(cue_id)
-      clock.advance('1 second')
-      await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), { ...refused, gone: true }, clock.now()))
+      await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), result, clock.now()))
       return id
     },
     silent: async (cue_id: string) => {
@@ -244,7 +240,7 @@ t.test('counts all of several simultaneous failures and raises one alert', async
 })
 
 t.test("lists an account's alerts newest first, filtered by type, cue and acknowledgement, in pages", async t => {
-  const { ends, alerts, acknowledge, call, get, del, cue, other, clock } = await serve()
+  const { ends, alerts, acknowledge, get, del, cue, other, clock } = await serve()
   const strict = { alerts: { consecutive_failures: 1 } }
   const cues = [await cue({ ...awaiting, ...strict }), await cue({ callback, ...strict })] as const
   t.strictSame(await get('/v1/alerts'), {
@@ -260,10 +256,10 @@ t.test("lists an account's alerts newest first, filtered by type, cue and acknow
   clock.advance('1 second')
   await ends.exhausted(cues[1])
   const all = await alerts()
-  t.strictSame(
-    all.map(({ cue_id, alert_type }: { cue_id: string; alert_type: string }) => [cue_id, alert_type]),
-    [[cues[1], 'consecutive_failure'], ...all.slice(1).map(({ alert_type }: { alert_type: string }) => [cues[0], alert_type])]
-  )
+  t.strictSame(pluck(all, 'cue_id', 'alert_type'), [
+    [cues[1], 'consecutive_failure'],
+    ...all.slice(1).map(({ alert_type }: { alert_type: string }) => [cues[0], alert_type])
+  ])
   const ids = async (query: string) => (await alerts(query)).map((alert: { id: string }) => alert.id)
   const timeout = all.find((alert: { alert_type: string }) => alert.alert_type === 'outcome_timeout')
   await acknowledge(timeout.id)
@@ -274,22 +270,10 @@ t.test("lists an account's alerts newest first, filtered by type, cue and acknow
   t.strictSame(await ids('?acknowledged=true'), [timeout.id])
   t.equal((await ids('?acknowledged=false')).length, 2)
   t.strictSame(await ids(`?acknowledged=false&cue_id=${cues[0]}&alert_type=outcome_timeout`), [])
-  exactly(t, await get('/v1/alerts?limit=1&offset=1'), { alerts: [{ id: all[1].id }], total: 3, limit: 1, offset: 1 })
   exactly(t, await get('/v1/alerts?limit=2&count_to=2'), { total: 2, total_exact: false, next_cursor: all[1].id, has_more: true })
   exactly(t, await get(`/v1/alerts?cursor=${all[1].id}`), { alerts: [{ id: all[2].id }], total: 3, total_exact: true, next_cursor: null })
-  for (const query of ['limit=0', 'cursor=x', 'count_to=-1', 'search_to=1', 'limit=101', 'offset=-1', 'alert_type=x', 'acknowledged=x']) {
-    exactly(t, await call('GET', `/v1/alerts?${query}`), { status: 422 }, query)
-  }
-
   const { calls } = await other()
   exactly(t, await calls.get('/v1/alerts'), { alerts: [], total: 0 })
-  for (const [id, by] of [
-    [all[0].id, calls.call],
-    [randomUUID(), call],
-    ['x', call]
-  ] as const) {
-    exactly(t, await acknowledge(id, by), error('alert_not_found', 404))
-  }
   await del(`/v1/cues/${cues[1]}`)
   t.equal((await alerts()).length, 2, "a deleted cue's are gone")
   exactly(t, await acknowledge(all[0].id), error('alert_not_found', 404))

@@ -100,16 +100,7 @@ t.test('every route of the API refuses query parameters that it does not have, a
 
 t.test('pages take any query parameters, because links get tracking parameters', async t => {
   const { as } = await build(t)
-  for (const path of [
-    '/dashboard',
-    '/plans',
-    '/docs',
-    '/blog',
-    '/v1/blog/posts',
-    '/auth/device',
-    '/v1/auth/verify',
-    '/auth/confirm-email'
-  ]) {
+  for (const path of '/dashboard /plans /docs /blog /v1/blog/posts /auth/device /v1/auth/verify /auth/confirm-email'.split(' ')) {
     const { body } = await as(null).call('GET', `${path}?utm_source=mail`, undefined, { accept: 'text/html' })
     t.notMatch(body, /Unknown query|utm_source/, path)
   }
@@ -381,18 +372,7 @@ t.test('allows calls from browsers only from the allowed origins', async t => {
   }
 })
 
-const everywhere = [
-  '/',
-  '/health',
-  '/metrics',
-  '/mcp',
-  '/openapi.json',
-  '/dashboard',
-  '/auth/device?code=x',
-  '/v1/cues',
-  '/nothing',
-  '/%zz'
-]
+const everywhere = '/ /health /metrics /mcp /openapi.json /dashboard /auth/device?code=x /v1/cues /nothing /%zz'.split(' ')
 
 t.test('a loopback listener answers only to hosts of this machine and of BASE_URL', async t => {
   const environments: Record<string, string>[] = [{}, { ROLES: 'engine' }, { TRUST_PROXY: 'on' }]

@@ -3,6 +3,7 @@ import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { once, webhook, worker } from '../support/executions-stage.ts'
 import { operationsStage } from '../support/operations-stage.ts'
+import { error, invalid } from '../support/setup.ts'
 
 const hourly = { ...webhook, cron: '0 * * * *' }
 const from = '2030-01-15T03:00:00Z'
@@ -109,12 +110,11 @@ t.test('refuses what is not a backfill, and names the field', async t => {
     [{ type: 'replay', filter: { status: 'failed' } }, 'cue_id'],
     [{ type: 'pause', filter: { name: 'x' }, cue_id: null, from: null, to: null, overlap: 'skip' }, 'overlap']
   ]
-  for (const [change, field] of cases)
-    exactly(t, await start({ ...body, ...change }), { status: 422, body: { detail: [{ loc: ['body', field] }] } }, JSON.stringify(change))
+  for (const [change, field] of cases) exactly(t, await start({ ...body, ...change }), invalid('body', field), JSON.stringify(change))
   exactly(t, await start({ ...body, from: '2030-01-14T12:00:00Z' }), {
     body: { error: { message: /leaves 1200 slots; a backfill has at most 1000/ } }
   })
-  exactly(t, await start({ ...body, cue_id: 'cue_000000000000' }), { status: 404, body: { error: { code: 'cue_not_found' } } })
+  exactly(t, await start({ ...body, cue_id: 'cue_000000000000' }), error('cue_not_found', 404))
   exactly(t, await start({ ...body, cue_id: 'x' }), { status: 404 })
   exactly(t, await as(await register()).call('POST', '/v1/operations', body), { status: 404 })
 })

@@ -5,8 +5,6 @@ import { mailServer, sendMails } from '../support/mailbox.ts'
 import { error } from '../support/setup.ts'
 import { billed, eventOf, seconds, signatureOf, subscriptionOf } from '../support/stripe.ts'
 
-const worker = { name: 'work', cron: '0 9 * * *', worker: true }
-
 t.test('rejects an event with a wrong or an old signature, and changes nothing', async t => {
   const { as, send, paid, plan, clock } = await billed(t)
   const event = paid()
@@ -99,16 +97,6 @@ t.test('a paid checkout sets the plan, whose limits apply at once', async t => {
   exactly(t, await get('/v1/auth/me'), { plan: 'pro', active_cue_limit: 100, monthly_execution_limit: 5000, rate_limit_per_minute: 200 })
   exactly(t, (await pool.query('select limit_reached_at from cue.accounts where id = $1', [account.id])).rows, [{ limit_reached_at: null }])
   exactly(t, (await get('/v1/auth/audit')).events[0], { event: 'plan.changed', actor: 'stripe', detail: { from: 'free', to: 'pro' } })
-})
-
-t.test('an account over its limit can fire again once its plan allows more', async t => {
-  const { send, paid, call, post, pool, account } = await billed(t)
-  const { id } = await post('/v1/cues', worker)
-  await pool.query("insert into cue.usage_counters (account_id, month, slot, executions) values ($1, '2030-01-01', 0, 300)", [account.id])
-  await pool.query("update cue.accounts set limit_reached_at = '2030-01-10T00:00:00Z' where id = $1", [account.id])
-  exactly(t, await call('POST', `/v1/cues/${id}/fire`), error('execution_limit_exceeded', 403))
-  await send(paid())
-  exactly(t, await call('POST', `/v1/cues/${id}/fire`), { status: 200 })
 })
 
 t.test('each subscription status sets its plan, or none', async t => {

@@ -162,7 +162,7 @@ t.test('signing out ends the session and removes the cookie; everywhere ends all
 })
 
 t.test('sessions are listed with their origin, and one of them can be ended', async t => {
-  const { as, account, get, call, clock, register, del } = await build(t, noon)
+  const { as, account, get, call, clock, del } = await build(t, noon)
   const browser = 'Mozilla/5.0 (X11; Linux x86_64) Firefox/147.0'
   const { call: visit } = as(null)
   const open = async (headers: object = {}) => {
@@ -195,8 +195,6 @@ t.test('sessions are listed with their origin, and one of them can be ended', as
     }
   ])
   const other = `/v1/auth/sessions/${sessions[0].id}`
-  exactly(t, await as(await register()).call('DELETE', other), error('session_not_found', 404), 'not those of other accounts')
-  exactly(t, await call('DELETE', '/v1/auth/sessions/x'), error('session_not_found', 404))
   t.equal(await del(other), '')
   exactly(t, await call('DELETE', other), error('session_not_found', 404))
   exactly(t, await visit('GET', '/v1/auth/me', undefined, { cookie: second }), error('not_authenticated', 401))

@@ -196,20 +196,6 @@ t.test('a change names only the columns that the request mentions', async t => {
   }
 })
 
-t.test('keeps the other members when one member of an object is set', async t => {
-  const delivery = { timeout_seconds: 10, outcome_deadline_seconds: 20, claim_timeout_seconds: 60, await_outcome: true }
-  const cue = stored({ delivery, await_outcome_set: true, alerts: { consecutive_failures: 9, missed_window_multiplier: 8 } })
-  exactly(t, changesOf({ delivery: { timeout_seconds: 11 }, alerts: { consecutive_failures: 7 } }, cue, now).columns, {
-    timeout_seconds: 11,
-    outcome_deadline_seconds: 20,
-    claim_timeout_seconds: 60,
-    await_outcome: true,
-    alert_consecutive_failures: 7,
-    alert_missed_window_multiplier: 8
-  })
-  exactly(t, changesOf({ delivery: null }, cue, now).columns, { timeout_seconds: null, await_outcome: null })
-})
-
 const at = (text: string) => new Date(text)
 
 t.test('a new schedule counts from now, but never from before the last slot', async t => {
@@ -235,16 +221,6 @@ t.test('a new schedule counts from now, but never from before the last slot', as
       next_run: at('2030-01-07T09:00:00Z')
     }
   )
-})
-
-t.test('a resumed cue counts from now', async t => {
-  const paused = stored({ status: 'paused', next_run: null, next_slot: null })
-  t.strictSame(changesOf({ status: 'active' }, paused, now), {
-    columns: { status: 'active' },
-    next_run: at('2030-01-07T09:00:00Z'),
-    next_slot: null
-  })
-  t.strictSame(changesOf({ status: 'paused' }, paused, now), { columns: { status: 'paused' }, next_run: null, next_slot: null })
 })
 
 const once = (text: string, over: Partial<StoredCue> = {}) =>

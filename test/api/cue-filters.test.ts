@@ -1,6 +1,5 @@
 /** Filters of lists of cues. */
 import t from 'tap'
-import { exactly } from '../support/exactly.ts'
 import { build } from '../support/setup.ts'
 
 const hourly = { cron: '0 * * * *', callback_url: 'http://127.0.0.1:5555/hook' }
@@ -36,6 +35,4 @@ t.test('lists cues by the beginning of their key, part of their name, transport,
   t.same(await found('calendar=days%2Foff'), ['calendar'])
   t.same(await found('calendar=days'), [])
   t.same(await found('key_prefix=billing&name=nightly&transport=webhook&status=active'), ['Nightly Report'])
-  for (const query of ['key_prefix=', 'name=', 'calendar=', `name=${'x'.repeat(256)}`, 'transport=pigeon', 'paused_by=me', 'status=dead'])
-    exactly(t, await call('GET', `/v1/cues?${query}`), { status: 422, body: { detail: [{ loc: ['query', query.split('=')[0]] }] } }, query)
 })

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { hourly, path, start, taken, url } from '../support/cue-keys-stage.ts'
 import { exactly } from '../support/exactly.ts'
-import { build, error } from '../support/setup.ts'
+import { build, error, invalid } from '../support/setup.ts'
 import { cueDefaults, once, stage } from '../support/stage.ts'
 
 t.test('a key is unique among the cues of an account until its cue is deleted', async t => {
@@ -27,15 +27,13 @@ t.test('a key is unique among the cues of an account until its cue is deleted', 
 })
 
 t.test('cues are read, replaced and deleted by their keys, percent-encoded', async t => {
-  const { call, get, post, as, register } = await build(t, start)
+  const { call, get, post } = await build(t, start)
   for (const key of ['a', 'x/y', 'x/y/', 'x/../y', 'A.b_c:d-e', 'k'.repeat(255)]) {
     const { status, body } = await call('PUT', path(key), hourly)
     exactly(t, { status, body }, { status: 201, body: { key, changed: true, name: 'Hourly' } })
     exactly(t, await get(path(key)), { id: body.id, key, executions: [], missed: [] })
     await post(`/v1/cues/${body.id}/fire`)
     exactly(t, await get(path(key)), { executions: [{ triggered_by: 'manual_fire' }], execution_total: 1 })
-    const other = as(await register())
-    for (const method of ['GET', 'DELETE']) exactly(t, await other.call(method, path(key)), error('cue_not_found', 404))
     exactly(t, await call('DELETE', path(key)), { status: 204 })
     for (const method of ['GET', 'DELETE']) exactly(t, await call(method, path(key)), error('cue_not_found', 404))
   }
@@ -49,7 +47,7 @@ t.test('refuses malformed keys, unknown members and keys that differ, and names 
     const refused = await call('POST', '/v1/cues', { ...hourly, key })
     exactly(t, refused, { status: 422, body: { detail: [{ loc: ['body', 'key'], type: 'string_pattern_mismatch' }] } }, JSON.stringify(key))
     if (key === '') continue
-    exactly(t, await call('PUT', path(key), hourly), { status: 422, body: { detail: [{ loc: ['path', 'key'] }] } })
+    exactly(t, await call('PUT', path(key), hourly), invalid('path', 'key'))
     exactly(t, await call('GET', path(key)), error('cue_not_found', 404))
   }
   for (const key of ['.', '..']) {
@@ -64,10 +62,7 @@ t.test('refuses malformed keys, unknown members and keys that differ, and names 
   t.same(await put({ cron: '@daily' }), ['body.name'])
   t.same(await put({ name: 'n', cron: '@daily' }), ['body.callback.url'])
   exactly(t, await call('PUT', path('k'), { ...hourly, cron: '61 * * * *' }), error('invalid_schedule', 400))
-  exactly(t, await call('PUT', path('k'), hourly, { 'if-none-match': '"7"' }), {
-    status: 422,
-    body: { detail: [{ loc: ['header', 'if-none-match'] }] }
-  })
+  exactly(t, await call('PUT', path('k'), hourly, { 'if-none-match': '"7"' }), invalid('header', 'if-none-match'))
   exactly(t, await get('/v1/cues'), { total: 0 })
   exactly(t, await call('PUT', path('k'), { ...hourly, key: 'k' }), { status: 201 })
   exactly(t, await call('PUT', path('k'), { ...hourly, worker: true, callback_url: undefined }), {

@@ -1,7 +1,7 @@
 /** Versions of cues, and changes that expect one. */
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
-import { build, error } from '../support/setup.ts'
+import { build, error, invalid } from '../support/setup.ts'
 import { once, stage } from '../support/stage.ts'
 
 const start = '2030-01-07T08:30:00Z'
@@ -79,12 +79,7 @@ t.test('a change that expects another version is refused and changes nothing', a
     for (const etag of ['"1"', '"3"', '"1", "3"', 'W/"1"', '"999999999"'])
       exactly(t, await call(method, url, body, match(etag)), stale(2), `${method} ${etag}`)
     for (const etag of ['2', '""', '"2', 'x', '"2";"3"', '"-2"', '"2.0"', '*, "2"', '"99999999999"', ' ', `"2"${', "2"'.repeat(99)}`])
-      exactly(
-        t,
-        await call(method, url, body, match(etag)),
-        { status: 422, body: { detail: [{ loc: ['header', 'if-match'] }] } },
-        `${method} ${etag}`
-      )
+      exactly(t, await call(method, url, body, match(etag)), invalid('header', 'if-match'), `${method} ${etag}`)
   }
   t.same(await get('/v1/cues').then(({ cues }) => cues), [second])
   exactly(t, await call('PATCH', path, { name: 'Third' }, match('"2"')), { status: 200, body: { version: 3 } })

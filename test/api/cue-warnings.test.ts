@@ -42,11 +42,3 @@ t.test('names at most ten unknown fields, each shortened', async t => {
   const long = await post('/v1/cues', { ...hourly, [`${'x'.repeat(63)}😀${'y'.repeat(10_000)}`]: 1 })
   t.equal(long.warning, `Unknown fields were ignored: ${'x'.repeat(63)}\ufffd…. Check their spelling.`)
 })
-
-t.test('rejects unknown fields in an update', async t => {
-  const { call, post } = await build(t, start)
-  const { id } = await post('/v1/cues', hourly)
-  const { status, body } = await call('PATCH', `/v1/cues/${id}`, { retry: { max_attemps: 9 } })
-  t.equal(status, 422)
-  t.same(body.detail, [{ type: 'extra_forbidden', loc: ['body', 'retry', 'max_attemps'], msg: 'Extra inputs are not permitted', input: 9 }])
-})

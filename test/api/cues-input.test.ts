@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { exactly } from '../support/exactly.ts'
-import { build } from '../support/setup.ts'
+import { build, error } from '../support/setup.ts'
 
 const start = '2030-01-07T08:30:00Z'
 const url = 'http://127.0.0.1:5555/hook'
@@ -25,7 +25,7 @@ const callback = (given: string, where?: RegExp): Case => [{ callback: { url: gi
 
 const forBoth: Case[] = [
   ...bad('name', '', 'x'.repeat(256), '😀'.repeat(256), 5, null, ['n']),
-  ...bad('description', 5, {}),
+  ...bad('description', 5, {}, 'x'.repeat(2001)),
   ...bad('schedule', 'daily', 5, []),
   ...bad('schedule.cron', 5, {}),
   ...bad('schedule.type', 'sometimes', 5),
@@ -199,41 +199,9 @@ t.test('rejects invalid changes and changes nothing', async t => {
   exactly(t, await get(`/v1/cues/${cue.id}`), cue)
 })
 
-t.test('reports an unknown member of a change as extra_forbidden', async t => {
-  const { call, post } = await build(t, start)
-  const { id } = await post('/v1/cues', good)
-  const { body } = await call('PATCH', `/v1/cues/${id}`, { transport: 'worker', retry: { tries: 3 } })
-  t.strictSame(body.detail, [
-    { type: 'extra_forbidden', loc: ['body', 'transport'], msg: 'Extra inputs are not permitted', input: 'worker' },
-    { type: 'extra_forbidden', loc: ['body', 'retry', 'tries'], msg: 'Extra inputs are not permitted', input: 3 }
-  ])
-})
-
-t.test('does not repeat a rejected header value', async t => {
-  const { call } = await build(t, start)
-  for (const headers of [{ 'X-Token': 'hunter2\n' }, { Host: 'hunter2' }, { 'X-Token': ['hunter2'] }]) {
-    const { status, body } = await call('POST', '/v1/cues', { ...good, callback: { url, headers } })
-    t.equal(status, 422)
-    t.notMatch(JSON.stringify(body), /hunter2/)
-  }
-})
-
-t.test('rejects invalid lists, bulk deletes and ids', async t => {
+t.test('rejects invalid bulk deletes', async t => {
   const { call, get, post } = await build(t, start)
   await post('/v1/cues', good)
-  for (const query of [
-    'limit=0',
-    'limit=101',
-    'limit=x',
-    'limit=1.5',
-    'offset=-1',
-    'offset=x',
-    'offset=3000000000',
-    'status=gone',
-    'status='
-  ]) {
-    exactly(t, await call('GET', `/v1/cues?${query}`), { status: 422, body: { error: { code: 'validation_error' } } }, query)
-  }
   const confirmed = { 'x-confirm-destructive': 'true' }
   for (const body of [
     {},
@@ -243,7 +211,7 @@ t.test('rejects invalid lists, bulk deletes and ids', async t => {
     { ids: [1] },
     { ids: ['a'], all: true }
   ]) {
-    exactly(t, await call('POST', '/v1/cues/bulk-delete', body, confirmed), { status: 422, body: { error: { code: 'validation_error' } } })
+    exactly(t, await call('POST', '/v1/cues/bulk-delete', body, confirmed), error('validation_error', 422))
   }
   t.equal((await get('/v1/cues')).total, 1)
 })
@@ -254,6 +222,7 @@ t.test('accepts unusual but valid input', async t => {
     { name: '😀'.repeat(255) },
     { name: ' ' },
     { description: '' },
+    { description: '💥'.repeat(2000) },
     { unknown: true, retry: { unknown: 1 }, schedule: { cron: '@daily', each: 'day' } },
     { schedule: { cron: ' 0  9 ? * MON,wed-FRI ' } },
     { schedule: { cron: '*/30 * * * * *' } },

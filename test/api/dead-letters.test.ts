@@ -2,6 +2,7 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { once, service, start, webhook, worker } from '../support/executions-stage.ts'
+import { error } from '../support/setup.ts'
 import { refused } from '../support/stage.ts'
 
 const failing = { ...webhook, retry: { max_attempts: 1 } }
@@ -59,21 +60,14 @@ t.test('executions that failed, were missed or timed out are dead letters, until
 })
 
 t.test('what was cancelled, succeeded or is running is not a dead letter, and only failures can be dismissed', async t => {
-  const { get, call, cue, fire, ran, as, register } = await service()
+  const { get, call, cue, fire, ran } = await service()
   const cancelled = await fire(await cue())
   await call('POST', `/v1/executions/${cancelled}/cancel`)
   exactly(t, await get('/v1/executions?dead=true'), { executions: [], total: 0 })
   exactly(t, await call('POST', `/v1/executions/${cancelled}/dismiss`), { status: 200 })
   for (const id of [await ran(await cue()), await fire(await cue(worker))])
-    exactly(t, await call('POST', `/v1/executions/${id}/dismiss`), { status: 409, body: { error: { code: 'invalid_state' } } })
+    exactly(t, await call('POST', `/v1/executions/${id}/dismiss`), error('invalid_state', 409))
   const failed = await ran(await cue(failing), refused)
-  const other = as(await register())
-  exactly(t, await other.call('POST', `/v1/executions/${failed}/dismiss`), {
-    status: 404,
-    body: { error: { code: 'execution_not_found' } }
-  })
-  exactly(t, await other.get('/v1/executions?dead=true'), { total: 0 })
-  exactly(t, await other.get(`/v1/executions?dead=true&cue_id=${(await get(`/v1/executions/${failed}`)).cue_id}`), { total: 0 })
   exactly(t, await get('/v1/executions?dead=true'), { executions: [{ id: failed }], total: 1 })
 })
 
@@ -119,13 +113,6 @@ t.test('finds executions by their error, and by from and to', async t => {
     'the narrower one applies'
   )
   t.same(await found(`until=${clock.now().toISOString()}&to=2031-01-01T00:00:00Z`), [first])
-  for (const query of ['error=', `error=${'x'.repeat(256)}`, 'dead=maybe', 'from=yesterday', 'to=0'])
-    exactly(
-      t,
-      await call('GET', `/v1/executions?${query}`),
-      { status: 422, body: { detail: [{ loc: ['query', query.split('=')[0]] }] } },
-      query
-    )
 })
 
 t.test('executions removed by retention leave no dead letters', async t => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { isKey } from '../../src/accounts/keys.ts'
 import { exactly } from '../support/exactly.ts'
-import { error } from '../support/setup.ts'
+import { error, invalid } from '../support/setup.ts'
 import { buildWithMail, everything, form, formHeaders, newDeviceCode } from '../support/sign-in.ts'
 import { forOneCell } from '../support/two-cells.ts'
 
@@ -173,7 +173,7 @@ t.test('accepts one address per pending code', async t => {
   const submit = (body: object) => nobody.call('POST', `${base}/submit-email`, body)
   exactly(t, await submit({ device_code, email: 'grace@example.com' }), error('device_code_not_found', 404))
   await nobody.post(base, { device_code })
-  exactly(t, await submit({ device_code, email: 'grace' }), { status: 422, body: { detail: [{ loc: ['body', 'email'] }] } })
+  exactly(t, await submit({ device_code, email: 'grace' }), invalid('body', 'email'))
   exactly(t, await submit({ device_code, email: 'grace@example.com' }), { status: 200, body: { status: 'email_sent' } })
   exactly(t, await submit({ device_code, email: 'ada@example.org' }), error('invalid_status', 400))
 })
@@ -248,7 +248,7 @@ t.test("the code's page shows the status of the sign-in", async t => {
   const { nobody, requestLink, confirm } = await buildWithMail(t)
   const device_code = newDeviceCode()
   exactly(t, await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 400, body: /expired/ })
-  exactly(t, await nobody.call('GET', '/auth/device'), { status: 422, body: { detail: [{ loc: ['query', 'code'] }] } })
+  exactly(t, await nobody.call('GET', '/auth/device'), invalid('query', 'code'))
   await nobody.post(base, { device_code })
   exactly(t, await nobody.call('GET', `/auth/device?code=${device_code}`), { status: 200, body: /<label for="email">/ })
   const { fields } = await requestLink('grace@example.com')

@@ -2,7 +2,6 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { service, start, webhook, worker } from '../support/executions-stage.ts'
-import { error } from '../support/setup.ts'
 import { refused, resultsOf } from '../support/stage.ts'
 
 const failing = { ...webhook, retry: { max_attempts: 1 } }
@@ -57,13 +56,11 @@ t.test('failures are grouped by status and message, whatever numbers and ids the
   exactly(t, await listed('&dead=false'), { executions: [], total: 0 })
   exactly(t, await listed('&count_to=1'), { total: 1, total_exact: false })
   exactly(t, await as(await register()).get(`/v1/executions?error_group=${errors[0].error_group}`), { total: 0 })
-  exactly(t, await call('GET', '/v1/executions?error_group=503'), error('validation_error', 422))
 
   exactly(t, await get('/v1/errors?to=2030-01-15T09:01:00Z'), { total: 1, errors: [{ latest: { execution_id: first } }] })
   exactly(t, await get('/v1/errors?from=2030-01-15T09:01:30Z'), { since: '2030-01-15T09:01:30.000Z', total: 4 })
   exactly(t, await get('/v1/errors?from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z'), { since: '1970-01-01T00:00:00.000Z', total: 6 })
   exactly(t, await get('/v1/errors?from=2030-01-16T00:00:00Z&to=2030-01-01T00:00:00Z'), { total: 0, errors: [] })
-  exactly(t, await call('GET', '/v1/errors?from=yesterday'), error('validation_error', 422))
   exactly(t, await as(await register()).get('/v1/errors'), { total: 0 })
 
   const operation = { type: 'dismiss', filter: { error_group: errors[0].error_group }, dry_run: true }
@@ -148,7 +145,6 @@ t.test('destinations are the hosts of callback URLs, with their rate, response t
   exactly(t, await get(`/v1/destinations?to=${start}`), { destinations: [] })
   exactly(t, await get('/v1/destinations?from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z'), { hosts: 2 })
   exactly(t, await get('/v1/destinations?from=2031-01-01T00:00:00Z'), { hosts: 0 })
-  exactly(t, await call('GET', '/v1/destinations?to=1e9'), error('validation_error', 422))
   exactly(t, await as(await register()).get('/v1/destinations'), { hosts: 0 })
   await call('DELETE', `/v1/cues/${other}`)
   exactly(t, await get('/v1/destinations'), { hosts: 1 })

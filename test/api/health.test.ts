@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { build as buildApp } from '../../src/app.ts'
 import { createPool } from '../../src/database/pool.ts'
 import { judge, judgeCells } from '../../src/health/check.ts'
 import { testConfig } from '../support/database.ts'
 import { exactly } from '../support/exactly.ts'
-import { build } from '../support/setup.ts'
+import { build, error } from '../support/setup.ts'
 import { refused, stage } from '../support/stage.ts'
+import { listen } from '../support/webhook-stage.ts'
 
 const start = '2030-01-15T09:00:00Z'
 
@@ -295,19 +296,13 @@ t.test('responds without a database', async t => {
 })
 
 t.test('responds when the database hangs', async t => {
-  const sockets: Socket[] = []
-  const server = createServer(socket => void sockets.push(socket))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const app = await astray(t, `postgres://nobody@127.0.0.1:${(server.address() as AddressInfo).port}/none`)
-  t.teardown(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
+  const server = await listen(t, createServer())
+  const app = await astray(t, `postgres://nobody@127.0.0.1:${server.port}/none`)
   exactly(t, (await app.inject('/health')).json(), lost)
 })
 
 t.test('a replica without the api role serves its health only', async t => {
   const { call } = await build(t, undefined, { env: { ROLES: 'engine' } })
   t.equal((await call('GET', '/status')).status, 503)
-  exactly(t, await call('POST', '/v1/echo/a-token-of-16-or-more', {}), { status: 404, body: { error: { code: 'not_found' } } })
+  exactly(t, await call('POST', '/v1/echo/a-token-of-16-or-more', {}), error('not_found', 404))
 })

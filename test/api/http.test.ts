@@ -7,7 +7,7 @@ import { Type } from 'typebox'
 import type { App } from '../../src/app.ts'
 import { Strict } from '../../src/schemas.ts'
 import { exactly } from '../support/exactly.ts'
-import { build, eventually } from '../support/setup.ts'
+import { build, error, eventually } from '../support/setup.ts'
 
 type Line = { msg: string; level: number; route?: string; status?: number; err?: unknown }
 
@@ -161,7 +161,7 @@ t.test('the host of a request is that of an absolute target, or else of its only
   const { send } = await listening(t)
   const get = (target: string, ...hosts: string[]) =>
     send([`GET ${target} HTTP/1.1`, ...hosts.map(host => `Host: ${host}`), 'Connection: close', '\r\n'].join('\r\n'))
-  const misdirected = { status: 421, body: { error: { code: 'misdirected_request', status: 421 } } }
+  const misdirected = error('misdirected_request', 421)
   exactly(t, await get('/health', 'localhost'), { status: 200 })
   exactly(t, await get('http://localhost:1/health', 'evil.example'), { status: 200 })
   for (const target of [
@@ -180,7 +180,7 @@ t.test('the host of a request is that of an absolute target, or else of its only
     ['localhost', 'localhost'],
     ['evil.example', 'localhost']
   ])
-    exactly(t, await get('/health', ...hosts), { status: 400, body: { error: { code: 'validation_error', status: 400 } } }, hosts.join())
+    exactly(t, await get('/health', ...hosts), error('validation_error', 400), hosts.join())
 })
 
 t.test('a stopping service finishes its requests and closes all connections', async t => {

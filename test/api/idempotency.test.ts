@@ -2,7 +2,7 @@
 import pg from 'pg'
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
-import { build, error, eventually } from '../support/setup.ts'
+import { build, error, eventually, invalid } from '../support/setup.ts'
 import { cueDefaults, stage } from '../support/stage.ts'
 
 const start = '2030-01-07T08:30:00Z'
@@ -53,10 +53,7 @@ t.test('a key belongs to one path: fires and replays', async t => {
   exactly(t, await fire(b.id, { payload_override: { n: 1 } }, key('k')), { status: 200, headers: { 'idempotency-replayed': undefined } })
   exactly(t, await get(`/v1/cues/${a.id}`), { execution_total: 1 })
 
-  exactly(t, await fire(a.id, { idempotency_key: 'x' }, key('y')), {
-    status: 422,
-    body: { detail: [{ loc: ['body', 'idempotency_key'] }] }
-  })
+  exactly(t, await fire(a.id, { idempotency_key: 'x' }, key('y')), invalid('body', 'idempotency_key'))
   const both = await fire(a.id, { idempotency_key: 'y' }, key('y'))
   t.ok(replayed(await fire(a.id, { idempotency_key: 'y' }, key('y'))))
   exactly(t, await fire(a.id, { idempotency_key: 'y' }, {}), { body: { id: both.body.id } }, "fire's own key")
@@ -67,6 +64,21 @@ t.test('a key belongs to one path: fires and replays', async t => {
   const twice = await replay()
   t.same([once.status, twice.status, twice.body, replayed(once), replayed(twice)], [200, 200, once.body, false, true])
   exactly(t, await get(`/v1/cues/${a.id}`), { execution_total: 3 })
+})
+
+t.test('declarations and operations take a key, too', async t => {
+  const { call, get } = await build(t, start)
+  for (const [path, body, change] of [
+    ['/v1/cues/apply', { set: 's', cues: [{ ...hourly, key: 'a' }] }, { prune: true }],
+    ['/v1/operations', { type: 'replay', filter: { status: 'failed' } }, { name: 'x' }]
+  ] as const) {
+    const first = await call('POST', path, body, key('k'))
+    t.same([first.status < 300, replayed(first)], [true, false], path)
+    const again = await call('POST', path, body, key('k'))
+    t.same([again.status, again.body, replayed(again)], [first.status, first.body, true], path)
+    exactly(t, await call('POST', path, { ...body, ...change }, key('k')), error('idempotency_key_conflict', 409), path)
+  }
+  exactly(t, await get('/v1/operations'), { total: 1 })
 })
 
 t.test('a refusal is not stored', async t => {
@@ -88,10 +100,7 @@ t.test('a refusal is not stored', async t => {
 t.test('refuses keys that are not 1 to 255 visible ASCII characters', async t => {
   const service = await build(t, start)
   for (const value of [' ', 'a b', 'k'.repeat(256), 'a\tb', 'ä', 'a, b'])
-    exactly(t, await service.call('POST', '/v1/cues', hourly, key(value)), {
-      status: 422,
-      body: { detail: [{ loc: ['header', 'idempotency-key'] }] }
-    })
+    exactly(t, await service.call('POST', '/v1/cues', hourly, key(value)), invalid('header', 'idempotency-key'))
   t.equal(await total(service), 0)
   for (const value of ['!', '~'.repeat(255), '";--', '\\'])
     t.equal((await service.call('POST', '/v1/cues', hourly, key(value))).status, 201)

@@ -1,9 +1,7 @@
-// Overlap over HTTP, by the command line and by agents; and with an engine, real requests and real time.
+// Overlap over HTTP; and with an engine, real requests and real time.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { createClient } from '../../src/client/index.ts'
-import { cliStage } from '../support/cli-stage.ts'
 import { testConfig } from '../support/database.ts'
 import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
@@ -69,36 +67,6 @@ t.test('the same idempotency key with another overlap is a different request', a
   exactly(t, await call('POST', `/v1/cues/${id}/fire`, { overlap: 'skip' }, header), skipped)
   await call('POST', `/v1/executions/${first}/cancel`)
   exactly(t, await call('POST', `/v1/cues/${id}/fire`, { overlap: 'skip' }, header), { status: 200 })
-})
-
-t.test('is applied and exported', async t => {
-  const { call } = await service()
-  const declared = { key: 'a', name: 'a', cron: '@hourly', worker: true }
-  const apply = (cue: object) => call('POST', '/v1/cues/apply', { set: 's', cues: [cue] })
-  await apply(declared)
-  exactly(t, await apply({ ...declared, overlap: 'skip' }), {
-    body: { updated: [{ key: 'a', changes: { overlap: { from: 'allow', to: 'skip' } } }] }
-  })
-  exactly(t, await apply({ ...declared, overlap: 'skip' }), { body: { unchanged: ['a'] } })
-  exactly(t, await apply(declared), { body: { updated: [{ changes: { overlap: { from: 'skip', to: 'allow' } } }] } })
-})
-
-t.test('the command line and the client', async t => {
-  const { json, cli, account, baseUrl } = await cliStage(t)
-  const cue = await json(['cues', 'create', 'n', '--cron', '@daily', '--worker', '--overlap', 'queue_one', '--key', 'k'])
-  t.equal(cue.overlap, 'queue_one')
-  t.match((await cli(['cues', 'get', cue.id])).out, /^overlap +queue_one$/m)
-  t.match((await cli(['export'])).out, /^ *overlap: queue_one$/m)
-  exactly(t, await cli(['cues', 'update', cue.id, '--overlap', 'never']), { code: 1, err: /^pgcue: --overlap: / })
-  const { id } = await json(['cues', 'fire', cue.id])
-  exactly(t, await cli(['cues', 'fire', cue.id, '--overlap', 'skip']), { code: 1, err: /^pgcue: Cue \w+ is running \(overlap: skip\)/ })
-  await json(['executions', 'cancel', id])
-  const replayed = await json(['executions', 'replay', id, '--overlap', 'skip'])
-  t.equal(replayed.status, 'pending')
-  exactly(t, await cli(['executions', 'replay', id, '--overlap', 'skip']), { code: 1, err: /is running/ })
-  const client = createClient({ baseUrl, apiKey: account.api_key })
-  t.equal((await client.executions.replay(id, { overlap: 'queue_one' })).status, 'pending')
-  await t.rejects(client.cues.fire(cue.id, { overlap: 'queue_one' }), { code: 'overlap_skipped', status: 409 })
 })
 
 /** Counts requests that are open, and those that the sender has aborted. */

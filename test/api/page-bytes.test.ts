@@ -1,6 +1,7 @@
 /** Lists of large items: they end early, skip nothing, and do not read what they omit from the database. */
 import t, { type Test } from 'tap'
 import { pageQuery } from '../../src/executions/queries.ts'
+import { pluck } from '../support/exactly.ts'
 import { build } from '../support/setup.ts'
 
 const start = '2030-01-15T09:00:00.000Z'
@@ -70,24 +71,18 @@ t.test('a list has at least one item, however large', async t => {
   const large = await create(1000, { payload: '\x7f'.repeat(MiB - 2) })
   small.push(await create(1000))
   const { pages } = await follow(get, '/v1/cues', 'cues')
-  t.same(
-    pages.map(({ ids, has_more }) => [ids, has_more]),
-    [
-      [[small[1]], true],
-      [[large], true],
-      [[small[0]], false]
-    ]
-  )
+  t.same(pluck(pages, 'ids', 'has_more'), [
+    [[small[1]], true],
+    [[large], true],
+    [[small[0]], false]
+  ])
   const { id } = await post(`/v1/cues/${large}/fire`)
   clock.advance('1 second')
   await post(`/v1/cues/${small[0]}/fire`)
   const { executions, has_more } = await get('/v1/executions/claimable')
   t.same([executions.map((execution: { id: string }) => execution.id), has_more], [[id], true])
   const claims = await post('/v1/executions/claim', { limit: 2 })
-  t.same(
-    claims.executions.map((claim: { execution_id: string }) => claim.execution_id),
-    [id]
-  )
+  t.same(pluck(claims.executions, 'execution_id'), [id])
 })
 
 t.test('claimable executions end at 4 MiB, and each task is represented', async t => {
@@ -138,11 +133,7 @@ t.test('a claim of several takes as many as fit into 4 MiB and leaves the others
     { account_id: account.id, worker_id: 'b', limit: 1 }
   ]
   const claimed = await fn.claimNext({ claims: JSON.stringify(claims) })
-  t.same(
-    claimed.map(({ claim }) => claim),
-    [1, 1, 1, 2],
-    'each worker has its own 4 MiB'
-  )
+  t.same(pluck(claimed, 'claim'), [1, 1, 1, 2], 'each worker has its own 4 MiB')
   t.equal((await get('/v1/executions?status=pending')).total, 2)
   t.equal((await post('/v1/executions/claim', { limit: 10 })).executions.length, 2)
 })

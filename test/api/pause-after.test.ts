@@ -4,7 +4,7 @@ import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { mailServer, sendMails } from '../support/mailbox.ts'
 import { below, cases, chance, pick } from '../support/seed.ts'
-import { build } from '../support/setup.ts'
+import { build, invalid } from '../support/setup.ts'
 import { awaiting, once, type Result, type Row, refused, stage } from '../support/stage.ts'
 
 const final = { retry_max_attempts: 1, on_failure_email: true }
@@ -222,10 +222,7 @@ t.test('is set, changed and refused over the API, and mails the reason', async t
     t.equal((await get(path)).on_failure.pause_after, pause_after)
   }
   for (const pause_after of [0, -1, 1001, 1.5, '3', true, [], {}, 1e300])
-    exactly(t, await call('PATCH', path, { on_failure: { pause_after } }), {
-      status: 422,
-      body: { detail: [{ loc: ['body', 'on_failure', 'pause_after'] }] }
-    })
+    exactly(t, await call('PATCH', path, { on_failure: { pause_after } }), invalid('body', 'on_failure', 'pause_after'))
 
   const { id: execution_id } = await post(`${path}/fire`)
   await pool.query(

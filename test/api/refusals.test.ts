@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { pluck } from '../support/exactly.ts'
 import { build } from '../support/setup.ts'
 
 const hourly = { name: 'hourly', cron: '0 * * * *', worker: true, payload: { task: 'go' } }
@@ -31,10 +32,7 @@ t.test('refuses a creation above the limit in the statement that creates cues fo
   for (const who of [account, account, other]) await as(who).call('POST', '/v1/cues', hourly)
   statements.length = 0
   const answers = await Promise.all([account, account, account, other, account, other].map(who => as(who).call('POST', '/v1/cues', hourly)))
-  t.same(
-    answers.map(({ status }) => status),
-    [403, 403, 403, 201, 403, 403]
-  )
+  t.same(pluck(answers, 'status'), [403, 403, 403, 201, 403, 403])
   t.same(answers[0]!.body.error, {
     code: 'cue_limit_exceeded',
     message: 'Cue limit reached: the plan allows 2 cues. Delete one or change the plan.',
@@ -79,10 +77,7 @@ t.test('computes a change again if another replica was faster', async t => {
   }
   const answers = Promise.all([1, 2, 3].map(n => call('PATCH', `/v1/cues/${id}`, { name: `name ${n}` })))
   await Promise.all([elsewhere('x'), elsewhere('y')])
-  t.same(
-    (await answers).map(({ status }) => status),
-    [200, 200, 200]
-  )
+  t.same(pluck(await answers, 'status'), [200, 200, 200])
 })
 
 const isOurs = !process.env.TEST_DATABASE_URL // another server's log is not here

@@ -109,37 +109,6 @@ t.test('limits everything but free JSON to 64 KB', async t => {
   t.same([status, body], [413, { error: { code: 'payload_too_large', message, status: 413 } }])
 })
 
-t.test('limits a description to 2,000 characters of any kind, also on PATCH', async t => {
-  const cue = { name: 'a', cron: '@daily', worker: true }
-  const { status, body } = await call('POST', '/v1/cues', { ...cue, description: '💥'.repeat(2000) })
-  t.equal(status, 201)
-  const wrong = {
-    type: 'string_too_long',
-    loc: ['body', 'description'],
-    msg: 'String should have at most 2000 characters',
-    input: 'x'.repeat(200)
-  }
-  const description = 'x'.repeat(2001)
-  for (const [method, path] of [
-    ['POST', '/v1/cues'],
-    ['PATCH', `/v1/cues/${body.id}`]
-  ] as const) {
-    const answer = await call(method, path, method === 'POST' ? { ...cue, description } : { description })
-    t.same([answer.status, answer.body.detail], [422, [wrong]])
-  }
-})
-
-t.test('an older, longer description stays readable', async t => {
-  const { body } = await call('POST', '/v1/cues', { name: 'a', cron: '@daily', worker: true })
-  await app.db
-    .updateTable('cues')
-    .set({ description: 'x'.repeat(5000) })
-    .where('id', '=', body.id)
-    .execute()
-  t.equal((await call('GET', `/v1/cues/${body.id}`)).body.description, 'x'.repeat(5000))
-  t.equal((await call('PATCH', `/v1/cues/${body.id}`, { name: 'b' })).status, 200)
-})
-
 t.test('accepts a ticket of 5,000 escaped characters', async t => {
   const message = '\\u044f'.repeat(5000)
   const { status } = await call('POST', '/v1/support', `{"subject": "${'\\u044f'.repeat(200)}", "message": "${message}"}`)

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { build, eventually } from '../support/setup.ts'
+import { exactly } from '../support/exactly.ts'
+import { build, error, eventually } from '../support/setup.ts'
 import { cueDefaults } from '../support/stage.ts'
 
 type Service = Awaited<ReturnType<typeof build>>
@@ -10,33 +11,46 @@ const keyed = async ({ post, as, account }: Service, scopes: string[]) => {
   return as({ ...account, api_key })
 }
 
-t.test('read allows every GET that shows no key or secret, and worker those that workers need', async t => {
+/** The scopes of which a key needs one, by what its call does; undefined for calls that need no key. */
+const scopesOf = (method: string, path: string): string[] | undefined => {
+  const call = `${method} ${path}`
+  if (/^(GET \/v1\/auth\/me|GET \/v1\/echo\/.*|DELETE \/v1\/auth\/session|POST \/v1\/auth\/session\/refresh|POST \/mcp)$/.test(call))
+    return ['read', 'write', 'worker', 'account']
+  if (/^\/v1\/(auth|billing|support|memory-block)\b/.test(path)) return ['account']
+  if (/^GET \/v1\/(workers|executions\/(claimable|{execution_id}))$/.test(call)) return ['read', 'worker']
+  if (/\/(claim|heartbeat|release|outcome|evidence|{worker_id})$/.test(path)) return ['worker']
+  return method === 'GET' || path === '/v1/schedules/preview' ? ['read'] : ['write']
+}
+
+t.test('each call needs a key with its scope; a token of an execution is for what its handler calls', async t => {
   const service = await build(t)
-  const { post } = service
+  const { app, post, as } = service
   const cue = await post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
-  const { id } = await post(`/v1/cues/${cue.id}/fire`)
-  const keys = Object.fromEntries(
-    await Promise.all(['read', 'write', 'worker', 'account'].map(async scope => [scope, await keyed(service, [scope])] as const))
+  const [own, other] = [await post(`/v1/cues/${cue.id}/fire`), await post(`/v1/cues/${cue.id}/fire`)]
+  const { execution_token } = await post(`/v1/executions/${own.id}/claim`)
+  const all = ['read', 'write', 'worker', 'account']
+  const keys = await Promise.all(all.map(scope => keyed(service, [scope])))
+  const token = as({ id: '', email: '', api_key: execution_token })
+  const forToken = /^(GET \/v1\/executions\/{execution_id}|.*\/{execution_id}\/(heartbeat|outcome|evidence))$/
+  const operations = Object.entries(app.swagger().paths ?? {}).flatMap(([path, methods]) =>
+    Object.entries(methods as Record<string, { security?: object[] }>).flatMap(([method, { security = [] }]) =>
+      security.length > 0 && !path.startsWith('/v1/operator') ? [[method.toUpperCase(), path] as const] : []
+    )
   )
-  for (const [path, scopes] of [
-    ['/v1/cues', ['read']],
-    [`/v1/cues/${cue.id}`, ['read']],
-    ['/v1/executions', ['read']],
-    [`/v1/executions/${id}`, ['read', 'worker']],
-    ['/v1/executions/claimable', ['read', 'worker']],
-    ['/v1/workers', ['read', 'worker']],
-    ['/v1/alerts', ['read']],
-    ['/v1/usage', ['read']],
-    ['/v1/echo/a-token-of-16-or-more', ['read', 'write', 'worker', 'account']],
-    ['/v1/auth/me', ['read', 'write', 'worker', 'account']],
-    ['/v1/auth/keys', ['account']],
-    ['/v1/auth/audit', ['account']],
-    ['/v1/auth/webhook-secret', ['account']],
-    ['/v1/support', ['account']]
-  ] as const) {
-    const answers = await Promise.all(Object.entries(keys).map(async ([scope, key]) => [scope, (await key.call('GET', path)).status]))
-    const expected = Object.keys(keys).map(scope => [scope, (scopes as readonly string[]).includes(scope) ? 200 : 403])
-    t.same(answers, expected, path)
+  t.ok(operations.length > 70)
+  for (const [method, path] of operations) {
+    const name = `${method} ${path}`
+    const url = (id: string) => path.replace('{execution_id}', id).replaceAll(/{\w+}/g, 'x'.repeat(16))
+    exactly(t, await as(null).call(method, url(own.id)), error('not_authenticated', 401), name)
+    const answers = await Promise.all(keys.map(async ({ call }) => (await call(method, url(own.id))).body.error?.code))
+    t.same(
+      all.filter((_, n) => answers[n] !== 'insufficient_scope'),
+      scopesOf(method, path),
+      name
+    )
+    const isForToken = forToken.test(name)
+    const refused = [own.id, other.id].map(async id => (await token.call(method, url(id))).body.error?.code === 'insufficient_scope')
+    if (scopesOf(method, path)!.length < 4) t.same(await Promise.all(refused), [!isForToken, true], `${name} with a token`)
   }
 })
 

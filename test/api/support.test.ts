@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { issueOf, marker, withoutSecrets } from '../../src/support/issue.ts'
 import { startEngine } from '../support/engine.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { always } from '../support/seed.ts'
 import { build, error, eventually } from '../support/setup.ts'
 
@@ -44,18 +44,6 @@ t.test('severity and type are optional', async t => {
   const { post, get } = await entitled(t)
   const { ticket_id } = await post('/v1/support', ticket)
   exactly(t, await get(`/v1/support/${ticket_id}`), { severity: 'medium', type: 'bug' })
-})
-
-t.test('lists tickets newest first, in pages', async t => {
-  const { post, get } = await entitled(t)
-  const ids: number[] = []
-  for (let n = 0; n < 5; n++) ids.push((await post('/v1/support', { ...ticket, subject: `The report is late, ${n}` })).ticket_id)
-  const page = await get('/v1/support?limit=2&offset=1')
-  exactly(t, page, { total: 5, limit: 2, offset: 1 })
-  t.same(
-    page.tickets.map((one: { ticket_id: number }) => one.ticket_id),
-    [ids[3], ids[2]]
-  )
 })
 
 t.test('rejects values that are too short, too long, unknown or missing', async t => {
@@ -116,42 +104,6 @@ t.test('allows five tickets per hour, even with simultaneous requests', async t 
   exactly(t, await call('POST', '/v1/support', ticket), { status: 200 })
   const other = as(await register())
   exactly(t, await other.call('POST', '/v1/support', ticket), error('account_too_new', 403), 'each account is judged separately')
-})
-
-t.test("returns 404 for another account's ticket and for unknown and malformed ids", async t => {
-  const { post, get, register, as, clock } = await entitled(t)
-  const { ticket_id } = await post('/v1/support', ticket)
-  const other = as(await register())
-  await other.post('/v1/cues', worker)
-  clock.advance('2 hours')
-  const theirs = (await other.post('/v1/support', ticket)).ticket_id
-  for (const id of [
-    ticket_id,
-    999_999,
-    0,
-    -1,
-    'x',
-    '1.5',
-    '99999999999',
-    '2147483648',
-    '1e3',
-    "1' or '1'='1",
-    encodeURIComponent('../1')
-  ]) {
-    exactly(t, await other.call('GET', `/v1/support/${id}`), error('ticket_not_found', 404), String(id))
-  }
-  t.equal((await other.get('/v1/support')).total, 1)
-  t.equal((await get(`/v1/support/${theirs}`)).error.code, 'ticket_not_found')
-})
-
-t.test('support requires scope account', async t => {
-  const { post, as, account } = await entitled(t)
-  const { api_key } = await post('/v1/auth/keys', { label: 'agent', scopes: ['read', 'write', 'worker'] })
-  const { call } = as({ ...account, api_key })
-  exactly(t, await call('POST', '/v1/support', ticket), error('insufficient_scope', 403))
-  exactly(t, await call('GET', '/v1/support'), error('insufficient_scope', 403))
-  exactly(t, await call('GET', '/v1/support/1'), error('insufficient_scope', 403))
-  exactly(t, await as(null).call('POST', '/v1/support', ticket), { status: 401 })
 })
 
 t.test('set_ticket_status changes a ticket from psql', async t => {
@@ -261,10 +213,7 @@ t.test('finds an issue whose response was lost instead of creating another', asy
   await startEngine(t, config)
   await eventually(() => urlOf(ticket_id))
   t.equal(await urlOf(ticket_id), 'https://tracker.example.com/2')
-  t.same(
-    asked.map(({ method }) => method),
-    ['POST', 'GET']
-  )
+  t.same(pluck(asked, 'method'), ['POST', 'GET'])
 })
 
 const given = {

@@ -4,7 +4,6 @@ import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { always } from '../support/seed.ts'
 import { build } from '../support/setup.ts'
-import { stage } from '../support/stage.ts'
 
 const hourly = { name: 'Hourly', cron: '0 * * * *', callback_url: 'http://127.0.0.1:5555/hook' }
 type Named = { name: string }
@@ -45,14 +44,6 @@ t.test('refuses invalid tags and filters, and names them', async t => {
   ])
     exactly(t, await call('POST', '/v1/cues', { ...hourly, tags }), { status: 422, body: { detail: [{ loc }] } }, JSON.stringify(tags))
   t.equal((await call('POST', '/v1/cues', { ...hourly, tags: ['a\u0000'] })).status, 400)
-  for (const path of ['/v1/cues', '/v1/executions']) {
-    exactly(t, await call('GET', `${path}?tag=`), { status: 422, body: { detail: [{ loc: ['query', 'tag', 0] }] } })
-    exactly(t, await call('GET', `${path}?${eleven.map(tag => `tag=${tag}`).join('&')}`), {
-      status: 422,
-      body: { detail: [{ loc: ['query', 'tag'] }] }
-    })
-    exactly(t, await call('GET', `${path}?tag=${'x'.repeat(65)}`), { status: 422 })
-  }
   const longest = Array.from({ length: 10 }, (_, n) => `${n}${'x'.repeat(63)}`)
   exactly(t, await call('POST', '/v1/cues', { ...hourly, tags: longest }), { status: 201, body: { tags: longest } })
 })
@@ -103,9 +94,4 @@ t.test('a filter finds exactly the cues with all its tags', async t => {
     }),
     30
   )
-})
-
-t.test('the previous release creates cues without tags', async t => {
-  const { cue, row } = await stage(t)
-  t.same(await row('select tags from cue.cues where id = $1', [await cue()]), { tags: [] })
 })

@@ -4,7 +4,7 @@ import { billingPeriod, projected, share } from '../../src/usage/period.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { build, receiver } from '../support/setup.ts'
-import { buildWithMail } from '../support/sign-in.ts'
+import { type Result, refused, resultsOf } from '../support/stage.ts'
 
 const worker = { name: 'work', cron: '0 9 * * *', worker: true, payload: { task: 'x' } }
 
@@ -81,41 +81,20 @@ t.test('counts reported outcomes and, in addition, failed deliveries', async t =
 t.test('counts an exhausted webhook as one failure, and an outcome in the response as a report', async t => {
   const { get, post, fn } = await build(t, '2030-02-10T12:00:00Z')
   const hook = await receiver(t)
-  await fn.beatEngine({
-    engine_id: '00000000-0000-0000-0000-000000000001',
-    version: '1',
-    lateness_ms: 0,
-    open_deliveries: 0,
-    missed_after: '1 year'
-  })
-  const deliver = async (cue: object, result: object) => {
+  await fn.beatEngine({ engine_id: '00000000-0000-0000-0000-000000000001', version: '1', missed_after: '1 year' })
+  const deliver = async (cue: object, result: Result) => {
     const { id } = await post('/v1/cues', { name: 'hook', cron: '0 9 * * *', callback_url: hook.url, ...cue })
     await post(`/v1/cues/${id}/fire`)
-    const [begun] = await beginWaiting(fn, { limit: 1 })
-    await fn.settleAttempts({
-      execution_ids: [begun!.execution_id],
-      attempts: [begun!.attempt],
-      cue_ids: [id],
-      started_at: [new Date('2030-02-10T12:00:00Z')],
-      duration_ms: [5],
-      http_status: [500],
-      bodies: ['{}'],
-      errors: [null],
-      retry_after_ms: [null],
-      gone: [false],
-      reports: [null],
-      omitted: [null],
-      ...result
-    })
+    await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 1 }), result, new Date('2030-02-10T12:00:00Z')))
   }
   const outcomes = async () => (await get('/v1/usage')).outcomes
-  await deliver({}, { errors: ['refused'] })
+  await deliver({}, refused)
   t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 0 }, 'it is tried again')
-  await deliver({ retry: { max_attempts: 1 } }, { errors: ['refused'] })
+  await deliver({ retry: { max_attempts: 1 } }, refused)
   t.same(await outcomes(), { reported: 0, succeeded: 0, failed: 1 })
-  await deliver({ delivery: { await_outcome: true } }, { http_status: [200], reports: ['{"success": true}'] })
+  await deliver({ delivery: { await_outcome: true } }, { report: { success: true } })
   t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 })
-  await deliver({}, { http_status: [200] })
+  await deliver({}, {})
   t.same(await outcomes(), { reported: 1, succeeded: 1, failed: 1 }, 'a delivery is no outcome')
 })
 
@@ -131,38 +110,11 @@ t.test('counts the requests of the calling key in the last minute', async t => {
   t.equal((await get('/v1/usage')).rate_limit.current_usage, 2)
 })
 
-t.test("counts the requests of an account's sessions together", async t => {
-  const { openSession, withSession, nobody } = await buildWithMail(t, '2030-02-10T12:00:00Z', { RATE_LIMIT: 'on' })
-  await nobody.post('/v1/auth/register', { email: 'grace@example.com' })
-  const [first, second] = [withSession(await openSession('grace@example.com')), withSession(await openSession('grace@example.com'))]
-  await first.get('/v1/auth/me')
-  t.equal((await first.get('/v1/usage')).rate_limit.current_usage, 2)
-  t.equal((await second.get('/v1/usage')).rate_limit.current_usage, 3)
-})
-
 t.test('counts correctly where a window entry stands for several hits', async t => {
   const { get } = await build(t, '2030-02-10T12:00:00Z', {
     env: { RATE_LIMIT: 'on', PLANS: '{"free":{"requests_per_minute":1200}}' }
   })
   for (let n = 1; n <= 7; n++) t.equal((await get('/v1/usage')).rate_limit.current_usage, n)
-})
-
-t.test('shows the limits of a new plan immediately', async t => {
-  const { get, pool, account } = await build(t, '2030-02-10T12:00:00Z')
-  await pool.query("select cue.set_plan($1, 'pro')", [account.id])
-  exactly(t, await get('/v1/usage'), {
-    plan: 'pro',
-    cues: { limit: 100 },
-    executions: { limit: 5000 },
-    rate_limit: { requests_per_minute: 200 }
-  })
-})
-
-t.test('requires the scope read', async t => {
-  const { post, as, account } = await build(t)
-  const { api_key } = await post('/v1/auth/keys', { label: 'worker', scopes: ['worker'] })
-  exactly(t, await as({ ...account, api_key }).call('GET', '/v1/usage'), { status: 403, body: { error: { code: 'insufficient_scope' } } })
-  exactly(t, await as(null).call('GET', '/v1/usage'), { status: 401 })
 })
 
 t.test('computes months, projections and shares', async t => {

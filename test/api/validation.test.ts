@@ -136,18 +136,7 @@ t.test('truncates inputs to 200 characters and details to 20 entries', async t =
 
 t.test('does not repeat secrets', async t => {
   const member = Type.Optional(Type.Integer())
-  const names = [
-    'api_key',
-    'token',
-    'session_token',
-    'password',
-    'webhook_secret',
-    'authorization',
-    'device_code',
-    'url',
-    'text',
-    'callback'
-  ]
+  const names = 'api_key token session_token password webhook_secret authorization device_code url text callback'.split(' ')
   const call = await route(t, { body: Strict(Object.fromEntries(names.map(name => [name, member]))) })
   const secret = 'hunter2hunter2'
   const answer = await call({

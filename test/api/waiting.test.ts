@@ -1,7 +1,7 @@
 /** Requests that wait for claimable executions, in real time. */
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createWaiting } from '../../src/workers/long-poll.ts'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
@@ -116,7 +116,8 @@ t.test('responds to waiting requests when the service stops', async t => {
   await closed
 })
 
-t.test('waiting requests are woken by notifications only', async t => {
+/** Requests that wait for notifications, however long they take. */
+const waitingFor = async (t: Test, options: { maxWaiting?: number } = {}) => {
   const { config, pool } = await build(t)
   const waiting = createWaiting({
     config,
@@ -124,9 +125,15 @@ t.test('waiting requests are woken by notifications only', async t => {
     now: () => new Date(),
     log: pino({ level: 'silent' }),
     closing: new AbortController().signal,
-    pollMs: 60_000
+    pollMs: 60_000,
+    ...options
   })
   t.teardown(() => waiting.close())
+  return { waiting, pool }
+}
+
+t.test('waiting requests are woken by notifications only', async t => {
+  const { waiting, pool } = await waitingFor(t)
   const leaving = new AbortController()
   const asked = new Map<string, number>()
   /** A request that finds nothing the first two times. */
@@ -161,17 +168,7 @@ t.test('waiting requests are woken by notifications only', async t => {
 })
 
 t.test("refuses waiting requests above the account's limit", async t => {
-  const { config } = await build(t)
-  const waiting = createWaiting({
-    config,
-    fn: { nextClaimable: async () => null },
-    now: () => new Date(),
-    log: pino({ level: 'silent' }),
-    closing: new AbortController().signal,
-    pollMs: 60_000,
-    maxWaiting: 2
-  })
-  t.teardown(() => waiting.close())
+  const { waiting } = await waitingFor(t, { maxWaiting: 2 })
   const leaving = new AbortController()
   let found: string[] = []
   const wait = (account_id: string) => waiting.until({ account_id, waitMs: 30_000, gone: leaving.signal, ask: async () => found })

@@ -4,17 +4,7 @@ import { exactly } from '../support/exactly.ts'
 
 t.test('creates, lists, shows and deletes a calendar, and cues that use it', async t => {
   const { cli, json } = await cliStage(t)
-  const put = [
-    'calendars',
-    'put',
-    'holidays',
-    '--date',
-    '12-25',
-    '--range',
-    '2099-12-24T12:00/2099-12-27T00:00',
-    '--description',
-    'no work'
-  ]
+  const put = [...'calendars put holidays --date 12-25 --range 2099-12-24T12:00/2099-12-27T00:00 --description'.split(' '), 'no work']
   exactly(t, await json(put), {
     name: 'holidays',
     description: 'no work',
@@ -23,27 +13,9 @@ t.test('creates, lists, shows and deletes a calendar, and cues that use it', asy
   })
   exactly(t, await cli(['calendars', 'get', 'holidays']), { code: 0, out: /ranges +2099-12-24T12:00\/2099-12-27T00:00/ })
   exactly(t, await cli(['calendars', 'list']), { code: 0, out: /holidays +1 +1/ })
-  const options = [
-    '--window',
-    '30m',
-    '--exclude',
-    '12-24',
-    '--exclude',
-    '2099-01-01T00:00/2099-01-02T00:00',
-    '--exclude-calendar',
-    'holidays'
-  ]
-  const create = [
-    'cues',
-    'create',
-    'report',
-    '--cron',
-    '0 9 * * *',
-    '--worker',
-    ...options,
-    '--exclude',
-    '{"cron": "0 0 * * 0", "minutes": 60}'
-  ]
+  const options = '--worker --window 30m --exclude 12-24 --exclude 2099-01-01T00:00/2099-01-02T00:00 --exclude-calendar holidays'.split(' ')
+  const weekly = '{"cron": "0 0 * * 0", "minutes": 60}'
+  const create = ['cues', 'create', 'report', '--cron', '0 9 * * *', ...options, '--exclude', weekly]
   const cue = await json(create)
   exactly(t, cue.schedule, {
     window: '30m',

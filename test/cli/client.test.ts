@@ -41,8 +41,11 @@ t.test('creates, lists, shows, changes, fires and deletes cues', async t => {
   })
   exactly(t, await client.executions.cancel(fired.id), { status: 'failed' })
   exactly(t, await client.executions.replay(fired.id), { replayed_from: fired.id })
+  const preview = await client.cues.preview({ schedule: { cron: '0 9 * * *' }, from: '2030-01-01T00:00:00Z', count: 1 })
+  exactly(t, preview, { description: /09:00/, next: [{ at: '2030-01-01T09:00:00.000Z' }] })
   t.equal(await client.cues.delete(cue.id), undefined)
   exactly(t, await thrown(client.cues.get(cue.id)), { code: 'cue_not_found', status: 404 })
+  t.same(await client.cues.bulkDelete([cue.id]), { deleted: [], skipped: [cue.id] })
 })
 
 t.test('puts cues by key, expects versions, filters by tags', async t => {
@@ -89,18 +92,6 @@ t.test('creates operations after a dry run, lists and aborts them, and dismisses
   const fired = await client.cues.fire(cue.id)
   await client.executions.cancel(fired.id)
   exactly(t, await client.executions.dismiss(fired.id), { id: fired.id, dead: false })
-})
-
-t.test('deletes several cues at once', async t => {
-  const { client } = await service(t)
-  const { id } = await client.cues.create(workerCue)
-  t.same(await client.cues.bulkDelete([id, 'cue_000000000000']), { deleted: [id], skipped: ['cue_000000000000'] })
-})
-
-t.test('previews a schedule', async t => {
-  const { client } = await service(t)
-  const answer = await client.cues.preview({ schedule: { cron: '0 9 * * *' }, from: '2030-01-01T00:00:00Z', count: 1 })
-  exactly(t, answer, { description: /09:00/, next: [{ at: '2030-01-01T09:00:00.000Z' }] })
 })
 
 t.test('a worker waits, claims, sends heartbeats, and reports with evidence', async t => {
@@ -358,10 +349,16 @@ t.test('rejects changed, old and unsigned webhooks', async t => {
   await refused('wrong_signature', '{"a": "e"}', {})
   await refused('wrong_signature', message.body, { 'X-Service-Timestamp': '1700000001' })
   await refused('wrong_signature', message.body, { 'X-Service-Execution-Id': '01900000-0000-7000-8000-000000000002' })
+  await refused('wrong_signature', message.body, { 'webhook-timestamp': '1700000001' })
+  await refused('wrong_signature', message.body, { 'webhook-id': 'another' })
+  for (const name of ['X-Service-Signature', 'webhook-signature'])
+    await refused('wrong_signature', message.body, { [name]: headers[name]!.slice(0, 20) })
   await refused('wrong_signature', message.body, { 'X-Service-Signature': 'v1=00' })
   await refused('stale_timestamp', message.body, {}, message.timestamp + 301)
   await refused('stale_timestamp', message.body, {}, message.timestamp - 301)
+  for (const seconds of [300, -300]) t.ok(await verifyWebhook(message.body, headers, secret, { now: message.timestamp + seconds }))
   await refused('stale_timestamp', message.body, { 'webhook-timestamp': '' })
+  await refused('stale_timestamp', message.body, { 'X-Service-Timestamp': 'x' })
   await refused('no_signature', message.body, { 'X-Service-Signature': undefined, 'webhook-signature': undefined })
   t.ok(await verifyWebhook(message.body, headers, secret, { now: message.timestamp + 301, tolerance: 400 }))
   await t.rejects(verifyWebhook(message.body, headers, '', { now }), TypeError)

@@ -56,18 +56,39 @@ t.test('rejects invalid arguments with code 2 and refers to help', async t => {
 
 t.test('creates, shows, updates, fires, pauses and deletes a cue', async t => {
   const { cli, json } = await cliStage(t)
-  const made = await cli(['cues', 'create', 'report', '--cron', '0 9 * * *', '--timezone', 'Europe/London', '--worker', '--task', 'report'])
+  const made = await cli([
+    'cues',
+    'create',
+    'report',
+    '--cron',
+    '0 9 * * *',
+    '--timezone',
+    'Europe/London',
+    '--worker',
+    '--task',
+    'report',
+    '--overlap',
+    'queue_one'
+  ])
   exactly(t, made, {
     code: 0,
     out: /^id +cue_\w+\nname +report\nstatus +active\nversion +1\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: /
   })
   const id = /cue_\w+/.exec(made.out)![0]
-  exactly(t, await json(['cues', 'get', id]), { id, payload: { task: 'report' }, transport: 'worker', executions: [] })
+  exactly(t, await json(['cues', 'get', id]), {
+    id,
+    payload: { task: 'report' },
+    transport: 'worker',
+    overlap: 'queue_one',
+    executions: []
+  })
   exactly(t, await cli(['cues', 'list', '--status', 'active']), { out: new RegExp(`^ID +NAME +STATUS +.*\\n${id} +report +active +0 9`) })
   exactly(t, await cli(['cues', 'update', id, '--name', 'other', '--cron', '@daily', '--payload', '-'], { stdin: '{"n": 1}' }), { code: 0 })
   exactly(t, await json(['cues', 'get', id]), { name: 'other', schedule: { cron: '@daily', timezone: 'Europe/London' }, payload: { n: 1 } })
   const { id: execution } = await json(['cues', 'fire', id, '--payload', '{"m": 2}', '--idempotency-key', 'k'])
   exactly(t, await json(['executions', 'get', execution]), { payload: { n: 1, m: 2 } })
+  exactly(t, await cli(['cues', 'fire', id, '--overlap', 'skip']), { code: 1, err: /^pgcue: Cue \w+ is running \(overlap: skip\)/ })
+  exactly(t, await cli(['cues', 'update', id, '--overlap', 'never']), { code: 1, err: /^pgcue: --overlap: / })
   exactly(t, await cli(['cues', 'fire', id, '--at', '2100-01-01T00:00:00Z']), { code: 1, err: /^pgcue: --at: / })
   exactly(t, await cli(['cues', 'get', id]), { out: new RegExp(`Latest of 1 executions\\nID +STATUS[\\s\\S]*${execution} +pending`) })
   exactly(t, await cli(['cues', 'pause', id]), { out: `${id} is paused\n` })
@@ -174,7 +195,7 @@ t.test('lists, shows, replays, cancels and verifies executions', async t => {
   exactly(t, await cli(['executions', 'get', id]), { out: /result +done\nexternal id +x1\n[\s\S]*ATTEMPT +RESULT[\s\S]*1 +success .* w1 / })
   exactly(t, await cli(['executions', 'verify', id, '--reject', '--reason', 'wrong']), { out: /is verification_failed/ })
   exactly(t, await cli(['executions', 'verify', id]), { code: 1, err: /^pgcue: / })
-  const replayed = await json(['executions', 'replay', id])
+  const replayed = await json(['executions', 'replay', id, '--overlap', 'skip'])
   exactly(t, replayed, { replayed_from: id, status: 'pending' })
   exactly(t, await cli(['executions', 'cancel', replayed.id]), { out: /^Cancelled execution/ })
   exactly(t, await json(['executions', 'list', '--cursor', replayed.id, '--count-to', '1']), {

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { cliStage, listening } from '../support/cli-stage.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { eventually, receiver } from '../support/setup.ts'
 import { buildWithMail } from '../support/sign-in.ts'
 
@@ -79,11 +79,7 @@ t.test('login by mail works for new and for existing accounts', async t => {
     'a separate key, which can be revoked alone'
   )
   const { events } = await as(account).get('/v1/auth/audit')
-  t.same(
-    events.map(({ event }: { event: string }) => event),
-    ['session.revoked', 'key.created', 'session.created', 'account.registered'],
-    'no session remains'
-  )
+  t.same(pluck(events, 'event'), ['session.revoked', 'key.created', 'session.created', 'account.registered'], 'no session remains')
   t.notOk(readFileSync(stored_in, 'utf8').includes(account.api_key))
   exactly(t, await nobody.get('/v1/auth/me'), { error: { code: 'not_authenticated' } })
 })

@@ -5,7 +5,7 @@ import { runAdmin } from '../../scripts/chaos/cells/stage.ts'
 import { query } from '../../scripts/stage/stage.ts'
 import { runHere } from '../support/admin-stage.ts'
 import { createDatabase } from '../support/database.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 
 /** Two cells, and a URL that nothing answers. */
 const stage = async (t: Test) => {
@@ -44,13 +44,10 @@ t.test('list shows each cell, and one that does not answer', async t => {
 t.test('list says which cell is in the wrong place', async t => {
   const { cells } = await stage(t)
   const { out } = await run(cells.toReversed(), 'list', '--json')
-  t.same(
-    JSON.parse(out).cells.map(({ status, reason }: { status: string; reason: string }) => [status, reason]),
-    [
-      ['misplaced', 'is cell 2'],
-      ['misplaced', 'is cell 1']
-    ]
-  )
+  t.same(pluck(JSON.parse(out).cells, 'status', 'reason'), [
+    ['misplaced', 'is cell 2'],
+    ['misplaced', 'is cell 1']
+  ])
 })
 
 t.test('migrate migrates in order, and stops at the first failure', async t => {
@@ -109,13 +106,10 @@ t.test('report merges the views of all cells, and lists a cell that fails', asyn
   t.equal(usage.rows.length, 3)
   t.same(usage.failed, [])
   t.equal(JSON.parse((await run(cells, 'report', 'usage', '--limit', '1', '--json')).out).usage.rows.length, 1)
-  t.same(
-    health.rows.map(({ cell, status }: { cell: number; status: string }) => [cell, status]),
-    [
-      [1, 'down'],
-      [2, 'down']
-    ]
-  )
+  t.same(pluck(health.rows, 'cell', 'status'), [
+    [1, 'down'],
+    [2, 'down']
+  ])
   const partial = await run([...cells, gone], 'report', 'queues', 'health', '--json')
   t.equal(partial.code, 1)
   const { queues, health: looked } = JSON.parse(partial.out)

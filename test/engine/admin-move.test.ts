@@ -12,6 +12,7 @@ import { prepareCell } from '../../src/startup/prepare.ts'
 import { runHere } from '../support/admin-stage.ts'
 import { testConfig } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
+import { pluck } from '../support/exactly.ts'
 import { memoryDir } from '../support/memory-dir.ts'
 import { receiver } from '../support/receiver.ts'
 import { startReplica } from '../support/replica.ts'
@@ -187,11 +188,8 @@ await t.test('says where a moved cell is, and finishes only what it began', asyn
   const other = await addDatabase(empty, 'other')
   t.match((await runHere(cells, ['move', '2', other])).err, /^pgcue-admin: cell 2 has moved to 127\.0\.0\.1:\d+\/moved already$/m)
   const { out } = await runHere(cells, ['list', '--json'])
-  t.same(
-    JSON.parse(out).cells.map(({ cell, status }: { cell: number; status: string }) => [cell, status]),
-    [
-      [1, 'healthy'],
-      [2, 'moved']
-    ]
-  )
+  t.same(pluck(JSON.parse(out).cells, 'cell', 'status'), [
+    [1, 'healthy'],
+    [2, 'moved']
+  ])
 })

@@ -9,7 +9,7 @@ import type { Jobs } from '../../src/jobs/boss.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { testConfig } from '../support/database.ts'
 import { startEngine } from '../support/engine.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import type { Received } from '../support/receiver.ts'
 import { serviceAt } from '../support/service.ts'
 import { build, eventually, receiver } from '../support/setup.ts'
@@ -60,10 +60,7 @@ t.test('posts an alert, signed with a newly created secret, with all headers', a
   exactly(t, await row('select alert_webhook_secret from cue.accounts where id = $1', [account.id]), { alert_webhook_secret: null })
   await fail()
   const alert = await open()
-  t.strictSame(
-    (await jobs('alerts')).map(({ data }) => data),
-    [{ alert_id: alert.id, account_id: account.id }]
-  )
+  t.strictSame(pluck(await jobs('alerts'), 'data'), [{ alert_id: alert.id, account_id: account.id }])
   await work()
   const { acknowledged, acknowledged_at, id, ...told } = alert
   const [{ method, path, headers, body }] = (await hook.received()) as [(typeof hook.requests)[number]]
@@ -210,10 +207,7 @@ t.test('an engine sends the webhook of an alert and retries it', async t => {
   await eventually(async () => (await pool.query(now)).rowCount)
   await pool.query("select pg_notify('cue_jobs', 'alerts')")
   const requests = await hook.received(3)
-  t.strictSame(
-    requests.map(({ path }) => path),
-    ['/hook', '/alerts', '/alerts']
-  )
+  t.strictSame(pluck(requests, 'path'), ['/hook', '/alerts', '/alerts'])
   exactly(t, await get('/v1/alerts'), { alerts: [{ id: requests[2]!.headers['x-service-alert-id'] }], total: 1 })
 })
 

@@ -7,6 +7,7 @@ import { cellOfValue } from '../../src/cells/ids.ts'
 import { addAccount, links, patienceMs, stage } from '../support/cells-stage.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
+import { error } from '../support/setup.ts'
 
 type Replica = Awaited<ReturnType<Awaited<ReturnType<typeof stage>>['start']>>
 
@@ -101,10 +102,7 @@ t.test('an email address has one account across all cells', async t => {
     const device_code = randomUUID()
     const token = await requestLink('late@example.com', device_code, two!)
     t.equal((await one!.call('POST', '/v1/auth/register', { body: { email: 'late@example.com' } })).body.api_key[7], '1')
-    exactly(t, await two!.call('POST', '/v1/auth/verify', { body: { token, device_code } }), {
-      status: 400,
-      body: { error: { code: 'device_code_expired' } }
-    })
+    exactly(t, await two!.call('POST', '/v1/auth/verify', { body: { token, device_code } }), error('device_code_expired', 400))
     t.equal((await accounts()).flat().filter(email => email === 'late@example.com').length, 1)
   })
 

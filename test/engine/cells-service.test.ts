@@ -9,7 +9,7 @@ import { createToken } from '../../src/accounts/sessions.ts'
 import { cellOfValue } from '../../src/cells/ids.ts'
 import { addAccount, links, patienceMs, stage } from '../support/cells-stage.ts'
 import { eventually } from '../support/eventually.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { receiver } from '../support/receiver.ts'
 
 t.test('with two cells', async t => {
@@ -114,13 +114,10 @@ t.test('with two cells', async t => {
   await t.test('health and metrics show each cell', async t => {
     const { body } = await call('GET', '/health')
     t.equal(body.status, 'healthy')
-    t.same(
-      body.cells.map(({ id, status, replicas }: { id: number; status: string; replicas: number }) => [id, status, replicas]),
-      [
-        [1, 'healthy', 1],
-        [2, 'healthy', 1]
-      ]
-    )
+    t.same(pluck(body.cells, 'id', 'status', 'replicas'), [
+      [1, 'healthy', 1],
+      [2, 'healthy', 1]
+    ])
     const text = (await call('GET', '/metrics')).body
     for (const cell of [1, 2]) {
       t.match(text, new RegExp(`^pgcue_attempts_total\\{result="success",cell="${cell}"\\} [1-9]`, 'm'))

@@ -188,19 +188,13 @@ t.test('a pause that outlasts the schedule completes the cue', async t => {
 
 t.test('a completed cue becomes active again when a change gives it slots', async t => {
   const { post, patch, call, get, fn, clock } = await build(t, '2030-01-15T08:59:30Z')
-  await fn.beatEngine({
-    engine_id: '00000000-0000-0000-0000-000000000001',
-    version: 't',
-    lateness_ms: null,
-    open_deliveries: 0,
-    missed_after: never
-  })
+  await fn.beatEngine({ engine_id: '00000000-0000-0000-0000-000000000001', version: 't', missed_after: never })
   const url = 'http://127.0.0.1:5555/hook'
   const { id } = await post('/v1/cues', { name: 'n', schedule: { every: '1m', max_runs: 1 }, callback: { url } })
   clock.set(first)
   t.equal((await turn({ fn, clock } as Stage)).length, 1)
   exactly(t, await get(`/v1/cues/${id}`), { status: 'completed', completed_reason: 'max_runs', next_run: null, version: 2, fired_count: 1 })
-  exactly(t, await call('POST', `/v1/cues/${id}/fire`), { status: 409, body: { error: { code: 'invalid_state' } } })
+  exactly(t, await call('POST', `/v1/cues/${id}/fire`), error('invalid_state', 409))
   exactly(t, await patch(`/v1/cues/${id}`, { name: 'm' }), { name: 'm', status: 'completed', completed_reason: 'max_runs', version: 3 })
   exactly(t, await call('PATCH', `/v1/cues/${id}`, { schedule: { cron: '0 9 * * *' } }), {
     status: 409,
@@ -216,13 +210,7 @@ t.test('a completed cue becomes active again when a change gives it slots', asyn
 
 t.test('a completed cue makes room for another, and becomes active again only if there is room', async t => {
   const { post, call, fn, clock } = await build(t, '2030-01-15T08:59:30Z', { env: { PLANS: '{"free":{"cues":1}}' } })
-  await fn.beatEngine({
-    engine_id: '00000000-0000-0000-0000-000000000001',
-    version: 't',
-    lateness_ms: null,
-    open_deliveries: 0,
-    missed_after: never
-  })
+  await fn.beatEngine({ engine_id: '00000000-0000-0000-0000-000000000001', version: 't', missed_after: never })
   const body = { name: 'n', schedule: { every: '1m', max_runs: 1 }, worker: true }
   const { id } = await post('/v1/cues', body)
   exactly(t, await call('POST', '/v1/cues', body), error('cue_limit_exceeded', 403))

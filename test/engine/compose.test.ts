@@ -10,7 +10,7 @@ import { parse } from 'yaml'
 import { loadConfig, loadMigrateUrls } from '../../src/config.ts'
 import { loadTraceSettings } from '../../src/traces/settings.ts'
 import { createDatabase } from '../support/database.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 
 const root = new URL('../../', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8')
@@ -80,10 +80,7 @@ t.test('the owner migrates the database, then the replicas connect with a login 
   t.same(pgcue.depends_on, { migrate: { condition: 'service_completed_successfully' } })
 
   // What a new database runs, on a server that has cue_service and other logins.
-  t.same(
-    postgres.configs.map(({ target }: { target: string }) => target),
-    ['/docker-entrypoint-initdb.d/login.sql']
-  )
+  t.same(pluck(postgres.configs, 'target'), ['/docker-entrypoint-initdb.d/login.sql'])
   const { pool, url } = await createDatabase(t)
   const name = `test_${randomBytes(6).toString('hex')}`
   const [create, ...rest] = filled(compose.configs.login.content).replace(login.username, name).trim().split('\n')

@@ -7,7 +7,7 @@ import { connectDirect, createPool, startDatabase } from '../../src/database/poo
 import { migrate } from '../../src/migrate/migrate.ts'
 import { createDatabase, testConfig } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { expected, setOddDefaults, settings } from '../support/odd-defaults.ts'
 
 const { config, pool, url } = await createDatabase(t, { migrated: false })
@@ -131,8 +131,5 @@ t.test('a connection without an answer in time takes the idle ones with it, whic
   t.equal(own.idleCount, 4)
   wire.silence()
   await t.rejects(own.query('select 1'), { message: 'Query read timeout' })
-  t.same(
-    (await four()).map(({ status }) => status),
-    ['fulfilled', 'fulfilled', 'fulfilled', 'fulfilled']
-  )
+  t.same(pluck(await four(), 'status'), ['fulfilled', 'fulfilled', 'fulfilled', 'fulfilled'])
 })

@@ -1,7 +1,7 @@
 // schedule.exclude: which slots don't run, and how they are accounted for.
 import t from 'tap'
 import { createExclusionSweep } from '../../src/firing/excluded-slots.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { fire, look } from '../support/firing-stage.ts'
 import { serviceAt } from '../support/service.ts'
 
@@ -94,8 +94,7 @@ t.test('only slots of an active cue are recorded, from its latest change of sche
   const s = await service()
   const id = await s.cue({ cron: undefined, schedule: { cron: '0 * * * *', exclude: [{ dates: ['2030-01-21'] }] } })
   const { at } = engineOf(s)
-  const missed = async () =>
-    (await s.get(`/v1/cues/${id}`)).missed.map(({ first, count }: { first: string; count: number }) => [first, count])
+  const missed = async () => pluck((await s.get(`/v1/cues/${id}`)).missed, 'first', 'count')
   await at('2030-01-21T02:30:00Z')
   t.strictSame(await missed(), [['2030-01-21T00:00:00.000Z', 3]])
   await s.patch(`/v1/cues/${id}`, { status: 'paused' })

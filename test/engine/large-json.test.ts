@@ -2,6 +2,7 @@
 import t from 'tap'
 import { canonicalJson, type Json, mergeJson, split, unite } from '../../src/json/canonical-json.ts'
 import { createLargeJson } from '../../src/json/large-json.ts'
+import { pluck } from '../support/exactly.ts'
 import { hostileJson, longestStall } from '../support/stalls.ts'
 
 t.test('keeps free JSON members as text and parses the rest', t => {
@@ -22,10 +23,7 @@ t.test('uses the last of duplicate free members', t => {
 
 t.test('keeps only members with exactly these names', t => {
   const { kept, rest } = split('{"payload": 1, "payloads": 2, "pay": 3, "\\u0070ayload\\n": 4}', { names: ['payload'] })
-  t.same(
-    kept.map(({ text }) => text),
-    ['1']
-  )
+  t.same(pluck(kept, 'text'), ['1'])
   t.same(JSON.parse(rest), { pay: 3, payload: '\u00000', 'payload\n': 4, payloads: 2 })
   t.end()
 })
@@ -33,10 +31,7 @@ t.test('keeps only members with exactly these names', t => {
 t.test('finds free members down to the given depth, but not inside each other', t => {
   const text = '[{"metadata": {"metadata": 1}, "a": {"metadata": 2, "b": {"metadata": 3}}}]'
   const { kept } = split(text, { names: ['metadata'], depth: 3, asWritten: true })
-  t.same(
-    kept.map(({ text }) => text),
-    ['2', '{"metadata":1}']
-  )
+  t.same(pluck(kept, 'text'), ['2', '{"metadata":1}'])
   t.same(JSON.parse(split(text, { names: ['metadata'], depth: 1 }).rest), JSON.parse(text))
   t.end()
 })

@@ -13,7 +13,7 @@ import { createPool } from '../../src/database/pool.ts'
 import { findPort } from '../../src/startup/port.ts'
 import { createDatabase, testConfig } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { expected, setOddDefaults, settings } from '../support/odd-defaults.ts'
 import { receiver } from '../support/receiver.ts'
 import { startReplica } from '../support/replica.ts'
@@ -75,10 +75,7 @@ t.test("sessions behind PgBouncer have the service's settings in its transaction
     t.same(objectOf((await client.query(settings)).rows), expected)
     t.equal((await client.query(end)).command, end.toUpperCase())
   }
-  t.same(
-    ((await client.query('select 1 as a; select 2 as b')) as unknown as pg.QueryResult[]).map(({ rows }) => rows),
-    [[{ a: 1 }], [{ b: 2 }]]
-  )
+  t.same(pluck((await client.query('select 1 as a; select 2 as b')) as unknown as pg.QueryResult[], 'rows'), [[{ a: 1 }], [{ b: 2 }]])
   await t.rejects(client.query('select 1 / $1::int', [0]), { code: '22012' })
   t.same((await client.query('select $1::text as c', ['d'])).rows, [{ c: 'd' }])
   client.release()

@@ -85,13 +85,6 @@ t.test('uses a connection again within the time for which the receiver keeps it'
   t.same([hook.connections, hook.open], [1, 1])
 })
 
-t.test('reuses connections', async t => {
-  const hook = await receiver(t)
-  const post = client(t)
-  for (let i = 0; i < 20; i++) t.ok((await post(hook.url)).ok)
-  t.ok(hook.connections <= 2, `${hook.connections} connections`)
-})
-
 t.test('loses no request to a receiver that closes each connection without saying so', async t => {
   const hook = await rawReceiver(t, socket => socket.once('data', () => socket.end(`${OK}Content-Length: 0\r\n\r\n`)))
   const post = client(t)
@@ -117,20 +110,6 @@ t.test('uses idle connections again, and keeps no more while 500 are idle', asyn
   await eventually(() => other.open === 0, 2000)
   for (let n = 0; n < 3; n++) await sendAtOnce(200)
   t.ok(busy.connections < 560, `${busy.connections} connections`)
-})
-
-t.test('opens another connection if an idle one was closed', async t => {
-  const hook = await rawReceiver(t, socket => {
-    socket.on('data', () => {
-      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
-      setTimeout(() => socket.destroy(), 10)
-    })
-  })
-  const post = client(t)
-  for (let n = 0; n < 3; n++) {
-    exactly(t, await post(hook.url), { ok: true })
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
 })
 
 t.test('an invalid request leaves its connection to others', async t => {

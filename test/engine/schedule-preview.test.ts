@@ -1,5 +1,6 @@
 import t from 'tap'
 import { describe, previewNotes } from '../../src/schedule/describe.ts'
+import { pluck } from '../support/exactly.ts'
 
 const worded: [expression: string, words: string][] = [
   ['0 9 * * 1-5', 'At 09:00, Monday through Friday'],
@@ -96,11 +97,7 @@ const noted: [cron: string, timezone: string, from: string, notes: (string | nul
 t.test('a preview notes clock changes', async t => {
   for (const [cron, timezone, from, notes] of noted) {
     const rows = [...previewNotes({ type: 'recurring', cron, timezone }, new Date(from), notes.length)]
-    t.strictSame(
-      rows.map(({ note }) => note),
-      notes,
-      `${cron} ${timezone}`
-    )
+    t.strictSame(pluck(rows, 'note'), notes, `${cron} ${timezone}`)
   }
 })
 

@@ -7,6 +7,7 @@ import { parseCron } from '../../src/schedule/cron.ts'
 import { describe, previewNotes } from '../../src/schedule/describe.ts'
 import { cronTimetable } from '../../src/schedule/next-run.ts'
 import { nextRun, nextRuns, nthRun, previousRun, slotsBetween } from '../../src/schedule/runs.ts'
+import { pluck } from '../support/exactly.ts'
 import { finish } from '../support/finish.ts'
 import type { Drawn, Walk } from '../support/schedule-oracle.ts'
 import { clockChanges, expressions, matches, runsAlong, walk } from '../support/schedule-oracle.ts'
@@ -221,13 +222,13 @@ t.test('every expression has a description, and a preview with its next runs', a
         const rows = [...previewNotes(schedule, from, 5)]
         same(
           'at',
-          rows.map(({ at }) => at),
+          pluck(rows, 'at'),
           nextRuns(cronTimetable(cron, zone), from, 5).map(run => run.toISOString())
         )
         same(
           'local',
           rows.map(({ local }) => new Date(local).toISOString()),
-          rows.map(({ at }) => at)
+          pluck(rows, 'at')
         )
       }
     ),

@@ -6,6 +6,7 @@ import { CronError, parseCron } from '../../src/schedule/cron.ts'
 import { cronTimetable } from '../../src/schedule/next-run.ts'
 import { nextRun, nextRuns, nthRun, previousRun, slotsBetween } from '../../src/schedule/runs.ts'
 import { canonicalTimeZone } from '../../src/schedule/zones.ts'
+import { pluck } from '../support/exactly.ts'
 import { finish } from '../support/finish.ts'
 
 type Vector = { id: string; cron: string; timezone: string; from: string; next: string[]; why: string }
@@ -33,10 +34,7 @@ t.test("cron-parser's own iteration still breaks the rule for clock changes: if 
     const runs = CronExpressionParser.parse(cron, { currentDate: from, tz: timezone })
     return next.some(expected => iso([runs.next().toDate()])[0] !== expected)
   })
-  t.strictSame(
-    broken.map(({ id }) => id),
-    ['V09', 'V13', 'V14', 'V16', 'V17']
-  )
+  t.strictSame(pluck(broken, 'id'), ['V09', 'V13', 'V14', 'V16', 'V17'])
   t.end()
 })
 

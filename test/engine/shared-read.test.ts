@@ -1,5 +1,6 @@
 import t from 'tap'
 import { shareReads } from '../../src/database/shared-read.ts'
+import { pluck } from '../support/exactly.ts'
 
 t.test('equal reads of one turn share a query; others and later ones have their own', async t => {
   const queries: object[] = []
@@ -19,10 +20,7 @@ t.test('a failed read fails for all that share it, and only for them', async t =
     return 'answer'
   })
   const results = await Promise.allSettled([read({}), read({})])
-  t.same(
-    results.map(({ status }) => status),
-    ['rejected', 'rejected']
-  )
+  t.same(pluck(results, 'status'), ['rejected', 'rejected'])
   away = false
   t.equal(await read({}), 'answer')
 })

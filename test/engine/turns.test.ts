@@ -4,6 +4,7 @@ import t from 'tap'
 import { createBatches } from '../../src/database/batched.ts'
 import { createTurns } from '../../src/database/turns.ts'
 import { eventually } from '../support/eventually.ts'
+import { pluck } from '../support/exactly.ts'
 
 const held = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
 
@@ -96,10 +97,7 @@ t.test('many locked requests of one owner do not delay another locked owner', as
   const ownersOf = (questions: string[]) => questions.map(question => question[0]!).sort()
   await eventually(() => asked.some(questions => `${ownersOf(questions)}` === 'a,b'))
   locked.clear()
-  t.strictSame(
-    (await answers).map(({ status }) => status),
-    Array(7).fill('fulfilled')
-  )
+  t.strictSame(pluck(await answers, 'status'), Array(7).fill('fulfilled'))
 })
 
 t.test('a request that stays locked is unavailable after two seconds', async t => {

@@ -123,17 +123,6 @@ t.test('reads at most 64 KB of a response', async t => {
   await eventually(() => hook.open === 0)
 })
 
-t.test('joins the pieces of a slow response', async t => {
-  const hook = await receiver(t, async response => {
-    for (let i = 0; i < 200; i++) {
-      response.write(`${i} `)
-      await new Promise(setImmediate)
-    }
-    response.end()
-  })
-  t.equal((await client(t)(hook.url)).answer, Array.from({ length: 200 }, (_, i) => `${i} `).join(''))
-})
-
 t.test('reads a response of exactly 64 KB completely and keeps the connection', async t => {
   const hook = await receiver(t, response => response.end('x'.repeat(64 * 1024)))
   const post = client(t)

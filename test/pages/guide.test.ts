@@ -12,7 +12,7 @@ import { statuses } from '../../src/errors.ts'
 import { contents, readPages } from '../../src/guide/pages.ts'
 import { loadTraceSettings } from '../../src/traces/settings.ts'
 import { startEngine } from '../support/engine.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { examplesOf, noPython, runExamples } from '../support/examples.ts'
 import { build, eventually } from '../support/setup.ts'
 
@@ -160,7 +160,7 @@ t.test('every page is there as Markdown, in llms.txt, in llms-full.txt and in th
     t.ok(full!.includes(`# ${title}\n\n`), `${slug} is in llms-full.txt`)
     t.same(
       index.filter(entry => entry.slug === slug).map(({ heading }) => heading),
-      sections.map(({ heading }) => heading)
+      pluck(sections, 'heading')
     )
   }
 })

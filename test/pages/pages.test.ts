@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { freePort } from '../../src/embedded-postgres/embedded-postgres.ts'
 import { inspect, noBrowser, startBrowser } from '../support/browser.ts'
-import { exactly } from '../support/exactly.ts'
+import { exactly, pluck } from '../support/exactly.ts'
 import { buildWithMail, newDeviceCode } from '../support/sign-in.ts'
 
 // Starts many services; run directly with node, a file would have only 30 seconds.
@@ -132,10 +132,7 @@ test('the owner of an account keeps it with one button', async t => {
   await page.getByRole('heading', { name: 'Your account is kept' }).waitFor()
   await snap(t, page, 'cancel-done')
   const { events } = await get('/v1/auth/audit')
-  t.same(
-    events.map(({ event }: { event: string }) => event),
-    ['account.deletion_cancelled', 'account.deletion_requested', 'account.registered']
-  )
+  t.same(pluck(events, 'event'), ['account.deletion_cancelled', 'account.deletion_requested', 'account.registered'])
   await look(t, link, 'cancel-again')
 })
 

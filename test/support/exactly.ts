@@ -60,3 +60,8 @@ const callSite = () =>
     ?.split('\n')
     .find(line => line.includes('.test.ts'))
     ?.trim()
+
+/** The values of a member of each item, or lists of those of several. */
+// biome-ignore lint/suspicious/noExplicitAny: items and values of any shape
+export const pluck = (items: readonly any[], ...names: string[]): any[] =>
+  items.map(item => (names.length === 1 ? item[names[0]!] : names.map(name => item[name])))

@@ -16,6 +16,9 @@ export { receiver } from './receiver.ts'
 /** The expected result of `call` for a refusal. */
 export const error = (code: ErrorCode, status: number) => ({ status, body: { error: { code, status, message: /\w/ } } })
 
+/** The same for a request whose first fault is there. */
+export const invalid = (...loc: unknown[]) => ({ status: 422, body: { detail: [{ loc }] } })
+
 export type Account = { id: string; email: string; api_key: string }
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 type Body = any

@@ -1,7 +1,5 @@
 // retry.on_worker_failure: failures that workers report are retried.
 import t from 'tap'
-import { createClient } from '../../src/client/index.ts'
-import { cliStage } from '../support/cli-stage.ts'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
 import { error } from '../support/setup.ts'
@@ -174,19 +172,4 @@ t.test('appears in cues only when set', async t => {
   })
   await call('PUT', '/v1/cues/by-key/k', declared)
   t.same((await get(path)).retry, { max_attempts: 3, backoff_minutes: [1, 2, 4] })
-})
-
-t.test('is exported, and a worker sees the attempt number', async t => {
-  const { json, cli, account, baseUrl } = await cliStage(t)
-  const data = JSON.stringify({ retry: { on_worker_failure: true, backoff_minutes: [0] } })
-  const { id } = await json(['cues', 'create', 'n', '--cron', '@daily', '--worker', '--key', 'k', '--data', data])
-  t.match((await cli(['export'])).out, /retry:\n +backoff_minutes:\n +- 0\n +on_worker_failure: true/)
-  await json(['cues', 'fire', id])
-  const client = createClient({ baseUrl, apiKey: account.api_key })
-  for (const attempt of [1, 2, 3]) {
-    const [claim] = await client.executions.claimNext({ worker_id: 'w', wait: 5 })
-    t.equal(claim!.attempt, attempt)
-    await client.executions.reportOutcome(claim!.execution_id, { success: false }, { claimToken: claim!.claim_token })
-  }
-  t.same(await client.executions.claimNext({ worker_id: 'w' }), [])
 })
