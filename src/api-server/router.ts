@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { credentialOf } from '../accounts/cookies.ts'
 import type { App } from '../app.ts'
 import { type ApiError, toApiError, unavailable } from '../errors.ts'
+import { serveRequests } from '../http/connections.ts'
 import type { CellOf } from './cell-of-request.ts'
 
 /** Headers of the connection, and those that are set anew. */
@@ -46,8 +47,7 @@ export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
       refuse(home.closing.aborted ? unavailable() : toApiError(error), response)
     })
   }
-  home.server.off('request', home.routing)
-  home.server.prependListener('request', answer)
+  serveRequests(home.server, answer)
 }
 
 const refuse = (error: ApiError, response: ServerResponse) => {
