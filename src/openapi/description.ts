@@ -1,4 +1,5 @@
-/** Generates the API description, `/openapi.json`, from the routes' schemas. */
+/** Serves the API description, which `npm run generate` makes from the routes' schemas. */
+import { readFileSync } from 'node:fs'
 import { STATUS_CODES } from 'node:http'
 import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
@@ -52,6 +53,7 @@ A list page ends early at 4 MiB, but has at least one item; \`has_more\` or \`to
 items returned. Unread responses may take up 16 MiB per account (without a key: per address) and 64 MiB in total; beyond that, large responses are
 refused with 503. A connection that accepts no data for 90 seconds is closed, and so is one with more than 100 pipelined requests.`
 
+const file = new URL('../openapi.json', import.meta.url)
 const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })
 const others: Record<string, string> = {
@@ -101,7 +103,8 @@ export default fp(
         schema: { tags: ['service'], summary: 'This description as OpenAPI 3.1', response: { 200: anyObject } }
       },
       async (request, reply) => {
-        document ??= fixed(JSON.stringify(app.swagger()))
+        // Not from `app.swagger()`, which takes a third of a second.
+        document ??= fixed(JSON.stringify(JSON.parse(readFileSync(file, 'utf8'))))
         return sendFixed(request, reply.type('application/json; charset=utf-8').header('cache-control', 'public, max-age=60'), document)
       }
     )
