@@ -1,7 +1,6 @@
 /** Alerts about consecutive failures, missed windows, outcome timeouts and cues paused after failures. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
-import { ErrorBody } from '../schemas.ts'
 import { listAlerts } from './list.ts'
 import { Alert, AlertParams, Alerts, ListAlerts } from './schemas.ts'
 
@@ -12,7 +11,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/alerts',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags, summary: 'List alerts, newest first', querystring: ListAlerts, response: { 200: Alerts, '4xx': ErrorBody } }
+      schema: { tags, summary: 'List alerts, newest first', querystring: ListAlerts, response: { 200: Alerts } }
     },
     async request => listAlerts(app.db, request.caller.account_id, request.query)
   )
@@ -21,7 +20,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/alerts/:alert_id/acknowledge',
     {
       config: { scope: 'write' },
-      schema: { tags, summary: 'Acknowledge an alert', params: AlertParams, response: { 200: Alert, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Acknowledge an alert', params: AlertParams, response: { 200: Alert } }
     },
     async request => {
       const { alert_id } = request.params

@@ -3,7 +3,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
-import { ErrorBody } from '../schemas.ts'
 import * as schemas from './schemas.ts'
 import { putCalendar } from './write.ts'
 
@@ -24,12 +23,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/calendars',
     {
       config: { scope: 'read', isList: true },
-      schema: {
-        tags,
-        summary: 'List calendars by name',
-        querystring: schemas.ListCalendars,
-        response: { 200: schemas.Calendars, '4xx': ErrorBody }
-      }
+      schema: { tags, summary: 'List calendars by name', querystring: schemas.ListCalendars, response: { 200: schemas.Calendars } }
     },
     async request => {
       const { limit, offset } = request.query
@@ -48,7 +42,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/calendars/:name',
     {
       config: { scope: 'read' },
-      schema: { tags, summary: 'Get a calendar', params: schemas.CalendarParams, response: { 200: schemas.Calendar, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Get a calendar', params: schemas.CalendarParams, response: { 200: schemas.Calendar } }
     },
     async request => find(request.caller.account_id, request.params.name)
   )
@@ -65,7 +59,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           'Cues leave out its dates and ranges if `schedule.exclude_calendars` names it. A change moves the next run of all of them at once. Omitted fields are empty.',
         params: schemas.NewCalendarParams,
         body: schemas.PutCalendar,
-        response: { 200: schemas.Calendar, 201: schemas.Calendar, '4xx': ErrorBody }
+        response: { 200: schemas.Calendar, 201: schemas.Calendar }
       }
     },
     async (request, reply) => {
@@ -79,12 +73,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/calendars/:name',
     {
       config: { scope: 'write', errors: ['calendar_in_use'] },
-      schema: {
-        tags,
-        summary: 'Delete a calendar that no cue uses',
-        params: schemas.CalendarParams,
-        response: { 204: Type.Null(), '4xx': ErrorBody }
-      }
+      schema: { tags, summary: 'Delete a calendar that no cue uses', params: schemas.CalendarParams, response: { 204: Type.Null() } }
     },
     async (request, reply) => {
       await app.fn.deleteCalendar({ ...request.params, ...request.caller })

@@ -2,7 +2,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
-import { ErrorBody } from '../schemas.ts'
 import { createShow, listExecutions } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -16,12 +15,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions',
     {
       config: { scope: 'read', isList: true },
-      schema: {
-        tags,
-        summary: 'List executions, newest first',
-        querystring: schemas.ListExecutions,
-        response: { 200: schemas.Executions, '4xx': ErrorBody }
-      }
+      schema: { tags, summary: 'List executions, newest first', querystring: schemas.ListExecutions, response: { 200: schemas.Executions } }
     },
     async request => listExecutions(app.db, request.caller.account_id, request.query, app.now())
   )
@@ -30,7 +24,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id',
     {
       config: { scope: ['read', 'worker'], executionToken: true },
-      schema: { tags, summary: 'Get an execution and its attempts', params, response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Get an execution and its attempts', params, response: { 200: schemas.ExecutionDetail } }
     },
     async request => show(request.caller.account_id, request.params.execution_id)
   )
@@ -45,7 +39,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: IdempotencyKey,
         body: schemas.Replay,
-        response: { 200: schemas.Replayed, '4xx': ErrorBody }
+        response: { 200: schemas.Replayed }
       }
     },
     async (request, reply) =>
@@ -63,7 +57,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/cancel',
     {
       config: { scope: 'write', errors: ['invalid_state'] },
-      schema: { tags, summary: 'Cancel a waiting execution', params, response: { 200: schemas.Cancelled, '4xx': ErrorBody } }
+      schema: { tags, summary: 'Cancel a waiting execution', params, response: { 200: schemas.Cancelled } }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
   )
@@ -77,7 +71,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Remove an execution from the dead letters',
         description: 'The execution stays as it is; `dead=true` no longer lists it. Repeating this changes nothing.',
         params,
-        response: { 200: schemas.Dismissed, '4xx': ErrorBody }
+        response: { 200: schemas.Dismissed }
       }
     },
     async request => {

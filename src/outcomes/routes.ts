@@ -5,7 +5,6 @@ import type { ExecutionsRow } from '../database/functions.ts'
 import { filled, textLengths } from '../deliveries/report.ts'
 import { ApiError } from '../errors.ts'
 import type { Json } from '../json/canonical-json.ts'
-import { ErrorBody } from '../schemas.ts'
 import { ExecutionParams as params } from '../workers/schemas.ts'
 import { claimTokenOf } from '../workers/token.ts'
 import * as schemas from './schemas.ts'
@@ -58,7 +57,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: schemas.TokenHeaders,
         body: schemas.Report,
-        response: { 200: schemas.Reported, '4xx': ErrorBody }
+        response: { 200: schemas.Reported }
       }
     },
     async request => {
@@ -89,7 +88,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: schemas.TokenHeaders,
         body: schemas.Evidence,
-        response: { 200: schemas.Attached, '4xx': ErrorBody }
+        response: { 200: schemas.Attached }
       }
     },
     async request => {
@@ -104,13 +103,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/verify',
     {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
-      schema: {
-        tags,
-        summary: 'Verify or reject a reported success',
-        params,
-        body: schemas.Verify,
-        response: { 200: schemas.Verified, '4xx': ErrorBody }
-      }
+      schema: { tags, summary: 'Verify or reject a reported success', params, body: schemas.Verify, response: { 200: schemas.Verified } }
     },
     async request => {
       const { valid = true, reason } = request.body ?? {}
@@ -123,12 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/verification-pending',
     {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
-      schema: {
-        tags,
-        summary: 'Mark a reported success for manual verification',
-        params,
-        response: { 200: schemas.Verified, '4xx': ErrorBody }
-      }
+      schema: { tags, summary: 'Mark a reported success for manual verification', params, response: { 200: schemas.Verified } }
     },
     async request => {
       return verified(await app.fn.verifyOutcome({ state: 'verification_pending', ...request.params, ...request.caller }))

@@ -11,7 +11,7 @@ import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
 import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
-import { ErrorBody, PAGE_BYTES } from '../schemas.ts'
+import { PAGE_BYTES } from '../schemas.ts'
 import { claimLease, createClaiming } from './claiming.ts'
 import { createWaiting, MAX_WAIT_SECONDS } from './long-poll.ts'
 import * as schemas from './schemas.ts'
@@ -48,7 +48,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         summary: 'List claimable executions, oldest first',
         querystring: schemas.ClaimableQuery,
-        response: { 200: schemas.Claimable, '4xx': ErrorBody }
+        response: { 200: schemas.Claimable }
       }
     },
     async (request, reply) => {
@@ -72,7 +72,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Claim one execution for a worker',
         params: schemas.ClaimParams,
         body: schemas.ClaimRequest,
-        response: { 200: schemas.Claim, '4xx': ErrorBody }
+        response: { 200: schemas.Claim }
       }
     },
     async (request, reply) => {
@@ -92,7 +92,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         summary: 'Claim the next execution, or several at once',
         body: schemas.ClaimNextRequest,
-        response: { 200: schemas.Claims, '4xx': ErrorBody }
+        response: { 200: schemas.Claims }
       }
     },
     async (request, reply) => {
@@ -143,7 +143,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Extend the lease of a claim',
         params: schemas.ExecutionParams,
         headers: schemas.HeartbeatHeaders,
-        response: { 200: schemas.Extended, '4xx': ErrorBody }
+        response: { 200: schemas.Extended }
       }
     },
     async request => {
@@ -172,7 +172,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Release a claim',
         params: schemas.ExecutionParams,
         headers: schemas.ReleaseHeaders,
-        response: { 200: schemas.Released, '4xx': ErrorBody }
+        response: { 200: schemas.Released }
       }
     },
     async request => {
@@ -189,7 +189,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         summary: 'Register a worker, or send its heartbeat',
         body: schemas.Heartbeat,
-        response: { 200: schemas.Acknowledged, '4xx': ErrorBody }
+        response: { 200: schemas.Acknowledged }
       }
     },
     async request => {
@@ -206,7 +206,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         summary: 'List workers, most recent heartbeat first',
         querystring: schemas.ListWorkers,
-        response: { 200: schemas.Workers, '4xx': ErrorBody }
+        response: { 200: schemas.Workers }
       }
     },
     async request => {
@@ -229,7 +229,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/workers/:worker_id',
     {
       config: { scope: 'worker' },
-      schema: { tags, summary: 'Remove a worker', params: schemas.WorkerParams, response: { 204: Type.Null(), '4xx': ErrorBody } }
+      schema: { tags, summary: 'Remove a worker', params: schemas.WorkerParams, response: { 204: Type.Null() } }
     },
     async (request, reply) => {
       await app.fn.deleteWorker({ ...request.params, ...request.caller })
