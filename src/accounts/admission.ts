@@ -138,9 +138,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), closi
     many: async questions => {
       const answers = await withLimits(limited => ask(questions, limited))
       return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
-    },
-
-    ownerOf: credentialOf
+    }
   })
   // With the address, because an invalid credential counts towards it.
   const callerOf = (question: Question) => `${credentialOf(question)} ${question.address}`

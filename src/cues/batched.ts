@@ -52,8 +52,7 @@ export const createCueBatches = (
         actors: cues.map(({ actor = null }) => actor)
       })
       return created.map(cue => (cue.is_locked ? null : cue))
-    },
-    ownerOf: ({ account_id }) => account_id
+    }
   })
 
   const create = async (cue: NewCue): Promise<string> => {

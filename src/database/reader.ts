@@ -19,5 +19,5 @@ export const createReader = <Row extends Owned>(
     const found = new Map(rows.map(row => [`${row.account_id} ${row.id}`, row]))
     return asked.map(({ account_id, id }) => found.get(`${account_id} ${id}`))
   }
-  return createBatches<Owned, Row | undefined>({ many, ownerOf: ({ account_id }) => account_id })
+  return createBatches<Owned, Row | undefined>({ many })
 }

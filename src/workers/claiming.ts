@@ -22,8 +22,7 @@ export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNex
         const own = (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest)
         return own[0]?.execution_id === null ? held : (own as Claims)
       })
-    },
-    ownerOf: ({ account_id }) => account_id
+    }
   })
   return async (wanted: Wanted): Promise<Claims> => {
     const claims = await claim(wanted)
