@@ -6,6 +6,7 @@ import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
 import { oneServer, readCells, requireOneServer } from './cells/settings.ts'
 import { draftIn, makeDirectory } from './files/directories.ts'
+import { isObject } from './json/canonical-json.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
 /** Limits of a plan. Those that may be null are off by default. */
@@ -245,8 +246,6 @@ const trustProxy = (value: string): boolean | number | string[] | undefined => {
   const good = (item: string) => ['loopback', 'linklocal', 'uniquelocal'].includes(item) || ipaddr.isValid(item) || isCidr(item)
   return items.every(good) ? items : undefined
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const plans = (value: string): Record<Plan, Limits> | undefined => {
   const given: unknown = JSON.parse(value)

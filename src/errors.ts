@@ -193,13 +193,15 @@ export const unavailable = (cause?: unknown, isHarmless = cause === undefined ||
 const unchanged = 'Nothing was changed; retry after the time in Retry-After.'
 export const mayHaveChanged = 'It is unknown whether this took effect. Repeat it with the same Idempotency-Key, or read first.'
 
-/** Rejects as unavailable after a time without an answer. */
-export const inTime = <T>(answer: Promise<T>, ms: number): Promise<T> => {
+const noAnswer = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+
+/** Rejects after a time without an answer: as unavailable, unless with another error. */
+export const inTime = <T>(answer: Promise<T>, ms: number, late: () => Error = noAnswer): Promise<T> => {
   let timer: NodeJS.Timeout
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })), ms)
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms)
   })
-  return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+  return Promise.race([answer, timeout]).finally(() => clearTimeout(timer))
 }
 
 /** 415: the body is not JSON. */

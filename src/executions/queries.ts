@@ -9,7 +9,7 @@ import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
-import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
+import { Execution, type ExecutionDetail, type Executions, type ListExecutions } from './schemas.ts'
 
 type Listed = Static<typeof ListExecutions>
 export type Filters = Omit<Listed, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to'>
@@ -18,31 +18,8 @@ type View = SelectQueryBuilder<DB, 'execution_view', object>
 /** Totals are counted up to this number. */
 const { countedTo } = constants
 
-const columns = [
-  'id',
-  'cue_id',
-  'cue_name',
-  'scheduled_for',
-  'due_at',
-  'status',
-  'outcome_state',
-  'outcome_success',
-  'triggered_by',
-  'replayed_from',
-  'attempts',
-  'http_status',
-  'error_message',
-  'started_at',
-  'last_attempt_at',
-  'delivered_at',
-  'next_retry',
-  'claimed_by_worker',
-  'claimed_at',
-  'last_heartbeat_at',
-  'lease_expires_at',
-  'created_at',
-  'updated_at'
-] as const
+const { outcome: _, ...shownColumns } = Execution.properties
+const columns = Object.keys(shownColumns) as (keyof typeof shownColumns)[]
 
 /** Free JSON is selected as text and not parsed, which would be slow and lose digits. */
 const outcome = [

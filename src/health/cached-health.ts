@@ -1,5 +1,6 @@
 /** Caches health checks, so that simultaneous requests share one. */
 import type { FastifyInstance } from 'fastify'
+import { inTime } from '../errors.ts'
 
 const maxAgeMs = 5000
 /** A health check must not wait until a lost connection is noticed. */
@@ -18,10 +19,6 @@ export const createLook = <T>(
     const time = now().getTime()
     if (Math.abs(time - asked) < maxAgeMs) return answer
     asked = time
-    let timer: NodeJS.Timeout
-    const late = new Promise<null>(resolve => {
-      timer = setTimeout(resolve, patienceMs, null)
-    })
     const found = read().then(
       answer => {
         outageLog.back('health check')
@@ -32,7 +29,7 @@ export const createLook = <T>(
         return null
       }
     )
-    answer = Promise.race([found, late]).finally(() => clearTimeout(timer))
+    answer = inTime(found, patienceMs).catch(() => null)
     return answer
   }
 }

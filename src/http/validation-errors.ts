@@ -185,31 +185,12 @@ export const shown = (value: unknown, path: (string | number)[]): unknown => {
   return text.length > MAX_INPUT ? text.slice(0, MAX_INPUT) : JSON.parse(text)
 }
 
-/** The beginning of a value as JSON. Stops as soon as it is long enough, since a body may have megabytes. */
+/** The beginning of a value as JSON: at least as much of it as is shown, since a body may have megabytes. */
 const preview = (value: unknown): string => {
-  let text = ''
-  const write = (value: unknown): void => {
-    if (text.length > MAX_INPUT) return
-    if (value instanceof Json) text += value.text.slice(0, MAX_INPUT + 1)
-    else if (Array.isArray(value)) {
-      text += '['
-      for (let i = 0; i < value.length && text.length <= MAX_INPUT; i++) {
-        if (i) text += ','
-        write(value[i])
-      }
-      text += ']'
-    } else if (typeof value === 'object' && value !== null) {
-      text += '{'
-      let first = true
-      for (const name in value) {
-        if (text.length > MAX_INPUT) break
-        text += `${first ? '' : ','}${JSON.stringify(name)}:`
-        write(secretName.test(name) ? mask : (value as Record<string, unknown>)[name])
-        first = false
-      }
-      text += '}'
-    } else text += JSON.stringify(typeof value === 'string' ? value.slice(0, MAX_INPUT + 1) : value)
-  }
-  write(value)
-  return text
+  if (value instanceof Json) return value.text.slice(0, MAX_INPUT + 1)
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, MAX_INPUT + 1))
+  if (Array.isArray(value)) return `[${value.slice(0, MAX_INPUT).map(preview)}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).slice(0, MAX_INPUT)
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${preview(secretName.test(name) ? mask : member)}`)}}`
 }

@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { Settings } from 'typebox/system'
 import { type Detail, invalid } from '../errors.ts'
-import { Json } from '../json/canonical-json.ts'
+import { isObject, Json } from '../json/canonical-json.ts'
 import type { Schema } from './schema.ts'
 import { explain, shown } from './validation-errors.ts'
 
@@ -66,8 +66,6 @@ export const refuseUnknownQuery = (request: FastifyRequest): void => {
   const detail = unknown.map(name => ({ type: 'extra_forbidden', loc: ['query', name], msg, input: shown(query[name], [name]) }))
   if (detail.length > 0) throw invalid(detail)
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const accepts = ({ type, anyOf }: Schema, name: string): boolean =>
   type === name || (Array.isArray(type) && type.includes(name)) || (anyOf?.some(branch => accepts(branch, name)) ?? false)
