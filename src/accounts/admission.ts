@@ -160,7 +160,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), closi
         ? 'invalid_api_key'
         : error === null &&
             ((tokenOf !== null && tokenOf !== execution_id?.toLowerCase()) ||
-              (isOneOf(scope) && !scope.some(one => rest.scopes?.includes(one))))
+              (isOneOf(scope) && !scope.some(acceptable => rest.scopes?.includes(acceptable))))
           ? 'insufficient_scope'
           : error
     return {

@@ -40,7 +40,8 @@ export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
       ? 1
       : cellOf.ofHead(request.method ?? '', request.url ?? '', credentialOf(request.headers, home.config).authorization)
     if (typeof cell === 'number') return apps[cell - 1]!.routing(request, response)
-    const answering = cell === 'body' ? answerByBody(request, response) : cell.then(found => apps[found - 1]!.routing(request, response))
+    const answering =
+      cell === 'body' ? answerByBody(request, response) : cell.then(cellNumber => apps[cellNumber - 1]!.routing(request, response))
     answering.catch(error => {
       if (!home.closing.aborted && !home.outageLog.lost(error, 'find cell', false)) home.log.error({ err: error }, 'request failed')
       // A closing app accepts no request that another one passes on.

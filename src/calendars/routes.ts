@@ -11,12 +11,12 @@ const columns = ['name', 'description', 'dates', 'ranges', 'created_at', 'update
 type Calendar = Static<typeof schemas.Calendar>
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const own = (account_id: string) => app.db.selectFrom('calendar_view').where('account_id', '=', account_id)
+  const calendarsOf = (account_id: string) => app.db.selectFrom('calendar_view').where('account_id', '=', account_id)
 
   const find = async (account_id: string, name: string) => {
-    const found = await own(account_id).select(columns).where('name', '=', name).$castTo<Calendar>().executeTakeFirst()
-    if (!found) throw new ApiError('calendar_not_found', 'Calendar not found in this account.')
-    return found
+    const calendar = await calendarsOf(account_id).select(columns).where('name', '=', name).$castTo<Calendar>().executeTakeFirst()
+    if (!calendar) throw new ApiError('calendar_not_found', 'Calendar not found in this account.')
+    return calendar
   }
 
   app.get(
@@ -29,8 +29,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const { limit, offset } = request.query
       const { account_id } = request.caller
       const [calendars, { total }] = await Promise.all([
-        own(account_id).select(columns).orderBy('name').limit(limit).offset(offset).$castTo<Calendar>().execute(),
-        own(account_id)
+        calendarsOf(account_id).select(columns).orderBy('name').limit(limit).offset(offset).$castTo<Calendar>().execute(),
+        calendarsOf(account_id)
           .select(eb => eb.fn.countAll<number>().as('total'))
           .executeTakeFirstOrThrow()
       ])

@@ -27,7 +27,7 @@ export type Cues = {
 }
 
 const finder =
-  (read: (asked: { account_id: string; id: string }) => Promise<object | undefined>): Find =>
+  (read: (query: { account_id: string; id: string }) => Promise<object | undefined>): Find =>
   async (account_id, id) => {
     const row = await read({ account_id, id })
     if (!row) throw unknownCue()

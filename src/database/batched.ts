@@ -10,7 +10,7 @@ type Options<Q, A> = {
   /** Answers queries, in order. Null: another session has locked a row that the query needs. */
   many: (questions: Q[]) => Promise<(A | null)[]>
   /** Answers a query that is alone in its batch; `many` by default. */
-  one?: (question: Q) => Promise<A | null>
+  single?: (question: Q) => Promise<A | null>
 }
 
 type Waiting<Q, A> = { question: Q; lockedFor: number; resolve: (answer: A) => void; reject: (error: unknown) => void }
@@ -30,7 +30,7 @@ const lockPatienceMs = 2000
  * Makes a batcher: a function that answers a query, or rejects with its error. Queries that arrive in the same turn of the event loop are sent
  * together; while a statement is under way, queries gather for the next one.
  */
-export const createBatches = <Q, A>({ many, one = async question => (await many([question]))[0]! }: Options<Q, A>) => {
+export const createBatches = <Q, A>({ many, single = async question => (await many([question]))[0]! }: Options<Q, A>) => {
   const queue: Waiting<Q, A>[] = []
   let running = 0
   let isBusy = false
@@ -40,7 +40,7 @@ export const createBatches = <Q, A>({ many, one = async question => (await many(
   const answer = async (batch: Waiting<Q, A>[]): Promise<void> => {
     const questions = batch.map(({ question }) => question)
     try {
-      const answers = questions.length === 1 ? [await one(questions[0]!)] : await many(questions)
+      const answers = questions.length === 1 ? [await single(questions[0]!)] : await many(questions)
       for (const [n, waiting] of batch.entries()) {
         if (answers[n] === null) void retryLater(waiting)
         else waiting.resolve(answers[n]!)

@@ -12,14 +12,14 @@ export const createLook = <T>(
   read: () => Promise<T>,
   patienceMs = healthMs
 ) => {
-  let asked = Number.NEGATIVE_INFINITY
+  let readAt = Number.NEGATIVE_INFINITY
   let answer: Promise<T | null>
 
   return (): Promise<T | null> => {
     const time = now().getTime()
-    if (Math.abs(time - asked) < maxAgeMs) return answer
-    asked = time
-    const found = read().then(
+    if (Math.abs(time - readAt) < maxAgeMs) return answer
+    readAt = time
+    const reading = read().then(
       answer => {
         outageLog.back('health check')
         return answer
@@ -29,7 +29,7 @@ export const createLook = <T>(
         return null
       }
     )
-    answer = inTime(found, patienceMs).catch(() => null)
+    answer = inTime(reading, patienceMs).catch(() => null)
     return answer
   }
 }

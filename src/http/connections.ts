@@ -38,9 +38,9 @@ export const watchConnections = (server: Server): (() => void) => {
 
 /** Returns a signal that is aborted when the client disconnects before the response is sent. */
 export const goneSignal = (reply: FastifyReply): AbortSignal => {
-  const gone = new AbortController()
-  const abort = () => gone.abort()
+  const closed = new AbortController()
+  const abort = () => closed.abort()
   reply.raw.once('close', abort)
   reply.raw.once('finish', () => reply.raw.off('close', abort))
-  return gone.signal
+  return closed.signal
 }

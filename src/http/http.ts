@@ -168,7 +168,7 @@ export default fp(
     const paths = new Map<string, { pattern: RegExp; methods: Set<string> }>()
     app.addHook('onRoute', ({ method, url }) => {
       const path = paths.get(url) ?? { pattern: patternOf(url), methods: new Set() }
-      for (const one of [method].flat()) path.methods.add(one)
+      for (const verb of [method].flat()) path.methods.add(verb)
       paths.set(url, path)
     })
     // For requests without a route; their bodies are not read.

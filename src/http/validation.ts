@@ -26,8 +26,8 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   const root = schema as Schema
   const place = places[httpPart!] ?? 'body'
   const optional = httpPart === 'body' && (root.required ?? []).every(name => root.properties?.[name]?.default !== undefined)
-  return (given: unknown) => {
-    const value = optional && (given === undefined || given === null) ? {} : given
+  return (input: unknown) => {
+    const value = optional && (input === undefined || input === null) ? {} : input
     if (httpPart === 'body' && value === null && !accepts(root, 'null')) {
       return { error: invalid([{ type: 'missing', loc: ['body'], msg: 'Field required: send a JSON body', input: null }]) }
     }
@@ -107,13 +107,13 @@ const wrongJson = (schema: Schema, value: unknown): Detail[] => {
   if (!isObject(value) || !schema.properties) return []
   const wrong: Detail[] = []
   for (const [name, member] of Object.entries(schema.properties)) {
-    const given = value[name]
+    const json = value[name]
     const kind = member['x-json']
-    if (!kind || kind === 'any' || !(given instanceof Json)) continue
-    if (given.text === 'null' && member['x-nullable']) value[name] = null
-    else if (given.text[0] !== (kind === 'object' ? '{' : '[')) {
+    if (!kind || kind === 'any' || !(json instanceof Json)) continue
+    if (json.text === 'null' && member['x-nullable']) value[name] = null
+    else if (json.text[0] !== (kind === 'object' ? '{' : '[')) {
       const [type, what] = kind === 'object' ? ['dict_type', 'an object'] : ['list_type', 'a list']
-      wrong.push({ type, loc: ['body', name], msg: `Input should be ${what}`, input: shown(given, [name]) })
+      wrong.push({ type, loc: ['body', name], msg: `Input should be ${what}`, input: shown(json, [name]) })
     }
   }
   return wrong

@@ -21,7 +21,7 @@ type Caller = {
   /** They decide which tools are listed; the service checks them again on each call. */
   scopes: readonly string[]
   /** Aborted when the caller disconnects before the response is sent. */
-  gone: AbortSignal
+  signal: AbortSignal
   /** Reads free JSON, which may be large. */
   json: Pick<LargeJson, 'canonicalJson'>
 }
@@ -56,7 +56,7 @@ const scalars = ['object', 'string', 'number', 'boolean', 'null']
 const anyType = [...scalars, 'array']
 const anyJson: Schema = { type: anyType, items: { type: anyType, items: { type: scalars } } }
 
-const call = async (client: Client, tool: Tool, args: object, { gone, json }: Caller) => {
+const call = async (client: Client, tool: Tool, args: object, { signal, json }: Caller) => {
   const members = Object.entries(args).map(async ([name, value]) => [name, await unquoted(value, tool.input.properties[name], json)])
   const input = Object.fromEntries(await Promise.all(members))
   if (!Value.Check(tool.input, input)) {
@@ -64,7 +64,7 @@ const call = async (client: Client, tool: Tool, args: object, { gone, json }: Ca
     return failed(`Invalid input for ${tool.name}: ${faults.slice(0, 5).join('; ')}.`)
   }
   try {
-    const text = splice(omitLarge(trimmed(await tool.run(client, input as never, gone), tool.output as Schema)))
+    const text = splice(omitLarge(trimmed(await tool.run(client, input as never, signal), tool.output as Schema)))
     return { content: [{ type: 'text' as const, text }], structuredContent: parseExactly(text) as Record<string, unknown> }
   } catch (error) {
     if (error instanceof PgcueError) return failed(`${error.code}: ${error.message}`)

@@ -177,8 +177,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           .limit(100)
           .execute()
       )
-      const found = (await Promise.all(reads)).flat() as Static<typeof schemas.Account>[]
-      return { accounts: found.sort((a, b) => (a.email < b.email ? -1 : 1)).slice(0, 100) }
+      const matches = (await Promise.all(reads)).flat() as Static<typeof schemas.Account>[]
+      return { accounts: matches.sort((a, b) => (a.email < b.email ? -1 : 1)).slice(0, 100) }
     }
   )
 

@@ -23,15 +23,15 @@ type Given = {
 }
 
 /** Converts evidence for SQL: JSON becomes text, and blank text becomes null, so that it doesn't overwrite anything. */
-const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
+const evidenceOf = <T extends Given>({ artifacts, metadata, ...rest }: T) => {
   if (metadata && metadata.bytes > constants.metadataBytes)
     throw new ApiError('metadata_too_large', 'metadata too large: the maximum is 10 KB of JSON.')
   if (artifacts && artifacts.bytes > constants.artifactsBytes) {
     throw new ApiError('artifacts_too_large', 'artifacts too large: the maximum is 64 KB of JSON.')
   }
-  const { external_id, result_url, result_ref, result_type, summary } = given
+  const { external_id, result_url, result_ref, result_type, summary } = rest
   return {
-    ...given,
+    ...rest,
     external_id: filled(external_id),
     result_url: filled(result_url),
     result_type: filled(result_type),

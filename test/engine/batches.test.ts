@@ -15,7 +15,7 @@ const setup = () => {
     return until(questions.map(question => question * 2))
   }
   const ask = createBatches<number, number>({
-    one: question => {
+    single: question => {
       asked.push(question)
       return until(question * 2)
     },
@@ -108,7 +108,7 @@ t.test('limits the number of concurrent statements, however long they take', asy
 t.test('repeats each request of a failed batch separately, and only the faulty one fails', async t => {
   const asked: unknown[] = []
   const ask = createBatches<number, number>({
-    one: async question => {
+    single: async question => {
       asked.push(question)
       if (question === 3) throw new pg.DatabaseError('three is no question', 0, 'error')
       return question
@@ -142,7 +142,7 @@ t.test('repeats the requests of a failed batch before the next batch starts', as
   const asked: (number | number[])[] = []
   let release = () => {}
   const ask = createBatches<number, number>({
-    one: question => {
+    single: question => {
       asked.push(question)
       return new Promise(resolve => {
         release = () => resolve(question)
