@@ -11,7 +11,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/alerts',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags, summary: 'List alerts, newest first', querystring: ListAlerts, response: { 200: Alerts } }
+      schema: {
+        tags,
+        operationId: 'listAlerts',
+        summary: 'List alerts, newest first',
+        querystring: ListAlerts,
+        response: { 200: Alerts }
+      }
     },
     async request => listAlerts(app.db, request.caller.account_id, request.query)
   )
@@ -20,7 +26,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/alerts/:alert_id/acknowledge',
     {
       config: { scope: 'write' },
-      schema: { tags, summary: 'Acknowledge an alert', params: AlertParams, response: { 200: Alert } }
+      schema: {
+        tags,
+        operationId: 'acknowledgeAlert',
+        summary: 'Acknowledge an alert',
+        params: AlertParams,
+        response: { 200: Alert }
+      }
     },
     async request => {
       const { alert_id } = request.params

@@ -23,7 +23,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/calendars',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags, summary: 'List calendars by name', querystring: schemas.ListCalendars, response: { 200: schemas.Calendars } }
+      schema: {
+        tags,
+        operationId: 'listCalendars',
+        summary: 'List calendars by name',
+        querystring: schemas.ListCalendars,
+        response: { 200: schemas.Calendars }
+      }
     },
     async request => {
       const { limit, offset } = request.query
@@ -42,7 +48,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/calendars/:name',
     {
       config: { scope: 'read' },
-      schema: { tags, summary: 'Get a calendar', params: schemas.CalendarParams, response: { 200: schemas.Calendar } }
+      schema: {
+        tags,
+        operationId: 'getCalendar',
+        summary: 'Get a calendar',
+        params: schemas.CalendarParams,
+        response: { 200: schemas.Calendar }
+      }
     },
     async request => find(request.caller.account_id, request.params.name)
   )
@@ -54,6 +66,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       bodyLimit: 128 * 1024, // the most dates, ranges and escaped characters
       schema: {
         tags,
+        operationId: 'putCalendar',
         summary: 'Create or replace a calendar',
         description:
           'Cues leave out its dates and ranges if `schedule.exclude_calendars` names it. A change moves the next run of all of them at once. Omitted fields are empty.',
@@ -73,7 +86,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/calendars/:name',
     {
       config: { scope: 'write', errors: ['calendar_in_use'] },
-      schema: { tags, summary: 'Delete a calendar that no cue uses', params: schemas.CalendarParams, response: { 204: Type.Null() } }
+      schema: {
+        tags,
+        operationId: 'deleteCalendar',
+        summary: 'Delete a calendar that no cue uses',
+        params: schemas.CalendarParams,
+        response: { 204: Type.Null() }
+      }
     },
     async (request, reply) => {
       await app.fn.deleteCalendar({ ...request.params, ...request.caller })

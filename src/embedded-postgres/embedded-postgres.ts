@@ -154,7 +154,7 @@ const otherMajor = (dataDir: string, major: string) =>
     `DATA_DIR ${dataDir} holds a database of PostgreSQL ${major}: start the pgcue release whose embedded PostgreSQL is ${major}, and move it with pgcue-admin cells move; see "Outgrow the embedded database" in src/guide/self-hosting.md`
   )
 
-/** Finds a free port, or checks that `wanted` is free. */
+/** Finds a free port, or checks that `preferred` is free. */
 export const freePort = async (host = '127.0.0.1', preferred = 0) => {
   const server = createServer().listen(preferred, host)
   await once(server, 'listening')

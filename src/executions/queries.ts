@@ -18,15 +18,8 @@ type View = SelectQueryBuilder<DB, 'execution_view', object>
 /** Totals are counted up to this number. */
 const { countedTo } = constants
 
-const { outcome: _, ...shownColumns } = Execution.properties
-const columns = Object.keys(shownColumns) as (keyof typeof shownColumns)[]
-
-/** Free JSON is selected as text and not parsed, which would be slow and lose digits. */
-const outcome = [
-  sql<object | null>`outcome - '{metadata,artifacts}'::text[]`.as('outcome'),
-  sql<string | null>`outcome ->> 'metadata'`.as('metadata'),
-  sql<string | null>`outcome ->> 'artifacts'`.as('artifacts')
-] as const
+/** Free JSON of the outcome is beside it, as text. */
+const columns = [...(Object.keys(Execution.properties) as (keyof typeof Execution.properties)[]), 'metadata', 'artifacts'] as const
 
 /** Approximate size of an execution in a list. Control characters take six times as much there, but are not expected. */
 const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(octet_length(artifacts), 0)
@@ -110,7 +103,7 @@ export const pageQuery = (
     .as('page')
   const rows = db
     .selectFrom('execution_view')
-    .select([...columns, ...outcome])
+    .select(columns)
     .where('id', '<', idAt(tomorrow(now)))
     .where('id', 'in', eb => eb.selectFrom(ids).select('page.id'))
     .orderBy('id', 'desc')
@@ -127,7 +120,7 @@ export const pageQuery = (
     .as('sized')
   return db
     .selectFrom(sized)
-    .select([...columns, 'outcome', 'metadata', 'artifacts', 'found'])
+    .select([...columns, 'found'])
     .where('place', '<=', limit)
     .where(eb => eb.or([eb('place', '=', 1), eb('bytes', '<=', bytes)]))
     .orderBy('place')

@@ -15,7 +15,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags, summary: 'List executions, newest first', querystring: schemas.ListExecutions, response: { 200: schemas.Executions } }
+      schema: {
+        tags,
+        operationId: 'listExecutions',
+        summary: 'List executions, newest first',
+        querystring: schemas.ListExecutions,
+        response: { 200: schemas.Executions }
+      }
     },
     async request => listExecutions(app.db, request.caller.account_id, request.query, app.now())
   )
@@ -24,7 +30,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id',
     {
       config: { scope: ['read', 'worker'], executionToken: true },
-      schema: { tags, summary: 'Get an execution and its attempts', params, response: { 200: schemas.ExecutionDetail } }
+      schema: {
+        tags,
+        operationId: 'getExecution',
+        summary: 'Get an execution and its attempts',
+        params,
+        response: { 200: schemas.ExecutionDetail }
+      }
     },
     async request => show(request.caller.account_id, request.params.execution_id)
   )
@@ -35,6 +47,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded', 'overlap_skipped', ...idempotencyErrors] },
       schema: {
         tags,
+        operationId: 'replayExecution',
         summary: 'Replay an ended execution as a new one',
         params,
         headers: IdempotencyKey,
@@ -57,7 +70,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/cancel',
     {
       config: { scope: 'write', errors: ['invalid_state'] },
-      schema: { tags, summary: 'Cancel a waiting execution', params, response: { 200: schemas.Cancelled } }
+      schema: {
+        tags,
+        operationId: 'cancelExecution',
+        summary: 'Cancel a waiting execution',
+        params,
+        response: { 200: schemas.Cancelled }
+      }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
   )
@@ -68,6 +87,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state'] },
       schema: {
         tags,
+        operationId: 'dismissExecution',
         summary: 'Remove an execution from the dead letters',
         description: 'The execution stays as it is; `dead=true` no longer lists it. Repeating this changes nothing.',
         params,

@@ -192,7 +192,7 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
     watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
 
     /**
-     * Returns everything in Prometheus' text format, including the values of other cells. `found` is null if the database didn't answer.
+     * Returns everything in Prometheus' text format, including the values of other cells. `figures` is null if the database didn't answer.
      */
     text: async (figures: Found | null, now: Date, elsewhere: readonly Promise<MetricValues>[] = []): Promise<string> => {
       observe(figures, now)

@@ -53,6 +53,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       },
       schema: {
         tags,
+        operationId: 'reportOutcome',
         summary: 'Report the outcome of an execution, once',
         params,
         headers: schemas.TokenHeaders,
@@ -84,6 +85,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', executionToken: true, errors: ['no_outcome', 'claim_lost', 'metadata_too_large', 'artifacts_too_large'] },
       schema: {
         tags,
+        operationId: 'attachEvidence',
         summary: 'Add evidence to a reported outcome',
         params,
         headers: schemas.TokenHeaders,
@@ -103,7 +105,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/verify',
     {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
-      schema: { tags, summary: 'Verify or reject a reported success', params, body: schemas.Verify, response: { 200: schemas.Verified } }
+      schema: {
+        tags,
+        operationId: 'verifyExecution',
+        summary: 'Verify or reject a reported success',
+        params,
+        body: schemas.Verify,
+        response: { 200: schemas.Verified }
+      }
     },
     async request => {
       const { valid = true, reason } = request.body ?? {}
@@ -116,7 +125,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/verification-pending',
     {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
-      schema: { tags, summary: 'Mark a reported success for manual verification', params, response: { 200: schemas.Verified } }
+      schema: {
+        tags,
+        operationId: 'requestVerification',
+        summary: 'Mark a reported success for manual verification',
+        params,
+        response: { 200: schemas.Verified }
+      }
     },
     async request => {
       return verified(await app.fn.verifyOutcome({ state: 'verification_pending', ...request.params, ...request.caller }))
