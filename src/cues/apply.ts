@@ -1,7 +1,7 @@
 /** Declared cues: makes the cues of a set as a list says, all or none, and reports all errors of the list at once. */
 import type { FastifyInstance } from 'fastify'
 import type { Functions } from '../database/functions.ts'
-import { createGiveWay } from '../database/give-way.ts'
+import { createYield } from '../database/yield.ts'
 import type { AddressRules, CheckedUrl } from '../deliveries/address.ts'
 import { type Detail, type ErrorCode, invalid, sqlstates, toApiError } from '../errors.ts'
 import { uniteSmall } from '../http/body.ts'
@@ -29,17 +29,17 @@ type Names = (string | number)[]
 export const applyCues = async (
   app: FastifyInstance,
   asking: Asking,
-  given: Apply,
+  request: Apply,
   fn: Pick<Functions, 'applyCues'> = app.fn
 ): Promise<Applied> => {
   const { caller } = asking
-  const { set } = given
-  const [dry_run, prune, take_over] = [given.dry_run ?? false, given.prune ?? false, given.take_over ?? false]
-  const list = await readCues(app, given.cues)
+  const { set } = request
+  const [dry_run, prune, take_over] = [request.dry_run ?? false, request.prune ?? false, request.take_over ?? false]
+  const list = await readCues(app, request.cues)
   return changeInTurn(`${caller.account_id} apply`, async () => {
     const faults = [...list.faults]
-    const wanted = await definitions(app, asking, list.cues, faults)
-    const cues = await textOf(app, asking, wanted)
+    const accepted = await definitions(app, asking, list.cues, faults)
+    const cues = await textOf(app, asking, accepted)
     const keys = list.names.filter(name => typeof name === 'string')
     // The list is refused anyway: only the other refusals are wanted.
     const isRefused = faults.length > 0
@@ -72,16 +72,16 @@ const readCues = async (app: FastifyInstance, list: Json): Promise<{ cues: Decla
   const names: Names = []
   const faults: Fault[] = []
   const seen = new Set<string | number>()
-  const giveWay = createGiveWay()
+  const yieldToRequests = createYield()
   for (const [place, part] of parts.entries()) {
-    await giveWay()
-    const one = uniteSmall(part, free) ?? 'null'
-    const key = (one as { key?: unknown }).key
+    await yieldToRequests()
+    const parsed = uniteSmall(part, free) ?? 'null'
+    const key = (parsed as { key?: unknown }).key
     const name = typeof key === 'string' && key !== '' ? key.slice(0, 255) : place
     names.push(name)
     if (seen.has(name)) faults.push(faultOf(name, invalid([fault(['key'], 'occurs more than once in the list')])))
     else {
-      const checked = validate(one) as { value?: DeclaredCue; error?: Error }
+      const checked = validate(parsed) as { value?: DeclaredCue; error?: Error }
       if (checked.error) faults.push(faultOf(name, checked.error))
       else cues.push(checked.value!)
     }
@@ -98,11 +98,11 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
   const calendars = await readCalendars(app.fn, asking.caller.account_id, [
     ...new Set(cues.flatMap(({ schedule }) => namesOf(schedule ?? {})))
   ])
-  const giveWay = createGiveWay()
+  const yieldToRequests = createYield()
   const allow = createAllowance(cues.length)
-  const wanted: Wanted[] = []
+  const accepted: Wanted[] = []
   for (const cue of cues) {
-    await giveWay()
+    await yieldToRequests()
     const stored = byKey.get(cue.key)
     try {
       const { columns, ...next } = allow(() =>
@@ -110,31 +110,31 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
       )
       const timeout = (stored?.delivery as DeclaredCue['delivery'])?.timeout_seconds
       if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(asking, cue)
-      wanted.push({ cue, stored, columns, ...next })
+      accepted.push({ cue, stored, columns, ...next })
     } catch (error) {
       faults.push(faultOf(cue.key, error))
     }
   }
-  return withoutBlocked(app.rules, wanted, faults)
+  return withoutBlocked(app.rules, accepted, faults)
 }
 
 /** Leaves out cues that set a callback which is not allowed. */
-const withoutBlocked = async (rules: AddressRules, wanted: Wanted[], faults: Fault[]): Promise<Wanted[]> => {
+const withoutBlocked = async (rules: AddressRules, accepted: Wanted[], faults: Fault[]): Promise<Wanted[]> => {
   const blocked = new Set<Wanted>()
   const each = onceByHost(rules)
-  const check = async (one: Wanted) => {
-    const { columns, stored, cue } = one
+  const check = async (target: Wanted) => {
+    const { columns, stored, cue } = target
     const isSame = (url: unknown, former: unknown) => url == null || url === former
     const { url } = (stored?.callback ?? {}) as { url?: string }
     const { webhook } = (stored?.on_failure ?? {}) as { webhook?: string }
     if (isSame(columns.callback_url, url) && isSame(columns.on_failure_webhook, webhook)) return
     await checkAddresses({ rules: each }, cue, cue.callback_url).catch(error => {
-      blocked.add(one)
+      blocked.add(target)
       faults.push(faultOf(cue.key, error))
     })
   }
-  for (let i = 0; i < wanted.length; i += LOOKUPS) await Promise.all(wanted.slice(i, i + LOOKUPS).map(check))
-  return wanted.filter(one => !blocked.has(one))
+  for (let i = 0; i < accepted.length; i += LOOKUPS) await Promise.all(accepted.slice(i, i + LOOKUPS).map(check))
+  return accepted.filter(target => !blocked.has(target))
 }
 
 /** Looks up each host only once. */
@@ -156,11 +156,11 @@ const onceByHost = (rules: AddressRules): Pick<AddressRules, 'checkUrl'> => {
 }
 
 /** The cues as JSON for `apply_cues`. */
-const textOf = async (app: FastifyInstance, asking: Asking, wanted: Wanted[]): Promise<string> => {
-  const giveWay = createGiveWay()
+const textOf = async (app: FastifyInstance, asking: Asking, accepted: Wanted[]): Promise<string> => {
+  const yieldToRequests = createYield()
   const texts: string[] = []
-  for (const { cue, stored, columns, next_run, next_slot } of wanted) {
-    await giveWay()
+  for (const { cue, stored, columns, next_run, next_slot } of accepted) {
+    await yieldToRequests()
     const about = JSON.stringify({ key: cue.key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run, next_slot })
     texts.push(`${about.slice(0, -1)},"changes":${await changesText(app, asking, columns)}}`)
   }
@@ -171,7 +171,7 @@ const textOf = async (app: FastifyInstance, asking: Asking, wanted: Wanted[]): P
 const faultOf = (name: string | number, error: unknown): Fault => {
   const { code, message, detail, statusCode } = toApiError(error)
   if (statusCode >= 500) throw error
-  const named = detail?.map(one => ({ ...one, loc: ['body', 'cues', name, ...one.loc.slice(1)] }))
+  const named = detail?.map(entry => ({ ...entry, loc: ['body', 'cues', name, ...entry.loc.slice(1)] }))
   return { code, name, detail: named ?? [refusal(name, code, message)] }
 }
 

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import { isAway, isHeld, mayBeOfOne } from '../errors.ts'
+import { isLockTimeout, isUnavailable, mayBeOfOne } from '../errors.ts'
 import type { Flights } from './flights.ts'
 import type { ReportInResponse } from './report.ts'
 
@@ -105,7 +105,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
     )
 
   /** Tries again while the database is unavailable. Rejects with any other error. */
-  const untilBack = async (batch: Ended[], write: () => Promise<unknown>, mayPass = isAway): Promise<void> => {
+  const untilBack = async (batch: Ended[], write: () => Promise<unknown>, mayPass = isUnavailable): Promise<void> => {
     for (let tries = 0; !stopped; tries++) {
       try {
         await write()
@@ -129,7 +129,7 @@ export const createResults = ({ fn, flights, onWritten, log }: Options) => {
         await statement(batch, gone)
         flights.end(ended, gone)
       } catch (error) {
-        if (stopped || !isHeld(error)) throw error
+        if (stopped || !isLockTimeout(error)) throw error
         const free = await putOffLocked(batch, statement)
         if (free.length > 0) await keepWriting(free, statement)
       }

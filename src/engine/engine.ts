@@ -22,7 +22,7 @@ import { createRequests } from '../deliveries/request.ts'
 import { createResults, writersAtMost } from '../deliveries/results.ts'
 import { deriveKey } from '../deliveries/signature.ts'
 import { createWebhookClient, type WebhookClient } from '../deliveries/webhook.ts'
-import { isAway, isSilent } from '../errors.ts'
+import { isSilent, isUnavailable } from '../errors.ts'
 import { createCalendars } from '../firing/calendars.ts'
 import { type Computing, createComputing } from '../firing/computing.ts'
 import { createDueQueue } from '../firing/due-queue.ts'
@@ -167,7 +167,7 @@ type Running = {
 
 const createOnError = (running: Running, outageLog: OutageLog, log: FastifyBaseLogger) => (error: unknown, task: string) => {
   if (running.isStopped) return
-  running.wasAway ||= isAway(error)
+  running.wasAway ||= isUnavailable(error)
   // Notifications may be lost as well.
   if (isSilent(error)) running.listener?.renew()
   // The failed task may have read or been notified of an instant, so all are read again.
