@@ -5384,7 +5384,7 @@ $function$;
 comment on function cue.find_device_code(bytea,timestamp with time zone) is 'Returns the cell in which a sign-in continues, and its start; no row if the code is unknown or expired.';
 grant execute on function cue.find_device_code(bytea,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5447,11 +5447,10 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
-  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
-grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) to cue_service;
+comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
+grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
  RETURNS SETOF cue.executions
@@ -10270,7 +10269,7 @@ end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10349,11 +10348,10 @@ begin
   for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
     perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
   end loop;
-  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
-grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) to cue_service;
+comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
+grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.settle_dead_letter(p_execution_id uuid)
  RETURNS void

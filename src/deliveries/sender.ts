@@ -88,7 +88,7 @@ export const createSender = (options: SenderOptions) => {
       sending.delete(one)
       one.exchange?.fail('no longer wanted')
       close(attempt.account_id)
-      flights.end(new Map([[attempt.flight_id, 1]]))
+      flights.end([attempt])
       metrics.attemptEnded('aborted')
       log.info({ execution_id: attempt.execution_id, attempt: attempt.attempt }, 'attempt aborted')
     }

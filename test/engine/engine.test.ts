@@ -304,7 +304,10 @@ const handOverWith = async (refuse = (_what: string) => false) => {
       stop: async () => [attempt(1, 'a'), attempt(2, 'b')],
       ended: async () => [attempt(1, 'c'), attempt(1, 'd')]
     },
-    flights: { end: ended => void steps.push(`end ${JSON.stringify([...ended])}`) },
+    flights: {
+      end: attempts => void steps.push(`end ${attempts.map(({ flight_id }) => flight_id)}`),
+      removeEnded: () => step('remove flights')
+    },
     results: { stop: async () => step('results') },
     fn: {
       stopEngine: async () => step('stop'),
@@ -325,13 +328,13 @@ const handOverWith = async (refuse = (_what: string) => false) => {
 t.test('a stopping engine returns unsent attempts, then open ones, and writes its results', async t => {
   const { returned, steps, errors } = await handOverWith()
   t.equal(returned, 4)
-  t.same(steps, ['stop', 'release 1 a', 'end [[1,1]]', 'release 2 b', 'end [[2,1]]', 'lose 1 c,d', 'end [[1,2]]', 'results'])
+  t.same(steps, ['stop', 'release 1 a', 'end 1', 'release 2 b', 'end 2', 'lose 1 c,d', 'end 1,1', 'results', 'remove flights'])
   t.same(errors, [])
 })
 
 t.test('leaves a flight that cannot be returned to its lease, and returns the others', async t => {
   const { returned, steps, errors } = await handOverWith(what => what === 'release 1 a' || what === 'stop')
   t.equal(returned, 3)
-  t.same(steps, ['release 2 b', 'end [[2,1]]', 'lose 1 c,d', 'end [[1,2]]', 'results'])
+  t.same(steps, ['release 2 b', 'end 2', 'lose 1 c,d', 'end 1,1', 'results', 'remove flights'])
   t.same(errors, ['report stop', 'return attempts'])
 })
