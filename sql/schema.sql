@@ -6756,7 +6756,7 @@ $function$;
 comment on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) is 'Logs the running attempt of an execution as ended now, without a response.';
 grant execute on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false, p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
  RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE sql
  STABLE SECURITY DEFINER
@@ -6766,15 +6766,15 @@ CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_li
 AS $function$
   select c.cue_id, c.account_id, c.version, to_timestamp(c.next_run / 1000.0), s.transport, s.schedule_type, s.cron, s.timezone, s.schedule_rules,
          s.next_slot, s.calendars, s.runs_left, s.catch_up, s.outage_until, s.over_limit, s.window_slots, s.tracked
-    from cue.look_ahead_by_schedule(p_until, p_limit, p_skip_accounts, p_now, p_after, p_overdue) s
+    from cue.look_ahead_by_schedule(p_until, p_limit, p_skip_accounts, p_now) s
    cross join lateral unnest(s.cue_ids, s.account_ids, s.versions, s.next_runs) as c (cue_id, account_id, version, next_run)
    where p_rules or s.schedule_rules is null
    order by c.next_run, c.account_id, c.cue_id
 $function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) is 'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
-grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) is 'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
+grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(cue_ids text[], account_ids uuid[], versions integer[], next_runs bigint[], transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -6785,7 +6785,6 @@ CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with tim
  SET enable_sort TO 'off'
 AS $function$
 declare
-  v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
   v_full boolean;
   v_accounts uuid[];
   v_refused uuid[];
@@ -6802,7 +6801,7 @@ begin
   end if;
   select coalesce(sum(a.count) >= p_limit, false), array_agg(a.account_id) into v_full, v_accounts from (
     select r.account_id, count(*) from (
-      select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
+      select n.account_id from cue.runs_near(p_until, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
   if v_full then
     with recursive groups as (
       (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
@@ -6827,7 +6826,7 @@ begin
      where a.is_over_limit);
   return query
   with due as (
-    select r.* from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
+    select r.* from cue.runs_near(p_until, p_skip_accounts) r where not v_full
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
@@ -6857,8 +6856,8 @@ begin
      select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
        from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $function$;
-comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns due cues and the next later one, a row for each schedule.';
-grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone) is 'Returns due cues and the next later one, a row for each schedule.';
+grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
@@ -10074,17 +10073,15 @@ $function$;
 comment on function cue.runs_left(jsonb,bigint,integer) is 'Returns how many scheduled runs a cue may still take, by its schedule_rules and counters; null without max_runs.';
 grant execute on function cue.runs_left(jsonb,bigint,integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.runs_near(p_until timestamp with time zone, p_after timestamp with time zone, p_overdue timestamp with time zone, p_skip_accounts uuid[])
+CREATE OR REPLACE FUNCTION cue.runs_near(p_until timestamp with time zone, p_skip_accounts uuid[])
  RETURNS SETOF cue.cue_runs
  LANGUAGE sql
  STABLE
 AS $function$
-  select * from cue.cue_runs r where r.next_run <= p_overdue and r.account_id not in (select unnest(p_skip_accounts))
-  union all
-  select * from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+  select * from cue.cue_runs r where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
 $function$;
-comment on function cue.runs_near(timestamp with time zone,timestamp with time zone,timestamp with time zone,uuid[]) is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
-grant execute on function cue.runs_near(timestamp with time zone,timestamp with time zone,timestamp with time zone,uuid[]) to cue_service;
+comment on function cue.runs_near(timestamp with time zone,uuid[]) is 'Returns the runs due until p_until, except those of some accounts.';
+grant execute on function cue.runs_near(timestamp with time zone,uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  RETURNS void

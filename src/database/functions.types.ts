@@ -92,8 +92,8 @@ export const functions = {
   job_counts: ['rows', 'limit', 'stable'],
   last_taken_at: ['value', 'now', 'stable'],
   latest_results: ['rows', 'cue_ids now', 'stable'],
-  look_ahead: ['rows', 'until limit skip_accounts now rules after overdue', 'stable'],
-  look_ahead_by_schedule: ['rows', 'until limit skip_accounts now after overdue', 'stable'],
+  look_ahead: ['rows', 'until limit skip_accounts now rules', 'stable'],
+  look_ahead_by_schedule: ['rows', 'until limit skip_accounts now', 'stable'],
   look_waiting: ['rows', 'after after_id limit now', 'stable'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
@@ -1156,8 +1156,8 @@ export type Functions = {
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   lastTakenAt: (args: object) => Promise<Date | null>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
-  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadRow[]>
-  lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadByScheduleRow[]>
+  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null }) => Promise<LookAheadRow[]>
+  lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadByScheduleRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>

@@ -108,13 +108,6 @@ const dueCue = ({ cue_id, account_id, version, schedule, at }: ReadCue, slot: Du
   return { cue_id, account_id, version, schedule, slot, due }
 }
 
-/** The cue after its next slot fired, without a window for its success. */
-export const followingCue = ({ schedule, cue_id, account_id, version }: DueCue, next: Run): ReadCue => {
-  const next_slot = slotIn(schedule, next)
-  const isSame = schedule.window_slots === null && schedule.next_slot === null && next_slot === null
-  return { cue_id, account_id, version, schedule: isSame ? schedule : { ...schedule, next_slot, window_slots: null }, at: +next.due }
-}
-
 /** Whether a cue completes with this slot. */
 export const isLast = ({ schedule, slot }: DueCue): boolean => slot.next === null && schedule.schedule_type === 'recurring'
 
