@@ -12,7 +12,7 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { type Capacity, createCapacity, createCounts } from './capacity.ts'
 import { createLimits } from './limits.ts'
 import { createSender, type SenderOptions } from './sender.ts'
-import { createWaiting } from './waiting-attempts.ts'
+import { createWaitingAttempts } from './waiting-attempts.ts'
 
 type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'lookWaiting' | 'beginAttempts' | 'openLimits' | 'goneAttempts'>
@@ -34,9 +34,10 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   metrics: SenderOptions['metrics'] & Pick<Metrics, 'taken'>
 }
 
-/** Attempts per statement: few at first, so that sending starts sooner, and twice as many each time while there are more. */
-const batchSize = 1000
-const firstBatchSize = 50
+/** Attempts per statement. More would put off sending the first. */
+const batchSize = 250
+/** A statement that takes fewer is cheap, and leaves nothing due. */
+const few = 50
 /** Nothing is taken while this many attempts are on hand: as many as are sent while a statement is under way. */
 const enoughOnHand = 1000
 const maxTakers = 2
@@ -56,7 +57,7 @@ export const createPump = (options: Options) => {
   const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines, onChange, onError, onDone })
   const isAllowed = (account: string, open: number) => !isHeld(account) && isWithinLimits(account, open)
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaiting({ fn, queue, now, onChange, onError, onDone })
+  const waiting = createWaitingAttempts({ fn, queue, now, onChange, onError, onDone })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)
@@ -118,7 +119,7 @@ export const createPump = (options: Options) => {
 
 type TakerOptions = Omit<Options, 'capacity'> & {
   capacity: Capacity
-  waiting: ReturnType<typeof createWaiting>
+  waiting: ReturnType<typeof createWaitingAttempts>
   sender: ReturnType<typeof createSender>
   close: (account: string) => void
 }
@@ -128,7 +129,6 @@ const createTaker = (options: TakerOptions) => {
   const { fn, ahead, flights, now, missedAfter, onChange, onError, onDone = () => {}, isHeld = () => false, metrics } = options
   const { capacity, waiting, sender, close } = options
   let takers = 0
-  let size = firstBatchSize
   let restsUntil = 0
   let stopped = false
   let lateness: number | null = null
@@ -142,17 +142,11 @@ const createTaker = (options: TakerOptions) => {
   /** How many attempts to take now: none while the service is held, enough are on hand or being taken, or all open deliveries are in use. */
   const room = () => {
     if (stopped || isHeld() || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < restsUntil) return 0
-    return Math.min(size, capacity.limit - capacity.open)
+    return Math.min(batchSize, capacity.limit - capacity.open)
   }
 
   const take = () => {
-    for (let limit = room(); limit > 0; limit = room()) {
-      const count = takeDue(limit)
-      if (count === size) size = Math.min(2 * size, batchSize)
-      if (count > 0) continue
-      size = firstBatchSize
-      return
-    }
+    for (let limit = room(); limit > 0; limit = room()) if (takeDue(limit) === 0) return
   }
 
   const takeDue = (limit: number) => {
@@ -167,7 +161,7 @@ const createTaker = (options: TakerOptions) => {
   const taking = async (counted: { account_id: string }[], begin: () => Promise<BegunAttempt[]>) => {
     takers++
     const sentAt = performance.now()
-    const isFew = counted.length < firstBatchSize
+    const isFew = counted.length < few
     rest(isFew ? gatherMs : aloneMs)
     const unbegun = createCounts()
     for (const { account_id } of counted) unbegun.add(account_id, 1)

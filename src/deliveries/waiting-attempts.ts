@@ -36,7 +36,7 @@ const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
 const isBefore = (a: Place, b: Place) => a.at < b.at || (a.at === b.at && a.id < b.id)
 
-export const createWaiting = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
+export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
   // Ids of attempts that are in the queue or being begun.
   const ids = new Set<string>()
   // Attempts in the queue.

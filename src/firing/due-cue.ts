@@ -17,7 +17,7 @@ export type ReadCue = CueColumns & {
 }
 
 /** What cues share that have one schedule and one instant. */
-export type DueSlot = {
+type DueSlot = {
   next_run: Date
   /** The slot after it. */
   following: Run | null
@@ -76,7 +76,7 @@ export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] => {
  *
  * @param cueId the only cue that has it, if its schedule has rules
  */
-export const prepareSlot = (schedule: ScheduleColumns, next_run: Date, cueId: string, excludes: readonly Calendar[] = []): DueSlot => {
+const prepareSlot = (schedule: ScheduleColumns, next_run: Date, cueId: string, excludes: readonly Calendar[] = []): DueSlot => {
   const { schedule_type, runs_left, outage_until, window_slots } = schedule
   const plan = schedule_type === 'recurring' && !outage_until ? planOf(scheduleOf(schedule), cueId, excludes) : undefined
   const slot = schedule.next_slot ?? next_run

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs'
-import { setTimeout as delay, setImmediate as tick } from 'node:timers/promises'
+import { setImmediate as tick } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { BegunAttempt } from '../../src/database/functions.ts'
 import { createFastSlots } from '../../src/deliveries/capacity.ts'
@@ -93,41 +93,30 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
   return { pump, taken, sent, passedOver, asked, flights, come, arrive, arriveTaken, end }
 }
 
-t.test('takes few attempts at first, and twice as many each time while there are more', async t => {
-  const { pump, taken, sent, arrive, end } = setup(t, { due: 3000 })
+t.test('takes a batch at a time while there are more, until enough are on hand', async t => {
+  const { pump, taken, sent, arrive, end } = setup(t)
   pump.turn()
-  t.strictSame(taken, [50])
-  await arrive()
-  t.equal(sent.length, 50)
-  t.strictSame(taken, [50, 100])
-  for (let n = 0; n < 3; n++) await arrive()
-  t.strictSame(taken, [50, 100, 200, 400, 800])
+  t.strictSame(taken, [250])
+  for (let n = 0; n < 5; n++) await arrive()
+  t.strictSame(taken, Array(5).fill(250))
   t.equal(sent.length, 100, 'no more than there are slots')
   await end(100)
-  t.equal(sent.length, 100)
-})
-
-t.test('takes nothing while enough is on hand', async t => {
-  const { pump, taken, arrive, end } = setup(t)
-  pump.turn()
-  for (let n = 0; n < 5; n++) await arrive()
-  t.strictSame(taken, [50, 100, 200, 400, 800])
-  for (let n = 0; n < 4; n++) await end(100)
   t.equal(taken.length, 5, '1,050 are on hand')
   await end(100)
-  t.strictSame(taken, [50, 100, 200, 400, 800, 1000], '950 are')
+  t.equal(taken.length, 6, '950 are')
 })
 
 t.test('asks whether requests are still wanted only if their receivers are slow', async t => {
   let time = 1e6
   t.intercept(performance, 'now', { value: () => time })
-  const { pump, asked, arrive, end } = setup(t, { due: 52 })
+  const { pump, asked, come, arrive, end } = setup(t, { due: 50 })
   pump.turn()
   await arrive()
   time += slowAfterMs - 1
   await pump.abortGone()
   t.strictSame(asked, [])
-  await arrive() // two more
+  come(2)
+  await arrive()
   time += 1
   await pump.abortGone()
   t.strictSame(asked, [50])
@@ -136,32 +125,22 @@ t.test('asks whether requests are still wanted only if their receivers are slow'
   t.strictSame(asked, [50], 'the others are fast so far')
 })
 
-t.test('takes the rest at the end, and few again after it', async t => {
-  const { pump, taken, come, arrive } = setup(t, { due: 180 })
-  pump.turn()
-  for (let n = 0; n < 3; n++) await arrive()
-  t.strictSame(taken, [50, 100, 30])
-  await delay(20) // few gather
-  come(200)
-  t.strictSame(taken, [50, 100, 30, 50])
-})
-
 t.test('a second statement takes more only if the first, which takes many, lasts 250 ms', async t => {
   let time = 1e6
   t.intercept(performance, 'now', { value: () => time })
-  const { pump, taken, come, arrive } = setup(t, { due: 200 })
+  const { pump, taken, come, arrive } = setup(t, { due: 600 })
   pump.turn()
   time += 249
   come(0)
-  t.strictSame(taken, [50])
+  t.strictSame(taken, [250])
   time += 1
   come(0)
-  t.strictSame(taken, [50, 100])
+  t.strictSame(taken, [250, 250])
   time += 250
   come(0)
-  t.strictSame(taken, [50, 100], 'no third one')
+  t.strictSame(taken, [250, 250], 'no third one')
   await arrive()
-  t.strictSame(taken, [50, 100, 50])
+  t.strictSame(taken, [250, 250, 100])
 })
 
 t.test('cues gather for 10 ms after a statement that takes few has begun', async t => {
