@@ -7,6 +7,7 @@ import { type Calendars, createCalendars } from './calendars.ts'
 import { type Computing, createComputing } from './computing.ts'
 import { cuesOf, type DueCue, prepare, type ReadCue } from './due-cue.ts'
 import { createDueQueue, type DueQueue, isCue, type Kind, type WaitingAttempt } from './due-queue.ts'
+import { createLeftOut, type LeftOut } from './left-out.ts'
 import { createPreparing, takesLong } from './preparing.ts'
 
 export type Ahead = ReturnType<typeof createAhead>
@@ -38,7 +39,7 @@ const retryMs = 500
 /** A cue that could not be taken in time is tried again after this. */
 const againMs = 5
 const inTimeMs = 50
-const passedOverMs = 60_000
+const leftOutMs = 60_000
 
 const atOf = ({ slot }: DueCue) => slot.next_run.getTime()
 
@@ -83,21 +84,15 @@ const createLookTimes = ({ now, pollIntervalMs }: Pick<Options, 'now' | 'pollInt
   }
 }
 
-export const createAhead = (options: Options) => {
-  const { fn, calendars = createCalendars(fn), computing = createComputing(), now, queue = createDueQueue() } = options
-  const { onPrepared = () => {}, onError = () => {} } = options
-  const times = createLookTimes(options)
-  let looking: Promise<void> | undefined
-  // Cues that are being taken; and those that were at any time during the look that is under way, which it may see as they were before.
-  const out = new Set<DueCue>()
-  let taken = new Set<DueCue>()
-  // Accounts that the latest look skipped.
-  let skipped: ReadonlySet<string> = new Set()
-  // Cues that can't be fired → when to try them again.
-  const passedOver = new Map<string, number>()
+type LookOptions = Required<Omit<Options, 'now' | 'pollIntervalMs'>> & { times: ReturnType<typeof createLookTimes>; leftOut: LeftOut }
 
+/**
+ * @returns a function that looks: replaces the cues in the queue by those that are near now, except those of accounts to skip, and those of `taken`,
+ * cues that are being taken while it looks, which it may see as they were before
+ */
+const createLook = ({ fn, calendars, computing, queue, onPrepared, onError, times, leftOut }: LookOptions) => {
   const leaveOut = ({ cue_id }: ReadCue, error: unknown) => {
-    passedOver.set(cue_id, now() + passedOverMs)
+    leftOut.add(cue_id, leftOutMs)
     onError(error, `prepare cue ${cue_id}`)
   }
 
@@ -121,33 +116,53 @@ export const createAhead = (options: Options) => {
     onError: leaveOut
   })
 
-  const isCrowded = () => queue.count('send', now()) >= crowd
-
-  const look = async (skip: string[]) => {
+  const look = async (skipped: ReadonlySet<string>, taken: ReadonlySet<DueCue>): Promise<void> => {
     const until = times.begin()
-    taken = new Set(out)
     const askedAt = performance.now()
-    const rows = await fn.lookAheadBySchedule({ until: new Date(until), limit: pageSize, skip_accounts: skip })
+    const rows = await fn.lookAheadBySchedule({ until: new Date(until), limit: pageSize, skip_accounts: [...skipped] })
     const tookMs = performance.now() - askedAt
-    skipped = new Set(skip)
-    for (const [cue_id, end] of passedOver) if (end <= now()) passedOver.delete(cue_id)
-
+    const ignored = new Set(leftOut.ids())
     const cues = cuesOf(rows)
-    const near = cues.filter(cue => cue.at <= until && !passedOver.has(cue.cue_id))
+    const near = cues.filter(cue => cue.at <= until && !ignored.has(cue.cue_id))
     const { slow = [], quick = [] } = Object.groupBy(near, ({ schedule }) => (takesLong(schedule) ? 'slow' : 'quick'))
     await calendars.load(slow.map(({ schedule }) => schedule))
     const current = slow.filter(({ schedule }) => calendars.of(schedule))
     if (current.length < slow.length) times.expect(0) // a calendar has changed since
     const takenAt = new Map(Array.from(taken, cue => [cue.cue_id, atOf(cue)]))
     const isFree = (cue: ReadCue) => takenAt.get(cue.cue_id) !== cue.at
-    const slowDue = preparing.fill(current.filter(isFree), ({ schedule }) => calendars.of(schedule)!)
-    queue.fill([...prepareAll(quick.filter(isFree)), ...slowDue], skipped)
+    const prepared = preparing.fill(current.filter(isFree), ({ schedule }) => calendars.of(schedule)!)
+    queue.fill([...prepareAll(quick.filter(isFree)), ...prepared], skipped)
     times.end(tookMs, {
       isFull: cues.length >= pageSize,
       isQuiet: near.length === 0 && taken.size === 0,
       beyond: cues.find(cue => cue.at > until)?.at ?? Number.POSITIVE_INFINITY
     })
   }
+
+  return {
+    look,
+    /** Forgets all cues. */
+    reset: (): void => {
+      queue.fill([])
+      preparing.fill([], () => [])
+    }
+  }
+}
+
+export const createAhead = (options: Options) => {
+  const { fn, calendars = createCalendars(fn), computing = createComputing(), now, queue = createDueQueue() } = options
+  const { onPrepared = () => {}, onError = () => {} } = options
+  const times = createLookTimes(options)
+  const leftOut = createLeftOut(now)
+  const { look, reset } = createLook({ fn, calendars, computing, queue, onPrepared, onError, times, leftOut })
+  let looking: Promise<void> | undefined
+  // Cues that are being taken; and those that were at any time during the look that is under way.
+  const out = new Set<DueCue>()
+  let taken = new Set<DueCue>()
+  // Accounts that the latest look skipped.
+  let skipped: ReadonlySet<string> = new Set()
+
+  const isCrowded = () => queue.count('send', now()) >= crowd
 
   return {
     /** A cue that the latest look didn't see is due at `at`, in epoch milliseconds. */
@@ -163,7 +178,10 @@ export const createAhead = (options: Options) => {
      * then a look is due again after half a second.
      */
     look: (skipAccounts: string[] = []): Promise<void> => {
-      looking ??= look(skipAccounts)
+      if (looking) return looking
+      taken = new Set(out)
+      skipped = new Set(skipAccounts)
+      looking = look(skipped, taken)
         .catch(error => {
           times.fail()
           throw error
@@ -223,7 +241,7 @@ export const createAhead = (options: Options) => {
     tryAgain: (cue: DueCue) => {
       // It is not taken: the look that is under way must not leave it out.
       taken.delete(cue)
-      const isEarly = !cue.isAgain && !passedOver.has(cue.cue_id) && now() - atOf(cue) < inTimeMs
+      const isEarly = !cue.isAgain && !leftOut.has(cue.cue_id) && now() - atOf(cue) < inTimeMs
       if (isEarly) queue.insert({ ...cue, due: now() + againMs, isAgain: true })
     },
 
@@ -233,23 +251,20 @@ export const createAhead = (options: Options) => {
     },
 
     /** Ids of the cues that are ignored. */
-    passedOver: (): string[] => [...passedOver.keys()],
+    passedOver: leftOut.ids,
 
     /** Ignores a cue that cannot be fired for a minute. */
-    passOver: (cue: DueCue) => {
-      passedOver.set(cue.cue_id, now() + passedOverMs)
-    },
+    passOver: ({ cue_id }: DueCue): void => leftOut.add(cue_id, leftOutMs),
 
     /** The database is back: what could not be fired may be fired now. */
     forgive: () => {
-      if (passedOver.size > 0) times.expect(0)
-      passedOver.clear()
+      if (leftOut.ids().length > 0) times.expect(0)
+      leftOut.clear()
     },
 
     /** Forgets all cues and looks again: after an outage, other slots may fire. */
     reset: () => {
-      queue.fill([])
-      preparing.fill([], () => [])
+      reset()
       skipped = new Set()
       times.expect(0)
     }
