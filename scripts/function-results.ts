@@ -3,9 +3,6 @@
  * no function has fails `npm run generate`.
  */
 
-/** Functions called only by engines of the previous release, people in psql, and tests. */
-export const uncalled = new Set(['look_ahead'])
-
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
   `abort_operation allow apply_subscription attach_evidence beat_engine cancel_execution create_operation deletion_status
@@ -36,7 +33,6 @@ export const nullable: Record<string, string> = {
   claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload',
   claimable_page: 'task',
   look_ahead_by_schedule: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
-  look_ahead: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
   mail_cue_failed: 'row http_status error_message',
   mail_deletion_requested: 'row',
   mail_downgrade: 'row cues',

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type pg from 'pg'
-import { nullable, nullableArguments, shapes, single, uncalled } from './function-results.ts'
+import { nullable, nullableArguments, shapes, single } from './function-results.ts'
 
 type Column = { name: string; type: string; not_null?: boolean }
 type Function = {
@@ -77,7 +77,7 @@ const kindOf = ({ name, is_set, columns }: Function) => {
 export const functionTypes = async (pool: pg.Pool): Promise<string> => {
   const { rows } = (await pool.query(query)) as { rows: Function[] }
   const words = wordsOfSources()
-  const functions = rows.filter(({ name }) => words.has(camel(name)) || uncalled.has(name))
+  const functions = rows.filter(({ name }) => words.has(camel(name)))
   const enums = new Set(Object.values(shapes).flatMap(shape => shape.match(/\b[A-Z][a-z]+[A-Z]\w+/g) ?? []))
   const scalarOf = (type: string, element: string): string => {
     if (type.endsWith('[]')) return `(${scalarOf(type.slice(0, -2), element)} | ${element})[]`.replace(' | never', '')

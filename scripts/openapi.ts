@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import type pg from 'pg'
 import { build } from '../src/app.ts'
 import { loadConfig } from '../src/config.ts'
@@ -22,4 +23,8 @@ export const openapi = async (): Promise<object> => {
   return document
 }
 
-if (import.meta.main) console.log(JSON.stringify(await openapi(), null, 2))
+/** Short members on one line, so that the file is small and a change of it readable. */
+if (import.meta.main) {
+  const args = ['format', '--indent-width=1', '--stdin-file-path=description.json']
+  process.stdout.write(execFileSync('biome', args, { input: JSON.stringify(await openapi()), maxBuffer: 2 ** 26 }))
+}

@@ -133,7 +133,7 @@ comment on column cue.accounts.limit_reached_at is 'When the monthly execution l
 comment on column cue.accounts.created_at is 'Time of registration.';
 comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
 comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null before its first checkout.';
-comment on column cue.accounts.email_confirmed_at is 'When a mailed link was first confirmed; null: never, or before this column existed.';
+comment on column cue.accounts.email_confirmed_at is 'When a mailed link was first confirmed; null: never.';
 grant select on cue.accounts to cue_service;
 
 create table cue.alerts (
@@ -388,7 +388,7 @@ comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if i
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
-comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.';
+comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: shared with none.';
 comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
 grant select on cue.cue_runs to cue_service;
 
@@ -516,7 +516,7 @@ comment on column cue.cues.payload_id is 'Row of payloads that holds a payload o
 comment on column cue.cues.key is 'The user''s own name for the cue, unique among the account''s cues that are not deleted.';
 comment on column cue.cues.tags is 'Labels to filter by, each at most 64 characters.';
 comment on column cue.cues.managed_by is 'The set of declared cues that the cue belongs to, see apply_cues; null: none.';
-comment on column cue.cues.paused_at is 'Since when it is paused; null if active, or paused by a release before pauses were recorded.';
+comment on column cue.cues.paused_at is 'Since when it is paused; null if active.';
 comment on column cue.cues.paused_by is 'What paused it; null like paused_at.';
 comment on column cue.cues.pause_reason is 'Reason that was given for the pause, or the error that caused it.';
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
@@ -1671,6 +1671,8 @@ create view cue.dead_execution_view as
     e.created_at,
     e.updated_at,
     e.outcome,
+    e.metadata,
+    e.artifacts,
     e.result_type,
     e.has_evidence,
     e.payload,
@@ -1707,6 +1709,8 @@ create view cue.dead_execution_view as
             v.created_at,
             v.updated_at,
             v.outcome,
+            v.metadata,
+            v.artifacts,
             v.result_type,
             v.has_evidence,
             v.payload,
@@ -1779,13 +1783,16 @@ create view cue.execution_detail_view as
     ended_at,
     created_at,
     updated_at,
-    outcome - '{metadata,artifacts}'::text[] AS outcome,
+    outcome,
+    metadata,
+    artifacts,
     result_type,
     has_evidence,
     payload,
     response_body,
-    outcome ->> 'metadata'::text AS metadata,
-    outcome ->> 'artifacts'::text AS artifacts,
+    cue_tags,
+    reported_error,
+    error_group,
     ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
@@ -1833,17 +1840,11 @@ create view cue.execution_view as
     e.created_at,
     e.updated_at,
         CASE
-            WHEN e.outcome_recorded_at IS NOT NULL THEN (jsonb_strip_nulls(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at))) ||
-            CASE
-                WHEN e.metadata <> 'null'::jsonb THEN jsonb_build_object('metadata', e.metadata)
-                ELSE '{}'::jsonb
-            END) ||
-            CASE
-                WHEN e.artifacts <> 'null'::jsonb THEN jsonb_build_object('artifacts', e.artifacts)
-                ELSE '{}'::jsonb
-            END
+            WHEN e.outcome_recorded_at IS NOT NULL THEN jsonb_strip_nulls(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at)))
             ELSE NULL::jsonb
         END AS outcome,
+    NULLIF(e.metadata, 'null'::jsonb)::text AS metadata,
+    NULLIF(e.artifacts, 'null'::jsonb)::text AS artifacts,
     e.result_type,
     e.external_id IS NOT NULL OR e.result_url IS NOT NULL OR e.result_ref IS NOT NULL OR COALESCE(jsonb_array_length(e.artifacts), 0) > 0 AS has_evidence,
     COALESCE(e.payload, ( SELECT p.body
@@ -2235,61 +2236,20 @@ CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_ne
 AS $function$
 #variable_conflict use_column
 declare
+  v_free uuid[] := cue.lock_accounts(p_account_ids);
   v_ids text[];
   v_refusals text[];
   v_payload_ids bigint[];
-  v_transports cue.transport[];
-  v_tracked boolean[];
-  v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
   if p_cues @? '$[*].calendars' then
     perform cue.require_calendars(g.account_id, g.cue -> 'calendars')
        from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) as g (account_id, cue) where g.cue ? 'calendars';
   end if;
-  -- A new statement, because the snapshot of the one that waited for the locks is older.
-  with given as materialized (
-    select g.account_id, g.place, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
-           g.cue ->> 'given_id' as given_id, cue.is_large(g.cue ->> 'payload') as is_large, (g.cue ->> 'transport')::cue.transport as transport,
-           coalesce(g.cue ->> 'overlap', 'allow') <> 'allow' as tracked,
-           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
-      from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
-  -- Of several cues with the same key, the first gets it.
-  named as materialized (
-    select g.*, g.key is not null and coalesce(
-             (select true from cue.cues c where c.account_id = g.account_id and c.key = g.key and c.deleted_at is null limit 1),
-             (select true from given d where d.account_id = g.account_id and d.key = g.key and d.place < g.place limit 1), false) as is_taken
-      from given g where g.is_free),
-  counted as (
-    select n.*, count(*) filter (where not n.memory_check and not n.is_taken) over (partition by n.account_id order by n.place) as nth from named n),
-  wanted as (
-    select n.account_id, count(*) filter (where not n.memory_check and not n.is_taken)::int as cues from named n group by n.account_id),
-  room as materialized (
-    select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
-             when p.cues is null then w.cues
-             when known.plan_cues = p.cues and known.room >= w.cues then known.room
-             else greatest(0, p.cues - (
-               select count(*)::int from (
-                 select from cue.cues c
-                  where c.account_id = w.account_id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
-                  limit p.cues) q)) end as cues
-      from wanted w
-     cross join lateral (
-       select l.cues, a.webhook_authorization = 'api_key' as sends_key
-         from cue.accounts a cross join lateral cue.limits_of(a) l
-        where a.id = w.account_id limit 1) p
-      left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
-  taken as (
-    insert into cue.cue_rooms as k (account_id, plan_cues, room)
-    select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
-    on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
-  fitting as materialized (
-    select n.*, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
-      from counted n left join room r on r.account_id = n.account_id)
-  select array_agg(case when f.refusal is null and f.is_free then coalesce(f.given_id, cue.new_cue_id()) end order by g.place),
-         array_agg(case when f.is_free then f.refusal else 'locked' end order by g.place),
-         array_agg(case when f.refusal is null and f.is_large then nextval('cue.payload_ids') end order by g.place),
-         array_agg(g.transport order by g.place), array_agg(g.tracked order by g.place)
-    into v_ids, v_refusals, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
+  v_refusals := cue.admit_cues(p_account_ids, p_cues, v_free);
+  select array_agg(case when g.refusal is null then coalesce(g.cue ->> 'given_id', cue.new_cue_id()) end order by g.place),
+         array_agg(case when g.refusal is null and cue.is_large(g.cue ->> 'payload') then nextval('cue.payload_ids') end order by g.place)
+    into v_ids, v_payload_ids
+    from rows from (unnest(v_refusals), jsonb_array_elements(p_cues)) with ordinality as g (refusal, cue, place);
   perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
   if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
@@ -2298,11 +2258,9 @@ begin
      where n.payload_id is not null;
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked,
-         (select cue.schedule_key(c) from cue.cues c where c.id = n.cue_id limit 1)
-    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
-      as n (cue_id, account_id, transport, next_run, next_slot, tracked)
-   where n.cue_id is not null;
+  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, c.overlap <> 'allow', cue.schedule_key(c)
+    from unnest(v_ids, p_next_runs, p_next_slots) as n (cue_id, next_run, next_slot)
+   cross join lateral (select * from cue.cues q where q.id = n.cue_id limit 1) c;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Few accounts subscribe: skip the rest at once.
@@ -2523,6 +2481,57 @@ begin
 end $function$;
 comment on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) is 'Checks credentials, scope, rate limit and usage of requests; one row each, in order.';
 grant execute on function cue.admit(bytea[],uuid[],uuid[],text[],text[],boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.admit_cues(p_account_ids uuid[], p_cues jsonb, p_free uuid[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_refusals text[];
+begin
+  with given as materialized (
+    select g.account_id, g.place, g.account_id = any (p_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
+           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
+      from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
+  named as materialized (
+    select g.*, g.key is not null and coalesce(
+             (select true from cue.cues c where c.account_id = g.account_id and c.key = g.key and c.deleted_at is null limit 1),
+             (select true from given d where d.account_id = g.account_id and d.key = g.key and d.place < g.place limit 1), false) as is_taken
+      from given g where g.is_free),
+  counted as (
+    select n.*, count(*) filter (where not n.memory_check and not n.is_taken) over (partition by n.account_id order by n.place) as nth from named n),
+  wanted as (select n.account_id, max(n.nth)::int as cues from counted n group by n.account_id),
+  room as materialized (
+    select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
+             when p.cues is null then w.cues
+             when known.plan_cues = p.cues and known.room >= w.cues then known.room
+             else greatest(0, p.cues - (
+               select count(*)::int from (
+                 select from cue.cues c
+                  where c.account_id = w.account_id and c.deleted_at is null and c.status in ('active', 'paused') and not c.memory_check
+                  limit p.cues) q)) end as cues
+      from wanted w
+     cross join lateral (
+       select l.cues, a.webhook_authorization = 'api_key' as sends_key
+         from cue.accounts a cross join lateral cue.limits_of(a) l
+        where a.id = w.account_id limit 1) p
+      left join lateral (select * from cue.cue_rooms k where k.account_id = w.account_id limit 1) known on true),
+  taken as (
+    insert into cue.cue_rooms as k (account_id, plan_cues, room)
+    select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
+    on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
+  fitting as (
+    select n.place, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
+      from counted n left join room r on r.account_id = n.account_id)
+  select array_agg(case when g.is_free then f.refusal else 'locked' end order by g.place) into v_refusals from given g left join fitting f using (place);
+  return v_refusals;
+end $function$;
+comment on function cue.admit_cues(uuid[],jsonb,uuid[]) is 'Returns why each of these cues is refused, or null, and takes the room of the others.';
+grant execute on function cue.admit_cues(uuid[],jsonb,uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_execution(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3289,10 +3298,7 @@ declare
   c cue.cues;
   r cue.cue_runs;
   e cue.executions;
-  v_ids uuid[];
-  v_due timestamptz[];
   v_made int;
-  v_last_slot timestamptz;
   v_reason cue.missed_reason;
   v_count int := 0;
 begin
@@ -3305,32 +3311,18 @@ begin
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now
+       -- Slots that were refused end at next_run, so another engine that has recorded them may have left it as it was.
+       and (refused_from is not null or next_run is distinct from d.next_run);
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
-    v_made := coalesce(cardinality(d.slots), 0);
+    v_made := 0;
     if d.dropped is not null then
       perform cue.note_missed_slots(
         c, v_reason, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, null, p_now);
     end if;
-    -- A millisecond apart, so that queues and lists keep the order of the slots.
-    v_due := array(
-      select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
-    if v_made > 0 and c.tracked then
-      v_made := 0;
-      v_last_slot := r.last_slot;
-      for i in 1 .. cardinality(v_due) loop
-        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i], d.due[i])::int;
-        v_last_slot := d.slots[i];
-      end loop;
-    elsif v_made > 0 then
-      v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
-      insert into cue.new_executions
-      select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
-       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
-      if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
-      else perform cue.wake_workers(c.account_id, p_now);
-      end if;
+    if cardinality(d.slots) > 0 then
+      v_made := cue.run_slots(c, r.last_slot, d.slots, d.due, p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected,
         format('came due %s, and catch_up is skip_missed', case v_reason when 'held' then 'during a hold' else 'during an outage' end), p_now);
@@ -3368,10 +3360,8 @@ CREATE OR REPLACE FUNCTION cue.cell_of(p_id uuid)
  RETURNS integer
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$
-  select case when get_byte(uuid_send(p_id), 6) >> 4 = 7 then ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) else 1 end
-$function$;
-comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
+AS $function$ select ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) $function$;
+comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes.';
 grant execute on function cue.cell_of(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_now timestamp with time zone)
@@ -5279,6 +5269,37 @@ $function$;
 comment on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) is 'Returns when an on_failure webhook is retried, or null if never.';
 grant execute on function cue.failure_notice_retry_at(uuid,integer,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fair_page(p_until timestamp with time zone, p_limit integer, p_skip_accounts uuid[])
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+begin
+  return array(
+    with recursive groups as (
+      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
+        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
+      union all
+      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
+        select r.next_run, r.account_id from cue.cue_runs r
+         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
+           and r.account_id not in (select unnest(p_skip_accounts))
+         order by r.next_run, r.account_id limit 1) f
+       where g.n < p_limit)
+    select p.cue_id from (
+      select m.cue_id from groups g cross join lateral (
+        select r.cue_id, row_number() over () as place from cue.cue_runs r
+         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
+       order by m.place, g.next_run limit p_limit) p);
+end $function$;
+comment on function cue.fair_page(timestamp with time zone,integer,uuid[]) is 'Returns due cues for a look that finds more than p_limit: those of each instant, in turn.';
+grant execute on function cue.fair_page(timestamp with time zone,integer,uuid[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.find_address(p_email text)
  RETURNS integer
  LANGUAGE sql
@@ -5641,8 +5662,6 @@ CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
 AS $function$
 declare
   a cue.accounts;
@@ -6407,10 +6426,9 @@ AS $function$
                v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
                cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
                v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
-               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || (v.outcome - '{metadata,artifacts}'::text[]) as outcome,
-               v.outcome ->> 'metadata' as metadata, v.outcome ->> 'artifacts' as artifacts, cue.iso(v.created_at) as created_at,
-               cue.iso(v.updated_at) as updated_at
-          from (select * from cue.execution_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10 offset 0) v) e) x
+               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts,
+               cue.iso(v.created_at) as created_at, cue.iso(v.updated_at) as updated_at
+          from cue.execution_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
@@ -6756,24 +6774,6 @@ $function$;
 comment on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) is 'Logs the running attempt of an execution as ended now, without a response.';
 grant execute on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.look_ahead(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_rules boolean DEFAULT false)
- RETURNS TABLE(cue_id text, account_id uuid, version integer, next_run timestamp with time zone, transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select c.cue_id, c.account_id, c.version, to_timestamp(c.next_run / 1000.0), s.transport, s.schedule_type, s.cron, s.timezone, s.schedule_rules,
-         s.next_slot, s.calendars, s.runs_left, s.catch_up, s.outage_until, s.over_limit, s.window_slots, s.tracked
-    from cue.look_ahead_by_schedule(p_until, p_limit, p_skip_accounts, p_now) s
-   cross join lateral unnest(s.cue_ids, s.account_ids, s.versions, s.next_runs) as c (cue_id, account_id, version, next_run)
-   where p_rules or s.schedule_rules is null
-   order by c.next_run, c.account_id, c.cue_id
-$function$;
-comment on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) is 'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
-grant execute on function cue.look_ahead(timestamp with time zone,integer,uuid[],timestamp with time zone,boolean) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(cue_ids text[], account_ids uuid[], versions integer[], next_runs bigint[], transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
@@ -6803,21 +6803,7 @@ begin
     select r.account_id, count(*) from (
       select n.account_id from cue.runs_near(p_until, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
   if v_full then
-    with recursive groups as (
-      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
-        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
-      union all
-      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
-        select r.next_run, r.account_id from cue.cue_runs r
-         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
-           and r.account_id not in (select unnest(p_skip_accounts))
-         order by r.next_run, r.account_id limit 1) f
-       where g.n < p_limit)
-    select array_agg(p.cue_id) into v_ids from (
-      select m.cue_id from groups g cross join lateral (
-        select r.cue_id, row_number() over () as place from cue.cue_runs r
-         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
-       order by m.place, g.next_run limit p_limit) p;
+    v_ids := cue.fair_page(p_until, p_limit, p_skip_accounts);
     v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
   end if;
   v_refused := array(
@@ -6835,7 +6821,7 @@ begin
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
            array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
-           coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
+           coalesce(r.schedule_key::text, r.cue_id) as key,
            r.success_due_at is null as opens_window,
            greatest(case when v_outages then (
                       select max(o.until_at) from cue.unserved_periods o
@@ -7374,9 +7360,7 @@ begin
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
          last_run = case r.transport when 'webhook' then p_now else r.last_run end,
-         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
-         -- Cues of the release before this one have none.
-         schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
+         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
     from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
@@ -9452,8 +9436,6 @@ CREATE OR REPLACE FUNCTION cue.requeue_attempts(p_limit integer DEFAULT 1000, p_
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET enable_hashjoin TO 'off'
- SET enable_mergejoin TO 'off'
 AS $function$
 declare
   v_ids uuid[];
@@ -10062,6 +10044,39 @@ begin
 end $function$;
 comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
 grant execute on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.run_slots(c cue.cues, p_last_slot timestamp with time zone, p_slots timestamp with time zone[], p_slots_due timestamp with time zone[], p_now timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_due timestamptz[] := array(
+    select date_trunc('milliseconds', p_now) + (n - 1) * interval '1 millisecond' from generate_subscripts(p_slots, 1) as n order by n);
+  v_ids uuid[];
+  v_made int := 0;
+begin
+  if c.tracked then
+    for i in 1 .. cardinality(v_due) loop
+      v_made := v_made + cue.run_slot(c, p_slots[i], p_last_slot, v_due[i], p_slots_due[i])::int;
+      p_last_slot := p_slots[i];
+    end loop;
+    return v_made;
+  end if;
+  v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
+  insert into cue.new_executions
+  select n.* from unnest(v_ids, p_slots, v_due, p_slots_due) as u (id, slot, due_at, slot_due_at)
+   cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
+  if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
+  else perform cue.wake_workers(c.account_id, p_now);
+  end if;
+  return cardinality(v_ids);
+end $function$;
+comment on function cue.run_slots(cue.cues,timestamp with time zone,timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Runs slots of a cue late, each as its overlap says; returns how many have an execution.';
+grant execute on function cue.run_slots(cue.cues,timestamp with time zone,timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.runs_left(p_rules jsonb, p_fired bigint, p_skipped integer)
  RETURNS integer

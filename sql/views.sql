@@ -40,7 +40,8 @@ union all
 select id, cue_id, body from cue.payloads;
 comment on view cue.stored_payloads is 'Payloads that executions refer to, in cues and in payloads.';
 
--- The limit makes the planner look up each execution's cue by id; a join would read all cues for the few executions of a list.
+-- The limit makes the planner look up each execution's cue by id; a join would read all cues for the few executions of a list. metadata and
+-- artifacts are text beside the outcome: parsing them is slow and loses digits of long numbers.
 create or replace view cue.execution_view as
 select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.scheduled_for, coalesce(e.due_at, e.scheduled_for) as due_at, e.status,
        e.outcome_state, e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
@@ -52,9 +53,8 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
          jsonb_strip_nulls(jsonb_build_object(
              'success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url,
              'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at),
-             'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at)))
-           || case when e.metadata <> 'null' then jsonb_build_object('metadata', e.metadata) else '{}' end
-           || case when e.artifacts <> 'null' then jsonb_build_object('artifacts', e.artifacts) else '{}' end end as outcome,
+             'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at))) end as outcome,
+       nullif(e.metadata, 'null')::text as metadata, nullif(e.artifacts, 'null')::text as artifacts,
        e.result_type,
        e.external_id is not null or e.result_url is not null or e.result_ref is not null
          or coalesce(jsonb_array_length(e.artifacts), 0) > 0 as has_evidence,
@@ -70,7 +70,7 @@ create or replace view cue.dead_execution_view as
 select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.due_at, e.status, e.outcome_state,
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at, e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at,
-       e.updated_at, e.outcome, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
+       e.updated_at, e.outcome, e.metadata, e.artifacts, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
        d.error_group
   from cue.dead_letters d
  cross join lateral (select * from cue.execution_view v where v.id = d.execution_id limit 1) e;
@@ -104,13 +104,8 @@ select id, account_id, 1, last_attempt_at, last_attempt_at + attempt_ms * interv
   from cue.executions where attempt_ms is not null;
 comment on view cue.attempt_view is 'The attempt log: attempts, and the first attempts that succeeded, which are kept in their executions.';
 
--- metadata and artifacts are text beside the outcome: parsing them is slow and loses digits of long numbers.
 create or replace view cue.execution_detail_view as
-select e.id, e.account_id, e.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.due_at, e.status, e.outcome_state, e.outcome_success,
-       e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at, e.delivered_at,
-       e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at, e.updated_at,
-       e.outcome - '{metadata,artifacts}'::text[] as outcome, e.result_type, e.has_evidence, e.payload, e.response_body,
-       e.outcome ->> 'metadata' as metadata, e.outcome ->> 'artifacts' as artifacts,
+select e.*,
        (select coalesce(jsonb_agg(to_jsonb(a) order by a.attempt), '[]') from (
           select a.attempt, cue.iso(a.started_at) as started_at, cue.iso(a.finished_at) as finished_at, a.result, a.http_status, a.error,
                  a.duration_ms, a.worker_id
@@ -130,8 +125,7 @@ select e.id, e.account_id, e.cue_id, e.status, cue.iso(e.scheduled_for) as sched
   from cue.executions e;
 comment on view cue.execution_brief_view is 'Executions in brief, without their cue''s name.';
 
--- p_before excludes the partitions created ahead of time. With the offset, an outcome is built once rather than for each of the three columns
--- made of it. metadata and artifacts are text beside the outcome, because parsing a number may lose digits.
+-- p_before excludes the partitions created ahead of time.
 create or replace function cue.latest_executions(p_cue_id text, p_before uuid) returns table (executions json, execution_total bigint)
 language sql stable as $$
   select x.latest, case when x.found < 10 then x.found
@@ -143,10 +137,9 @@ language sql stable as $$
                v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
                cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
                v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
-               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || (v.outcome - '{metadata,artifacts}'::text[]) as outcome,
-               v.outcome ->> 'metadata' as metadata, v.outcome ->> 'artifacts' as artifacts, cue.iso(v.created_at) as created_at,
-               cue.iso(v.updated_at) as updated_at
-          from (select * from cue.execution_view e where e.cue_id = p_cue_id and e.id < p_before order by e.id desc limit 10 offset 0) v) e) x
+               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts,
+               cue.iso(v.created_at) as created_at, cue.iso(v.updated_at) as updated_at
+          from cue.execution_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $$;
 comment on function cue.latest_executions is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 

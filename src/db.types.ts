@@ -113,7 +113,7 @@ export interface Accounts {
    */
   email: string;
   /**
-   * When a mailed link was first confirmed; null: never, or before this column existed.
+   * When a mailed link was first confirmed; null: never.
    */
   email_confirmed_at: Timestamp | null;
   /**
@@ -625,7 +625,7 @@ export interface CueRuns {
    */
   run_count: Generated<number>;
   /**
-   * Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.
+   * Shared by cues with the same schedule. Null: shared with none.
    */
   schedule_key: string | null;
   /**
@@ -773,7 +773,7 @@ export interface Cues {
    */
   pause_reason: string | null;
   /**
-   * Since when it is paused; null if active, or paused by a release before pauses were recorded.
+   * Since when it is paused; null if active.
    */
   paused_at: Timestamp | null;
   /**
@@ -906,6 +906,7 @@ export interface CurrentHolds {
 
 export interface DeadExecutionView {
   account_id: string | null;
+  artifacts: string | null;
   attempts: number | null;
   claimed_at: Timestamp | null;
   claimed_by_worker: string | null;
@@ -924,6 +925,7 @@ export interface DeadExecutionView {
   last_attempt_at: Timestamp | null;
   last_heartbeat_at: Timestamp | null;
   lease_expires_at: Timestamp | null;
+  metadata: string | null;
   next_retry: Timestamp | null;
   outcome: Json | null;
   outcome_state: OutcomeState | null;
@@ -1148,9 +1150,11 @@ export interface ExecutionDetailView {
   created_at: Timestamp | null;
   cue_id: string | null;
   cue_name: string | null;
+  cue_tags: string[] | null;
   delivered_at: Timestamp | null;
   due_at: Timestamp | null;
   ended_at: Timestamp | null;
+  error_group: string | null;
   error_message: string | null;
   has_evidence: boolean | null;
   http_status: number | null;
@@ -1165,6 +1169,7 @@ export interface ExecutionDetailView {
   outcome_success: boolean | null;
   payload: string | null;
   replayed_from: string | null;
+  reported_error: string | null;
   response_body: string | null;
   result_type: string | null;
   scheduled_for: Timestamp | null;
@@ -1373,6 +1378,7 @@ export interface Executions {
 
 export interface ExecutionView {
   account_id: string | null;
+  artifacts: string | null;
   attempts: number | null;
   claimed_at: Timestamp | null;
   claimed_by_worker: string | null;
@@ -1391,6 +1397,7 @@ export interface ExecutionView {
   last_attempt_at: Timestamp | null;
   last_heartbeat_at: Timestamp | null;
   lease_expires_at: Timestamp | null;
+  metadata: string | null;
   next_retry: Timestamp | null;
   outcome: Json | null;
   outcome_state: OutcomeState | null;

@@ -1,5 +1,4 @@
 /** Requests per second beside a bare Fastify route with one statement: the cost of authentication, limits, validation and rules. */
-import type pg from 'pg'
 import { figuresOf } from '../stage/figures.ts'
 import { start } from '../stage/processes.ts'
 import { type Account, addAccounts, addCues, payload } from '../stage/seed.ts'
@@ -76,65 +75,4 @@ export const api: Measure = {
     await end()
     return figuresOf(rates)
   }
-}
-
-export const claims: Measure = {
-  title: n => `claims of the next execution for ${n} s a run, over 50 connections, beside a bare queue`,
-  runs: 3,
-  n: 5,
-  unit: 'seconds',
-  measure: async (stage, { runs, n }) => {
-    const service = await startService(stage, 'claims', { ROLES: 'api' })
-    const accounts = await addAccounts(service.pool, accountCount)
-    await addCues(service.pool, { accounts, count: accountCount })
-    const { run, end } = await startLoads(stage, service)
-    const body = JSON.stringify({ worker_id: 'w' })
-    const requests = {
-      bare: accounts.map(({ id }) => ({ method: 'POST', path: `/claims/${id}`, headers: json, body })),
-      ours: accounts.map(account => ({ method: 'POST', path: '/v1/executions/claim', headers: keyOf(account), body }))
-    }
-    const measure = async (target: 'bare' | 'ours') => {
-      await fillQueues(service.pool)
-      const load = { requests: requests[target], connections: 50 }
-      await run(target, { ...load, seconds: 2 }) // a warm-up excludes planning
-      return run(target, { ...load, seconds: n })
-    }
-    const rates: Record<string, number>[] = []
-    while (rates.length < runs) {
-      const [bare, ours] = [await measure('bare'), await measure('ours')]
-      rates.push({
-        bare_per_s: bare.per_s,
-        claims_per_s: ours.per_s,
-        claims_to_bare_ratio: ours.per_s / bare.per_s,
-        bare_cpu_us: bare.cpu_us,
-        claim_cpu_us: ours.cpu_us,
-        claim_p99_ms: ours.p99_ms
-      })
-    }
-    await end()
-    return figuresOf(rates)
-  }
-}
-
-/** Makes 1,000 executions per cue claimable, and as many bare jobs. Fresh tables exclude the cost of earlier claims. */
-const fillQueues = async (pool: pg.Pool) => {
-  await pool.query('truncate cue.executions, cue.attempts')
-  await pool.query(
-    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, claimable_at,
-                                 claim_deadline_at, created_at, updated_at)
-     select cue.uuid_v7(now()), c.account_id, c.id, 'worker', 'pending', 'schedule', now(), c.payload, now() - g * interval '1 millisecond',
-            now() + interval '7 days', now(), now()
-       from cue.cues c cross join generate_series(1, 1000) g`
-  )
-  await pool.query('drop table if exists public.bench_jobs')
-  await pool.query(
-    `create table public.bench_jobs (
-       id uuid primary key default gen_random_uuid(), account_id uuid not null, status text not null default 'pending', payload text not null,
-       worker text, claimed_at timestamptz, claimable_at timestamptz) with (fillfactor = 50)`
-  )
-  await pool.query('create index on public.bench_jobs (account_id, claimable_at) where claimable_at is not null')
-  await pool.query(
-    'insert into public.bench_jobs (account_id, payload, claimable_at) select account_id, payload, claimable_at from cue.executions'
-  )
-  await pool.query('vacuum analyze')
 }

@@ -1,5 +1,5 @@
 /**
- * Measures the service: `npm run bench` runs the usual measures, `npm run bench -- herd idle` only those named.
+ * Measures the service: `npm run bench` runs the usual measures, `npm run bench -- herd api` only those named.
  *
  *   --runs N      number of runs, instead of each measure's default
  *   --n N         number of cues, or of whatever the measure's title counts
@@ -13,28 +13,16 @@ import { parseArgs } from 'node:util'
 import { summary, table } from '../stage/figures.ts'
 import { onStage, pick, wholeNumber } from '../stage/play.ts'
 import { pin } from '../stage/processes.ts'
-import { api, claims } from './api.ts'
+import { api } from './api.ts'
 import { herd } from './herd.ts'
-import { cells, idle } from './idle.ts'
+import { idle } from './idle.ts'
 import { hanging, replicas, spread } from './lateness.ts'
 import { besidePeers } from './peers/compare.ts'
 import type { Measure } from './service.ts'
 import { storage } from './storage.ts'
 import { sustained } from './sustained.ts'
 
-const measures: Record<string, Measure> = {
-  herd,
-  spread,
-  hanging,
-  api,
-  idle,
-  replicas,
-  storage,
-  cells,
-  claims,
-  sustained,
-  peers: besidePeers
-}
+const measures: Record<string, Measure> = { herd, spread, hanging, api, idle, replicas, storage, sustained, peers: besidePeers }
 const usual = ['herd', 'spread', 'hanging', 'api', 'idle', 'replicas', 'storage']
 
 const { values, positionals } = parseArgs({
@@ -45,8 +33,8 @@ const count = (name: 'runs' | 'n' | 'seconds') => (values[name] === undefined ? 
 const names = pick(measures, [...positionals, ...(values.peers ? ['peers'] : [])], usual)
 const pinned = pin()
 
-// Lines of the server's log start with application and database.
-await onStage({ settings: { log_line_prefix: '%a %d: ' } }, async stage => {
+// Lines of the server's log start with the application.
+await onStage({ settings: { log_line_prefix: '%a: ' } }, async stage => {
   for (const name of names) {
     const { title, measure, unit, ...defaults } = measures[name]!
     const options = { runs: count('runs') ?? defaults.runs, n: count(unit ?? 'n') ?? defaults.n }

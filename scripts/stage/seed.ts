@@ -35,8 +35,8 @@ export const addCues = async (pool: pg.Pool, { accounts, count, hook, body = pay
        select cue.new_cue_id(), ($1::uuid[])[1 + g % cardinality($1)], 'cue ' || g, case when $2::text is null then 'worker' else 'webhook' end::cue.transport,
               'recurring', '0 9 * * *', $2, $3
          from generate_series(0, $4 - 1) g
-       returning id, account_id, transport)
-     insert into cue.cue_runs (cue_id, account_id, transport) select id, account_id, transport from made returning cue_id`,
+       returning id, account_id, transport, cue.schedule_key(cues) as key)
+     insert into cue.cue_runs (cue_id, account_id, transport, schedule_key) select id, account_id, transport, key from made returning cue_id`,
     [accounts.map(({ id }) => id), hook, body, count]
   )
   const ids = rows.map(row => row.cue_id)

@@ -107,13 +107,11 @@ export const openStage = async ({ parent = tmpdir(), durable = true, settings }:
     },
 
     /** Creates a database, with our tables and functions unless `isEmpty`. */
-    createDatabase: async (prefix: string, { cell = 1, isEmpty = false } = {}): Promise<Database> => {
+    createDatabase: async (prefix: string, { isEmpty = false } = {}): Promise<Database> => {
       const name = `${prefix}_${++databases}`
-      const isCopy = !isEmpty && cell === 1
-      if (isCopy) pristine ??= addDatabase(server.url, 'pristine').then(connectionString => migrate({ connectionString }))
+      if (!isEmpty) pristine ??= addDatabase(server.url, 'pristine').then(connectionString => migrate({ connectionString }))
       await pristine
-      const url = await addDatabase(server.url, name, isCopy ? 'pristine' : undefined)
-      if (!isEmpty && !isCopy) await migrate({ connectionString: url, cell })
+      const url = await addDatabase(server.url, name, isEmpty ? undefined : 'pristine')
       return { name, url, pool: connect(url) }
     },
 

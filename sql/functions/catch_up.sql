@@ -11,10 +11,7 @@ declare
   c cue.cues;
   r cue.cue_runs;
   e cue.executions;
-  v_ids uuid[];
-  v_due timestamptz[];
   v_made int;
-  v_last_slot timestamptz;
   v_reason cue.missed_reason;
   v_count int := 0;
 begin
@@ -27,32 +24,18 @@ begin
     continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
     select * into c from cue.cues where id = d.cue_id;
     select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now;
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now
+       -- Slots that were refused end at next_run, so another engine that has recorded them may have left it as it was.
+       and (refused_from is not null or next_run is distinct from d.next_run);
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
-    v_made := coalesce(cardinality(d.slots), 0);
+    v_made := 0;
     if d.dropped is not null then
       perform cue.note_missed_slots(
         c, v_reason, (d.dropped ->> 'first')::timestamptz, (d.dropped ->> 'last')::timestamptz, (d.dropped ->> 'count')::int, null, p_now);
     end if;
-    -- A millisecond apart, so that queues and lists keep the order of the slots.
-    v_due := array(
-      select date_trunc('milliseconds', p_now) + n * interval '1 millisecond' from generate_series(0, v_made - 1) as n order by n);
-    if v_made > 0 and c.tracked then
-      v_made := 0;
-      v_last_slot := r.last_slot;
-      for i in 1 .. cardinality(v_due) loop
-        v_made := v_made + cue.run_slot(c, d.slots[i], v_last_slot, v_due[i], d.due[i])::int;
-        v_last_slot := d.slots[i];
-      end loop;
-    elsif v_made > 0 then
-      v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
-      insert into cue.new_executions
-      select n.* from unnest(v_ids, d.slots, v_due, d.due) as u (id, slot, due_at, slot_due_at)
-       cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
-      if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
-      else perform cue.wake_workers(c.account_id, p_now);
-      end if;
+    if cardinality(d.slots) > 0 then
+      v_made := cue.run_slots(c, r.last_slot, d.slots, d.due, p_now);
     elsif c.schedule_type = 'once' then
       e := cue.add_ended_execution(c, 'missed', d.expected,
         format('came due %s, and catch_up is skip_missed', case v_reason when 'held' then 'during a hold' else 'during an outage' end), p_now);
@@ -76,6 +59,35 @@ begin
   return v_count;
 end $$;
 comment on function cue.catch_up_cues is 'Applies catch_up to slots that came due during an outage; returns how many cues.';
+
+-- A millisecond apart, so that queues and lists keep the order of the slots. p_last_slot: the one before them.
+create or replace function cue.run_slots(
+  c cue.cues, p_last_slot timestamptz, p_slots timestamptz[], p_slots_due timestamptz[], p_now timestamptz
+) returns int
+language plpgsql security definer as $$
+declare
+  v_due timestamptz[] := array(
+    select date_trunc('milliseconds', p_now) + (n - 1) * interval '1 millisecond' from generate_subscripts(p_slots, 1) as n order by n);
+  v_ids uuid[];
+  v_made int := 0;
+begin
+  if c.tracked then
+    for i in 1 .. cardinality(v_due) loop
+      v_made := v_made + cue.run_slot(c, p_slots[i], p_last_slot, v_due[i], p_slots_due[i])::int;
+      p_last_slot := p_slots[i];
+    end loop;
+    return v_made;
+  end if;
+  v_ids := array(select cue.uuid_v7(u.due_at) from unnest(v_due) with ordinality as u (due_at, n) order by u.n);
+  insert into cue.new_executions
+  select n.* from unnest(v_ids, p_slots, v_due, p_slots_due) as u (id, slot, due_at, slot_due_at)
+   cross join lateral cue.new_execution(c, u.id, u.slot, u.due_at, p_slot_due_at => u.slot_due_at, p_now => p_now) n;
+  if c.transport = 'webhook' then perform cue.enqueue_attempts(v_ids, v_due);
+  else perform cue.wake_workers(c.account_id, p_now);
+  end if;
+  return cardinality(v_ids);
+end $$;
+comment on function cue.run_slots is 'Runs slots of a cue late, each as its overlap says; returns how many have an execution.';
 
 create or replace function cue.unserved_reason(p_account_id uuid, p_slot timestamptz) returns cue.missed_reason
 language plpgsql stable security definer as $$

@@ -33,35 +33,17 @@ create or replace function cue.key_taken_message(p_key text, p_cue_id text) retu
 language sql immutable as $$ select format('Key %s belongs to cue %s. Use another key, or PUT /v1/cues/by-key/{key} to replace that cue.', p_key, p_cue_id) $$;
 comment on function cue.key_taken_message is 'Returns the message for a key that another cue has.';
 
--- p_cues: an array of objects of columns; omitted columns take the table's default, so the previous release can add cues without a new
--- column. Exact, because the accounts are locked. memory_check cues are not counted. callback_allowed false means the key lacks scope
--- account: a cue with a callback is then refused if the account's key is sent to callbacks. calendars: the revisions that next_run was
--- computed from. given_id: the id that its next run was computed with. p_next_slots: null where the slot fires at once.
-create or replace function cue.add_cues(
-  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
-) returns table (id text, refusal text)
+-- Exact, because the caller has locked p_free, the accounts that are not held by others. Of several cues with the same key, the first gets it.
+-- memory_check cues are not counted.
+create or replace function cue.admit_cues(p_account_ids uuid[], p_cues jsonb, p_free uuid[]) returns text[]
 language plpgsql security definer as $$
-#variable_conflict use_column
 declare
-  v_ids text[];
   v_refusals text[];
-  v_payload_ids bigint[];
-  v_transports cue.transport[];
-  v_tracked boolean[];
-  v_free uuid[] := cue.lock_accounts(p_account_ids);
 begin
-  if p_cues @? '$[*].calendars' then
-    perform cue.require_calendars(g.account_id, g.cue -> 'calendars')
-       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) as g (account_id, cue) where g.cue ? 'calendars';
-  end if;
-  -- A new statement, because the snapshot of the one that waited for the locks is older.
   with given as materialized (
-    select g.account_id, g.place, g.account_id = any (v_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
-           g.cue ->> 'given_id' as given_id, cue.is_large(g.cue ->> 'payload') as is_large, (g.cue ->> 'transport')::cue.transport as transport,
-           coalesce(g.cue ->> 'overlap', 'allow') <> 'allow' as tracked,
+    select g.account_id, g.place, g.account_id = any (p_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
-  -- Of several cues with the same key, the first gets it.
   named as materialized (
     select g.*, g.key is not null and coalesce(
              (select true from cue.cues c where c.account_id = g.account_id and c.key = g.key and c.deleted_at is null limit 1),
@@ -69,8 +51,7 @@ begin
       from given g where g.is_free),
   counted as (
     select n.*, count(*) filter (where not n.memory_check and not n.is_taken) over (partition by n.account_id order by n.place) as nth from named n),
-  wanted as (
-    select n.account_id, count(*) filter (where not n.memory_check and not n.is_taken)::int as cues from named n group by n.account_id),
+  wanted as (select n.account_id, max(n.nth)::int as cues from counted n group by n.account_id),
   room as materialized (
     select w.account_id, w.cues as wanted, p.cues as plan_cues, p.sends_key, case
              when p.cues is null then w.cues
@@ -90,14 +71,37 @@ begin
     insert into cue.cue_rooms as k (account_id, plan_cues, room)
     select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
-  fitting as materialized (
-    select n.*, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
+  fitting as (
+    select n.place, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
       from counted n left join room r on r.account_id = n.account_id)
-  select array_agg(case when f.refusal is null and f.is_free then coalesce(f.given_id, cue.new_cue_id()) end order by g.place),
-         array_agg(case when f.is_free then f.refusal else 'locked' end order by g.place),
-         array_agg(case when f.refusal is null and f.is_large then nextval('cue.payload_ids') end order by g.place),
-         array_agg(g.transport order by g.place), array_agg(g.tracked order by g.place)
-    into v_ids, v_refusals, v_payload_ids, v_transports, v_tracked from given g left join fitting f using (place);
+  select array_agg(case when g.is_free then f.refusal else 'locked' end order by g.place) into v_refusals from given g left join fitting f using (place);
+  return v_refusals;
+end $$;
+comment on function cue.admit_cues is 'Returns why each of these cues is refused, or null, and takes the room of the others.';
+
+-- p_cues: an array of objects of columns; omitted columns take the table's default. callback_allowed false means the key lacks scope account: a cue
+-- with a callback is then refused if the account's key is sent to callbacks. calendars: the revisions that next_run was computed from. given_id:
+-- the id that its next run was computed with. p_next_slots: null where the slot fires at once.
+create or replace function cue.add_cues(
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
+) returns table (id text, refusal text)
+language plpgsql security definer as $$
+#variable_conflict use_column
+declare
+  v_free uuid[] := cue.lock_accounts(p_account_ids);
+  v_ids text[];
+  v_refusals text[];
+  v_payload_ids bigint[];
+begin
+  if p_cues @? '$[*].calendars' then
+    perform cue.require_calendars(g.account_id, g.cue -> 'calendars')
+       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) as g (account_id, cue) where g.cue ? 'calendars';
+  end if;
+  v_refusals := cue.admit_cues(p_account_ids, p_cues, v_free);
+  select array_agg(case when g.refusal is null then coalesce(g.cue ->> 'given_id', cue.new_cue_id()) end order by g.place),
+         array_agg(case when g.refusal is null and cue.is_large(g.cue ->> 'payload') then nextval('cue.payload_ids') end order by g.place)
+    into v_ids, v_payload_ids
+    from rows from (unnest(v_refusals), jsonb_array_elements(p_cues)) with ordinality as g (refusal, cue, place);
   perform cue.insert_cues(v_ids, p_account_ids, v_payload_ids, p_cues, p_now);
   if array_remove(v_payload_ids, null) <> '{}' then
     insert into cue.payloads (id, account_id, cue_id, hash, body, since_run, created_at)
@@ -106,11 +110,9 @@ begin
      where n.payload_id is not null;
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
-  select n.cue_id, n.account_id, n.transport, date_trunc('milliseconds', n.next_run), n.next_slot, n.tracked,
-         (select cue.schedule_key(c) from cue.cues c where c.id = n.cue_id limit 1)
-    from unnest(v_ids, p_account_ids, v_transports, p_next_runs, p_next_slots, v_tracked)
-      as n (cue_id, account_id, transport, next_run, next_slot, tracked)
-   where n.cue_id is not null;
+  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, c.overlap <> 'allow', cue.schedule_key(c)
+    from unnest(v_ids, p_next_runs, p_next_slots) as n (cue_id, next_run, next_slot)
+   cross join lateral (select * from cue.cues q where q.id = n.cue_id limit 1) c;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Few accounts subscribe: skip the rest at once.

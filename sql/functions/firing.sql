@@ -64,9 +64,31 @@ language sql stable as $$
 $$;
 comment on function cue.runs_near is 'Returns the runs due until p_until, except those of some accounts.';
 
--- A page that would be full is read by instant and account, so that one account's burst doesn't hide the others. outage_until is
--- set for slots that came due during an outage, or were refused: those before next_run are to be recorded. A cue with
--- schedule_rules comes alone.
+-- By instant and account, so that one account's burst doesn't hide the others.
+create or replace function cue.fair_page(p_until timestamptz, p_limit int, p_skip_accounts uuid[]) returns text[]
+language plpgsql stable security definer as $$
+begin
+  return array(
+    with recursive groups as (
+      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
+        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
+      union all
+      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
+        select r.next_run, r.account_id from cue.cue_runs r
+         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
+           and r.account_id not in (select unnest(p_skip_accounts))
+         order by r.next_run, r.account_id limit 1) f
+       where g.n < p_limit)
+    select p.cue_id from (
+      select m.cue_id from groups g cross join lateral (
+        select r.cue_id, row_number() over () as place from cue.cue_runs r
+         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
+       order by m.place, g.next_run limit p_limit) p);
+end $$;
+comment on function cue.fair_page is 'Returns due cues for a look that finds more than p_limit: those of each instant, in turn.';
+
+-- outage_until is set for slots that came due during an outage, or were refused: those before next_run are to be recorded. A cue
+-- with schedule_rules comes alone.
 create or replace function cue.look_ahead_by_schedule(
   p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
 ) returns table (
@@ -94,21 +116,7 @@ begin
     select r.account_id, count(*) from (
       select n.account_id from cue.runs_near(p_until, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
   if v_full then
-    with recursive groups as (
-      (select r.next_run, r.account_id, 1 as n from cue.cue_runs r
-        where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts)) order by r.next_run, r.account_id limit 1)
-      union all
-      select f.next_run, f.account_id, g.n + 1 from groups g cross join lateral (
-        select r.next_run, r.account_id from cue.cue_runs r
-         where (r.next_run, r.account_id) > (g.next_run, g.account_id) and r.next_run <= p_until
-           and r.account_id not in (select unnest(p_skip_accounts))
-         order by r.next_run, r.account_id limit 1) f
-       where g.n < p_limit)
-    select array_agg(p.cue_id) into v_ids from (
-      select m.cue_id from groups g cross join lateral (
-        select r.cue_id, row_number() over () as place from cue.cue_runs r
-         where r.next_run = g.next_run and r.account_id = g.account_id limit greatest(10, p_limit / 10)) m
-       order by m.place, g.next_run limit p_limit) p;
+    v_ids := cue.fair_page(p_until, p_limit, p_skip_accounts);
     v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
   end if;
   v_refused := array(
@@ -126,7 +134,7 @@ begin
     select array_agg(r.cue_id) as cue_ids, array_agg(r.account_id) as account_ids, array_agg(r.version) as versions,
            array_agg((date_part('epoch', r.next_run) * 1000)::bigint) as next_runs, r.transport, r.tracked, coalesce(r.refused_from, r.next_slot) as next_slot,
            min(r.fired_count) as fired_count, min(r.skipped_count) as skipped_count,
-           coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id)) as key,
+           coalesce(r.schedule_key::text, r.cue_id) as key,
            r.success_due_at is null as opens_window,
            greatest(case when v_outages then (
                       select max(o.until_at) from cue.unserved_periods o
@@ -148,25 +156,6 @@ begin
        from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $$;
 comment on function cue.look_ahead_by_schedule is 'Returns due cues and the next later one, a row for each schedule.';
-
-create or replace function cue.look_ahead(
-  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
-  p_rules boolean default false
-) returns table (
-  cue_id text, account_id uuid, version int, next_run timestamptz, transport cue.transport, schedule_type cue.schedule_type, cron text,
-  timezone text, schedule_rules jsonb, next_slot timestamptz, calendars bigint[], runs_left int, catch_up cue.catch_up, outage_until timestamptz,
-  over_limit boolean, window_slots int, tracked boolean
-)
-language sql stable security definer as $$
-  select c.cue_id, c.account_id, c.version, to_timestamp(c.next_run / 1000.0), s.transport, s.schedule_type, s.cron, s.timezone, s.schedule_rules,
-         s.next_slot, s.calendars, s.runs_left, s.catch_up, s.outage_until, s.over_limit, s.window_slots, s.tracked
-    from cue.look_ahead_by_schedule(p_until, p_limit, p_skip_accounts, p_now) s
-   cross join lateral unnest(s.cue_ids, s.account_ids, s.versions, s.next_runs) as c (cue_id, account_id, version, next_run)
-   where p_rules or s.schedule_rules is null
-   order by c.next_run, c.account_id, c.cue_id
-$$;
-comment on function cue.look_ahead is
-  'Returns the cues due until p_until and the first one after it, one per row, to inspect in psql. p_rules: also those with schedule_rules.';
 
 create or replace function cue.is_unserved(p_account_id uuid, p_slot timestamptz) returns boolean
 language plpgsql stable security definer as $$
@@ -192,9 +181,7 @@ begin
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
          last_run = case r.transport when 'webhook' then p_now else r.last_run end,
-         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due),
-         -- Cues of the release before this one have none.
-         schedule_key = coalesce(r.schedule_key, (select cue.schedule_key(c) from cue.cues c where c.id = r.cue_id))
+         fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
     from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
    where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)

@@ -37,10 +37,8 @@ end $$;
 comment on function cue.uuids_v7 is 'Returns up to 2^19 ids of one instant in ascending order.';
 
 create or replace function cue.cell_of(p_id uuid) returns int
-language sql immutable parallel safe as $$
-  select case when get_byte(uuid_send(p_id), 6) >> 4 = 7 then ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) else 1 end
-$$;
-comment on function cue.cell_of is 'Returns the cell that an id encodes. Ids created before there was a second cell belong to cell 1 and encode any.';
+language sql immutable parallel safe as $$ select ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid_send(p_id), 7) >> 6) $$;
+comment on function cue.cell_of is 'Returns the cell that an id encodes.';
 
 create or replace function cue.uuid_v7_floor(p_at timestamptz) returns uuid
 language sql immutable parallel safe as $$

@@ -142,7 +142,7 @@ create table cue.accounts ( --- Owners of cues. Every table with data of an acco
   created_at timestamptz not null default now(), --- Time of registration.
   updated_at timestamptz not null default now(), --- When a setting, a secret or the plan last changed.
   stripe_customer_id text, --- The account's customer at Stripe; null before its first checkout.
-  --- When a mailed link was first confirmed; null: never, or before this column existed.
+  --- When a mailed link was first confirmed; null: never.
   email_confirmed_at timestamptz,
   check ((previous_webhook_secret is null) = (previous_webhook_secret_until is null)),
   check ((previous_alert_webhook_secret is null) = (previous_alert_webhook_secret_until is null))
@@ -423,7 +423,7 @@ create table cue.cues (
   tags text[] not null default '{}' check (cardinality(tags) <= 10),
   --- The set of declared cues that the cue belongs to, see apply_cues; null: none.
   managed_by text check (length(managed_by) >= 1 and length(managed_by) <= 100),
-  --- Since when it is paused; null if active, or paused by a release before pauses were recorded.
+  --- Since when it is paused; null if active.
   paused_at timestamptz,
   paused_by cue.pause_cause, --- What paused it; null like paused_at.
   --- Reason that was given for the pause, or the error that caused it.
@@ -499,7 +499,7 @@ create table cue.cue_runs (
   recomputed int,
   --- Like tracked of the cue, for the functions that fire and finish plain executions.
   tracked boolean not null default false,
-  schedule_key uuid, --- Shared by cues with the same schedule. Null: the cue has not fired since keys were introduced.
+  schedule_key uuid, --- Shared by cues with the same schedule. Null: shared with none.
   --- First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done
   --- at next_run, once an hour. Null: none.
   refused_from timestamptz,

@@ -22,6 +22,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', errors: ['deletion_already_pending'] },
       schema: {
         tags,
+        operationId: 'deleteAccount',
         summary: 'Delete the account in 24 hours; a link in a mail cancels this',
         headers: Confirmation,
         response: { 202: schemas.DeletionRequested }
@@ -53,6 +54,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, errors: ['not_found', 'already_cancelled', 'deletion_already_completed'] },
       schema: {
         tags,
+        operationId: 'cancelDeletion',
         summary: 'Cancel the deletion of an account',
         consumes: jsonOrForm,
         body: schemas.CancelDeletion,

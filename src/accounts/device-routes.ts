@@ -26,6 +26,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, errors: ['device_code_exists'] },
       schema: {
         tags,
+        operationId: 'createDeviceCode',
         summary: 'Start the sign-in of a device',
         body: schemas.CreateDeviceCode,
         response: { 201: schemas.CreatedDeviceCode }
@@ -47,7 +48,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     `${path}/poll`,
     {
       config: { public: true },
-      schema: { tags, summary: 'Poll the status of a device sign-in', body: schemas.PollDeviceCode, response: { 200: schemas.Polled } }
+      schema: {
+        tags,
+        operationId: 'pollDeviceCode',
+        summary: 'Poll the status of a device sign-in',
+        body: schemas.PollDeviceCode,
+        response: { 200: schemas.Polled }
+      }
     },
     async request => {
       const session_token = createToken(config.cell)
@@ -68,6 +75,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true, anyQuery: asksForPage },
       schema: {
         tags,
+        operationId: 'showDevicePage',
         summary: 'Page where a person enters an email address',
         querystring: schemas.DevicePage,
         response: { 200: schemas.HtmlPage }
@@ -90,6 +98,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, errors: ['device_code_not_found', 'device_code_expired', 'invalid_status'] },
       schema: {
         tags,
+        operationId: 'submitEmail',
         summary: 'Send the link that confirms the sign-in',
         consumes: jsonOrForm,
         body: schemas.SubmitEmail,
@@ -118,6 +127,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true, anyQuery: asksForPage },
       schema: {
         tags,
+        operationId: 'showVerifyPage',
         summary: 'Page of the mailed link, with a button that confirms the sign-in. Opening it changes nothing',
         querystring: schemas.VerifyLink,
         response: { 200: schemas.HtmlPage }

@@ -15,7 +15,15 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/auth/keys',
-    { config, schema: { tags, summary: 'List all keys, including revoked ones, newest first', response: { 200: schemas.Keys } } },
+    {
+      config,
+      schema: {
+        tags,
+        operationId: 'listKeys',
+        summary: 'List all keys, including revoked ones, newest first',
+        response: { 200: schemas.Keys }
+      }
+    },
     async request => ({
       keys: await keysOf(app, request.caller.account_id).orderBy('created_at', 'desc').orderBy('id', 'desc').execute()
     })
@@ -23,7 +31,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.post(
     '/v1/auth/keys',
-    { config, schema: { tags, summary: 'Create a key', body: schemas.CreateKey, response: { 201: schemas.CreatedKey } } },
+    {
+      config,
+      schema: { tags, operationId: 'createKey', summary: 'Create a key', body: schemas.CreateKey, response: { 201: schemas.CreatedKey } }
+    },
     async (request, reply) => {
       const api_key = createKey(cell)
       const id = await app.fn.createKey({
@@ -38,7 +49,17 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.patch(
     '/v1/auth/keys/:key_id',
-    { config, schema: { tags, summary: 'Change the label of a key', params, body: schemas.RenameKey, response: { 200: schemas.Key } } },
+    {
+      config,
+      schema: {
+        tags,
+        operationId: 'renameKey',
+        summary: 'Change the label of a key',
+        params,
+        body: schemas.RenameKey,
+        response: { 200: schemas.Key }
+      }
+    },
     async request => {
       await app.fn.renameKey({ ...request.body, ...request.params, ...request.caller })
       return showKey(app, request.caller.account_id, request.params.key_id)
@@ -49,7 +70,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/keys/:key_id',
     {
       config,
-      schema: { tags, summary: 'Revoke a key, effective immediately on every replica', params, response: { 200: schemas.RevokedKey } }
+      schema: {
+        tags,
+        operationId: 'revokeKey',
+        summary: 'Revoke a key, effective immediately on every replica',
+        params,
+        response: { 200: schemas.RevokedKey }
+      }
     },
     async request => ({
       id: request.params.key_id.toLowerCase(),
@@ -59,7 +86,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.post(
     '/v1/auth/key/regenerate',
-    { config, schema: { tags, summary: 'Replace the only key', response: { 200: schemas.RegeneratedKey } } },
+    { config, schema: { tags, operationId: 'regenerateKey', summary: 'Replace the only key', response: { 200: schemas.RegeneratedKey } } },
     async request => {
       const api_key = createKey(cell)
       const replaced_key_id = await app.fn.regenerateKey({
@@ -72,7 +99,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/auth/key',
-    { config, schema: { tags, summary: 'Get the plaintext of the default key', response: { 200: schemas.RevealedKey } } },
+    {
+      config,
+      schema: { tags, operationId: 'revealKey', summary: 'Get the plaintext of the default key', response: { 200: schemas.RevealedKey } }
+    },
     async request => {
       const encryption_key_ids = encryptionKeys.map(encryptionKeyId)
       const { key_prefix, ciphertext } = await app.fn.revealKey({ encryption_key_ids, ...request.caller })

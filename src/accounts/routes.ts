@@ -21,7 +21,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/register',
     {
       config: { public: true, errors: ['duplicate_email'] },
-      schema: { tags, summary: 'Create an account and its first key', body: schemas.Register, response: { 201: schemas.Registered } }
+      schema: {
+        tags,
+        operationId: 'register',
+        summary: 'Create an account and its first key',
+        body: schemas.Register,
+        response: { 201: schemas.Registered }
+      }
     },
     async (request, reply) => {
       const api_key = createKey(app.config.cell)
@@ -40,7 +46,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/auth/me',
-    { config: { scope: 'any' }, schema: { tags, summary: 'Get the account and its usage', response: { 200: schemas.Me } } },
+    {
+      config: { scope: 'any' },
+      schema: { tags, operationId: 'getAccount', summary: 'Get the account and its usage', response: { 200: schemas.Me } }
+    },
     async request => showAccount(app, request)
   )
 
@@ -48,7 +57,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/me',
     {
       config: { scope: 'account' },
-      schema: { tags, summary: 'Update account settings', body: schemas.UpdateMe, response: { 200: schemas.Me } }
+      schema: {
+        tags,
+        operationId: 'updateAccount',
+        summary: 'Update account settings',
+        body: schemas.UpdateMe,
+        response: { 200: schemas.Me }
+      }
     },
     async request => {
       const { alert_webhook_url: url } = request.body
@@ -65,6 +80,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account' },
       schema: {
         tags,
+        operationId: 'listAuditEvents',
         summary: 'List the audit log of the account, newest first',
         querystring: schemas.ListEvents,
         response: { 200: schemas.Events }

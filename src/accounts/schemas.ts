@@ -95,7 +95,7 @@ export const AlertWebhookSecret = Type.Object({ alert_webhook_secret: AlertSecre
 export const NewAlertWebhookSecret = Type.Object({ alert_webhook_secret: AlertSecretText, ...regenerated })
 
 export const ListEvents = Type.Object(Page())
-const Event = Type.Object({
+export const Event = Type.Object({
   id: Type.String(),
   event: Type.String({ description: 'For example `key.created`.' }),
   actor: Type.String({ description: 'Who did it, such as `key:ID`, `session:ID`, `stripe` or `anonymous`.' }),

@@ -10,7 +10,15 @@ const querystring = schemas.Overlap
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/auth/webhook-secret',
-    { config, schema: { tags, summary: 'Get the secret that signs webhooks', response: { 200: schemas.WebhookSecret } } },
+    {
+      config,
+      schema: {
+        tags,
+        operationId: 'getWebhookSecret',
+        summary: 'Get the secret that signs webhooks',
+        response: { 200: schemas.WebhookSecret }
+      }
+    },
     async request => ({ webhook_secret: await app.fn.webhookSecret(request.caller) })
   )
 
@@ -18,7 +26,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/webhook-secret/regenerate',
     {
       config,
-      schema: { tags, summary: 'Replace the secret that signs webhooks', querystring, response: { 200: schemas.NewWebhookSecret } }
+      schema: {
+        tags,
+        operationId: 'regenerateWebhookSecret',
+        summary: 'Replace the secret that signs webhooks',
+        querystring,
+        response: { 200: schemas.NewWebhookSecret }
+      }
     },
     async request => ({
       webhook_secret: await app.fn.regenerateWebhookSecret({ ...request.query, ...request.caller }),
@@ -32,6 +46,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config,
       schema: {
         tags,
+        operationId: 'getAlertWebhookSecret',
         summary: 'Get the secret that signs alert webhooks, created by the first call',
         response: { 200: schemas.AlertWebhookSecret }
       }
@@ -45,6 +60,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config,
       schema: {
         tags,
+        operationId: 'regenerateAlertWebhookSecret',
         summary: 'Replace the secret that signs alert webhooks',
         headers: Confirmation,
         querystring,

@@ -28,7 +28,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/session',
     {
       config: { public: true, errors: ['not_authenticated'] },
-      schema: { tags, summary: 'Exchange a one-time token for a session', body: schemas.OpenSession, response: { 200: schemas.Session } }
+      schema: {
+        tags,
+        operationId: 'openSession',
+        summary: 'Exchange a one-time token for a session',
+        body: schemas.OpenSession,
+        response: { 200: schemas.Session }
+      }
     },
     async request => {
       const session = await app.fn.openSession({ token_hash: hashToken(request.body.token, request.ip), ip: request.ip })
@@ -43,6 +49,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, errors: ['not_authenticated', 'invalid_api_key', 'cross_origin_refused'] },
       schema: {
         tags,
+        operationId: 'openBrowserSession',
         summary: 'Sign a browser in with an API key or a one-time token',
         description:
           'Sets an HttpOnly cookie that is accepted wherever an API key is, but changes something only in requests from pages of this service, ' +
@@ -73,6 +80,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account' },
       schema: {
         tags,
+        operationId: 'createDashboardLink',
         summary: 'Create a link that opens the dashboard signed in',
         description: 'It works once, within 15 minutes; created from the machine of the service, only there.',
         response: { 201: schemas.DashboardLink }
@@ -91,6 +99,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'any' },
       schema: {
         tags,
+        operationId: 'refreshSession',
         summary: 'Renew a session for a year, that of a browser on loopback for 12 hours; the current one ends a day later',
         response: { 200: schemas.Session }
       }
@@ -107,6 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'any', errors: ['insufficient_scope'] },
       schema: {
         tags,
+        operationId: 'endSession',
         summary: 'End the session, or all sessions, immediately on every replica',
         description: 'To end all of them, the credential needs the scope `account`.',
         querystring: schemas.EndSession,
@@ -125,7 +135,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/sessions',
     {
       config: { scope: 'account' },
-      schema: { tags, summary: 'List sessions, newest first', querystring: schemas.ListSessions, response: { 200: schemas.Sessions } }
+      schema: {
+        tags,
+        operationId: 'listSessions',
+        summary: 'List sessions, newest first',
+        querystring: schemas.ListSessions,
+        response: { 200: schemas.Sessions }
+      }
     },
     async request => {
       const { limit, offset } = request.query
@@ -146,6 +162,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account' },
       schema: {
         tags,
+        operationId: 'deleteSession',
         summary: 'End a session, immediately on every replica',
         params: schemas.SessionParams,
         response: { 204: Type.Null(), '4xx': ErrorBody }
@@ -161,7 +178,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/mcp-exchange',
     {
       config: { public: true, errors: ['not_authenticated', 'client_not_approved'] },
-      schema: { tags, summary: 'Exchange a one-time token for a scoped key', body: schemas.Exchange, response: { 200: schemas.Exchanged } }
+      schema: {
+        tags,
+        operationId: 'exchangeToken',
+        summary: 'Exchange a one-time token for a scoped key',
+        body: schemas.Exchange,
+        response: { 200: schemas.Exchanged }
+      }
     },
     async request => {
       const { session_token, client_id, label = `MCP: ${client_id}`.slice(0, 100) } = request.body

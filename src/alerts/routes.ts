@@ -12,7 +12,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/alerts',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags, summary: 'List alerts, newest first', querystring: ListAlerts, response: { 200: Alerts, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'listAlerts',
+        summary: 'List alerts, newest first',
+        querystring: ListAlerts,
+        response: { 200: Alerts, '4xx': ErrorBody }
+      }
     },
     async request => listAlerts(app.db, request.caller.account_id, request.query)
   )
@@ -21,7 +27,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/alerts/:alert_id/acknowledge',
     {
       config: { scope: 'write' },
-      schema: { tags, summary: 'Acknowledge an alert', params: AlertParams, response: { 200: Alert, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'acknowledgeAlert',
+        summary: 'Acknowledge an alert',
+        params: AlertParams,
+        response: { 200: Alert, '4xx': ErrorBody }
+      }
     },
     async request => {
       const { alert_id } = request.params

@@ -29,7 +29,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/billing/checkout',
     {
       config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
-      schema: { tags, summary: 'Buy a plan', body: schemas.Checkout, response: { 200: schemas.CheckoutUrl } }
+      schema: { tags, operationId: 'createCheckout', summary: 'Buy a plan', body: schemas.Checkout, response: { 200: schemas.CheckoutUrl } }
     },
     async request => {
       const { plan, interval } = request.body
@@ -66,7 +66,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/billing/portal',
     {
       config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
-      schema: { tags, summary: 'Get a link for managing payment, invoices and the subscription', response: { 200: schemas.PortalUrl } }
+      schema: {
+        tags,
+        operationId: 'createPortalLink',
+        summary: 'Get a link for managing payment, invoices and the subscription',
+        response: { 200: schemas.PortalUrl }
+      }
     },
     async request => {
       if (!config.stripeSecretKey) throw notConfigured()
@@ -86,9 +91,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     webhook.post(
       '/v1/billing/webhook',
       {
-        config: { exempt: true, anyQuery: () => true, errors: ['validation_error', 'billing_not_configured', 'stripe_error'] },
+        config: {
+          exempt: true,
+          anyQuery: () => true,
+          errors: ['validation_error', 'billing_not_configured', 'stripe_error'],
+          rawBody: true
+        },
         bodyLimit: MAX_EVENT_BODY,
-        schema: { tags, summary: 'Receive a signed Stripe event', response: { 200: schemas.Received } }
+        schema: { tags, operationId: 'receiveStripeEvent', summary: 'Receive a signed Stripe event', response: { 200: schemas.Received } }
       },
       async request => {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)

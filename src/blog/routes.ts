@@ -26,6 +26,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config,
       schema: {
         tags,
+        operationId: 'listPosts',
         summary: 'List posts, newest first',
         description: 'Browsers get an HTML page.',
         querystring: schemas.ListPosts,
@@ -49,6 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { ...config, errors: ['post_not_found'] },
       schema: {
         tags,
+        operationId: 'getPost',
         summary: 'Get a post',
         description: 'Browsers get an HTML page.',
         params: schemas.PostParams,
@@ -69,6 +71,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config,
       schema: {
         tags,
+        operationId: 'getRss',
         summary: 'Get the posts as RSS 2.0',
         response: { 200: { content: { 'application/rss+xml': { schema: Type.String() } } } }
       }

@@ -26,6 +26,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: {
         tags,
+        operationId: 'listCalendars',
         summary: 'List calendars by name',
         querystring: schemas.ListCalendars,
         response: { 200: schemas.Calendars, '4xx': ErrorBody }
@@ -48,7 +49,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/calendars/:name',
     {
       config: { scope: 'read' },
-      schema: { tags, summary: 'Get a calendar', params: schemas.CalendarParams, response: { 200: schemas.Calendar, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'getCalendar',
+        summary: 'Get a calendar',
+        params: schemas.CalendarParams,
+        response: { 200: schemas.Calendar, '4xx': ErrorBody }
+      }
     },
     async request => find(request.caller.account_id, request.params.name)
   )
@@ -60,6 +67,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       bodyLimit: 128 * 1024, // the most dates, ranges and escaped characters
       schema: {
         tags,
+        operationId: 'putCalendar',
         summary: 'Create or replace a calendar',
         description:
           'Cues leave out its dates and ranges if `schedule.exclude_calendars` names it. A change moves the next run of all of them at once. Omitted fields are empty.',
@@ -81,6 +89,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['calendar_in_use'] },
       schema: {
         tags,
+        operationId: 'deleteCalendar',
         summary: 'Delete a calendar that no cue uses',
         params: schemas.CalendarParams,
         response: { 204: Type.Null(), '4xx': ErrorBody }

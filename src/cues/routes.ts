@@ -38,6 +38,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['key_taken', ...idempotencyErrors, ...refusals] },
       schema: {
         tags,
+        operationId: 'createCue',
         summary: 'Create a cue',
         headers: IdempotencyKey,
         body: schemas.CreateCue,
@@ -55,7 +56,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/cues',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags, summary: 'List cues, newest first', querystring: lists.ListCues, response: { 200: lists.Cues, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'listCues',
+        summary: 'List cues, newest first',
+        querystring: lists.ListCues,
+        response: { 200: lists.Cues, '4xx': ErrorBody }
+      }
     },
     async request => {
       const list = await listCues(app.db, request.caller.account_id, request.query)
@@ -67,7 +74,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/cues/:cue_id',
     {
       config: { scope: 'read' },
-      schema: { tags, summary: 'Get a cue and its latest executions', params, response: { 200: schemas.CueDetail, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'getCue',
+        summary: 'Get a cue and its latest executions',
+        params,
+        response: { 200: schemas.CueDetail, '4xx': ErrorBody }
+      }
     },
     async ({ caller, params }, reply) => tagged(reply, await show(caller.account_id, params.cue_id))
   )
@@ -78,6 +91,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: {
         tags,
+        operationId: 'getCueHistory',
         summary: "Get what became of a cue's slots, by day",
         params,
         querystring: schemas.HistoryQuery,
@@ -96,6 +110,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       },
       schema: {
         tags,
+        operationId: 'updateCue',
         summary: 'Update, pause or resume a cue',
         params,
         headers: schemas.IfMatch,
@@ -113,6 +128,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', 'version_conflict'] },
       schema: {
         tags,
+        operationId: 'pauseCue',
         summary: 'Pause a cue, until you resume it or until a time',
         description:
           'Existing executions continue. At `until` the cue resumes by itself and counts from then: a slot at `until` runs. For a cue that is paused already, reason and end are replaced.',
@@ -132,6 +148,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', 'version_conflict', 'cue_limit_exceeded', 'invalid_schedule'] },
       schema: {
         tags,
+        operationId: 'resumeCue',
         summary: 'Resume a paused cue from now on',
         params,
         headers: schemas.IfMatch,
@@ -149,6 +166,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['version_conflict'] },
       schema: {
         tags,
+        operationId: 'deleteCue',
         summary: 'Delete a cue with its history',
         params,
         headers: schemas.IfMatch,
@@ -167,6 +185,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read' },
       schema: {
         tags,
+        operationId: 'getCueByKey',
         summary: 'Get a cue by its key',
         params: schemas.KeyParams,
         response: { 200: schemas.CueDetail, '4xx': ErrorBody }
@@ -181,6 +200,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', ...refusals] },
       schema: {
         tags,
+        operationId: 'putCueByKey',
         summary: 'Create the cue with a key, or replace its definition',
         description:
           'Omitted fields return to their defaults. Status, counters and an unchanged next run stay; a finished cue with a new schedule becomes active again.',
@@ -204,6 +224,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['version_conflict'] },
       schema: {
         tags,
+        operationId: 'deleteCueByKey',
         summary: 'Delete a cue by its key, with its history',
         params: schemas.KeyParams,
         headers: schemas.IfMatch,
@@ -230,6 +251,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       },
       schema: {
         tags,
+        operationId: 'applyCues',
         summary: 'Make the cues of a set as declared, all or none',
         description:
           'Creates cues, and replaces definitions that differ, by their keys. A cue without a set is adopted. All errors are reported at once: `loc` names ' +
@@ -248,6 +270,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write' },
       schema: {
         tags,
+        operationId: 'deleteCues',
         summary: 'Delete up to 100 cues with their history',
         headers: schemas.Confirmation,
         body: schemas.BulkDelete,
@@ -263,6 +286,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', ...idempotencyErrors, 'execution_limit_exceeded', 'invalid_payload_size'] },
       schema: {
         tags,
+        operationId: 'fireCue',
         summary: 'Fire a cue now, or at `send_at`',
         description: 'Limit per cue and hour: `fires_per_hour` of the plan (10); above it, 429.',
         params,

@@ -92,7 +92,6 @@ export const functions = {
   job_counts: ['rows', 'limit', 'stable'],
   last_taken_at: ['value', 'now', 'stable'],
   latest_results: ['rows', 'cue_ids now', 'stable'],
-  look_ahead: ['rows', 'until limit skip_accounts now rules', 'stable'],
   look_ahead_by_schedule: ['rows', 'until limit skip_accounts now', 'stable'],
   look_waiting: ['rows', 'after after_id limit now', 'stable'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
@@ -577,26 +576,6 @@ export type LatestResultsRow = {
   latest: unknown
 }
 
-export type LookAheadRow = {
-  cue_id: string
-  account_id: string
-  version: number
-  next_run: Date
-  transport: Transport
-  schedule_type: ScheduleType
-  cron: string | null
-  timezone: string
-  schedule_rules: object | null
-  next_slot: Date | null
-  calendars: number[] | null
-  runs_left: number | null
-  catch_up: CatchUp
-  outage_until: Date | null
-  over_limit: boolean
-  window_slots: number | null
-  tracked: boolean
-}
-
 export type LookAheadByScheduleRow = {
   cue_ids: string[]
   account_ids: string[]
@@ -907,12 +886,15 @@ export type ReadExecutionDetailsRow = {
   created_at: Date
   updated_at: Date
   outcome: unknown
+  metadata: string
+  artifacts: string
   result_type: string
   has_evidence: boolean
   payload: string
   response_body: string
-  metadata: string
-  artifacts: string
+  cue_tags: string[]
+  reported_error: string
+  error_group: string
   attempt_log: unknown
 }
 
@@ -1156,7 +1138,6 @@ export type Functions = {
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   lastTakenAt: (args: object) => Promise<Date | null>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
-  lookAhead: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; rules?: boolean | null }) => Promise<LookAheadRow[]>
   lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadByScheduleRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>

@@ -35,10 +35,11 @@ const echo: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/echo/:token',
     {
-      config: { public: true, anyQuery: () => true },
+      config: { public: true, anyQuery: () => true, rawBody: true },
       bodyLimit: 1024 * 1024,
       schema: {
         tags: ['service'],
+        operationId: 'sendEcho',
         summary: 'Store a request for five minutes, to see what a callback sends',
         params: EchoParams,
         response: { 200: Stored }
@@ -64,7 +65,13 @@ const echo: FastifyPluginAsyncTypebox = async app => {
     '/v1/echo/:token',
     {
       config: { scope: 'any' },
-      schema: { tags: ['service'], summary: 'Get the latest request posted to an echo token', params: AskedToken, response: { 200: Echo } }
+      schema: {
+        tags: ['service'],
+        operationId: 'getEcho',
+        summary: 'Get the latest request posted to an echo token',
+        params: AskedToken,
+        response: { 200: Echo }
+      }
     },
     async request => {
       const echo = await fnOf(request.params.token).readEcho(request.params)

@@ -151,7 +151,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
 
 const otherMajor = (dataDir: string, major: string) =>
   new ConfigError(
-    `DATA_DIR ${dataDir} holds a database of PostgreSQL ${major}: start the pgcue release whose embedded PostgreSQL is ${major}, and move it with pgcue-admin cells move; see "Outgrowing the embedded database" in README.md`
+    `DATA_DIR ${dataDir} holds a database of PostgreSQL ${major}: start the pgcue release whose embedded PostgreSQL is ${major}, and move it with pgcue-admin cells move; see "Outgrow the embedded database" in src/guide/self-hosting.md`
   )
 
 /** Finds a free port, or checks that `wanted` is free. */

@@ -41,14 +41,10 @@ const columns = [
   'last_heartbeat_at',
   'lease_expires_at',
   'created_at',
-  'updated_at'
-] as const
-
-/** Free JSON is selected as text and not parsed, which would be slow and lose digits. */
-const outcome = [
-  sql<object | null>`outcome - '{metadata,artifacts}'::text[]`.as('outcome'),
-  sql<string | null>`outcome ->> 'metadata'`.as('metadata'),
-  sql<string | null>`outcome ->> 'artifacts'`.as('artifacts')
+  'updated_at',
+  'outcome',
+  'metadata',
+  'artifacts'
 ] as const
 
 /** Approximate size of an execution in a list. Control characters take six times as much there, but are not expected. */
@@ -133,7 +129,7 @@ export const pageQuery = (
     .as('page')
   const rows = db
     .selectFrom('execution_view')
-    .select([...columns, ...outcome])
+    .select(columns)
     .where('id', '<', idAt(tomorrow(now)))
     .where('id', 'in', eb => eb.selectFrom(ids).select('page.id'))
     .orderBy('id', 'desc')
@@ -150,7 +146,7 @@ export const pageQuery = (
     .as('sized')
   return db
     .selectFrom(sized)
-    .select([...columns, 'outcome', 'metadata', 'artifacts', 'found'])
+    .select([...columns, 'found'])
     .where('place', '<=', limit)
     .where(eb => eb.or([eb('place', '=', 1), eb('bytes', '<=', bytes)]))
     .orderBy('place')

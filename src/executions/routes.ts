@@ -18,6 +18,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: {
         tags,
+        operationId: 'listExecutions',
         summary: 'List executions, newest first',
         querystring: schemas.ListExecutions,
         response: { 200: schemas.Executions, '4xx': ErrorBody }
@@ -30,7 +31,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id',
     {
       config: { scope: ['read', 'worker'], executionToken: true },
-      schema: { tags, summary: 'Get an execution and its attempts', params, response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'getExecution',
+        summary: 'Get an execution and its attempts',
+        params,
+        response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody }
+      }
     },
     async request => show(request.caller.account_id, request.params.execution_id)
   )
@@ -41,6 +48,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded', 'overlap_skipped', ...idempotencyErrors] },
       schema: {
         tags,
+        operationId: 'replayExecution',
         summary: 'Replay an ended execution as a new one',
         params,
         headers: IdempotencyKey,
@@ -63,7 +71,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/executions/:execution_id/cancel',
     {
       config: { scope: 'write', errors: ['invalid_state'] },
-      schema: { tags, summary: 'Cancel a waiting execution', params, response: { 200: schemas.Cancelled, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'cancelExecution',
+        summary: 'Cancel a waiting execution',
+        params,
+        response: { 200: schemas.Cancelled, '4xx': ErrorBody }
+      }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
   )
@@ -74,6 +88,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state'] },
       schema: {
         tags,
+        operationId: 'dismissExecution',
         summary: 'Remove an execution from the dead letters',
         description: 'The execution stays as it is; `dead=true` no longer lists it. Repeating this changes nothing.',
         params,

@@ -13,7 +13,10 @@ const health: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/health',
-    { config: { exempt: true }, schema: { tags: ['service'], summary: 'Get service health in detail', response: { 200: Health } } },
+    {
+      config: { exempt: true },
+      schema: { tags: ['service'], operationId: 'getHealth', summary: 'Get service health in detail', response: { 200: Health } }
+    },
     async () => {
       const now = app.now()
       return { ...(await judgeService(now)), version, replica: app.config.replicaName, timestamp: now }
@@ -26,6 +29,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
       config: { exempt: true },
       schema: {
         tags: ['service'],
+        operationId: 'getStatus',
         summary: 'Get the status for load balancers: 200 if the service is up, 503 if not',
         response: { 200: Status, 503: Status }
       }

@@ -9,6 +9,9 @@ export type Schema = {
   anyOf?: Schema[]
   enum?: unknown[]
   additionalProperties?: boolean | Schema
+  format?: string
+  pattern?: string
+  patternProperties?: Record<string, Schema>
   default?: unknown
   description?: string
   examples?: unknown[]
@@ -31,12 +34,15 @@ type Publishing = {
 /** Replaces our own keywords by standard ones, and adds the types of enums. */
 export const published = (schema: Schema, options: Publishing = {}): Schema => {
   const { isRequest = false, isBrief = false, anyJson = {}, codes } = options
-  const { 'x-json': json, 'x-nullable': nullable, 'x-error': refusal, ...node } = schema
+  const { 'x-json': json, 'x-nullable': nullable, 'x-error': refusal, patternProperties, ...node } = schema
+  // A record with any names.
+  if (patternProperties) node.additionalProperties = Object.values(patternProperties)[0]!
   if (isBrief) for (const name of ['description', 'examples'] as const) delete node[name]
   if (refusal) codes?.add(refusal.code)
   if (json === 'any') Object.assign(node, anyJson)
   if (json === 'object') Object.assign(node, { type: nullable ? ['object', 'null'] : 'object', additionalProperties: true })
   if (json === 'array') Object.assign(node, { type: nullable ? ['array', 'null'] : 'array', items: node.items ?? anyJson })
+  if (node.format) delete node.pattern // says the same again
   if (node.enum) node.type ??= typesOf(node.enum)
   if (node.properties) {
     node.properties = Object.fromEntries(Object.entries(node.properties).map(([name, member]) => [name, published(member, options)]))

@@ -22,6 +22,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'any', computes: true, free: { names: freeArguments, depth: 4, asWritten: true } },
       schema: {
         tags: ['mcp'],
+        operationId: 'callMcp',
         summary: 'Model Context Protocol, Streamable HTTP',
         description: "Tools for cues, executions, alerts and usage, limited to the key's scopes. JSON-RPC in, JSON out; no sessions.",
         body: AnyJson(),

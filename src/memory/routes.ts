@@ -13,7 +13,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/memory-block',
     {
       config: { scope: 'account', errors: ['memory_block_disabled'] },
-      schema: { tags, summary: 'Get the memory block: what an agent should know about this account', response: { 200: MemoryBlock } }
+      schema: {
+        tags,
+        operationId: 'getMemoryBlock',
+        summary: 'Get the memory block: what an agent should know about this account',
+        response: { 200: MemoryBlock }
+      }
     },
     async request => {
       const { version, plan, cues, key_prefix, changelog } = await app.fn.readMemory({ release, ...request.caller })
@@ -26,7 +31,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/memory-block/subscribe',
     {
       config: { scope: 'account', errors: ['memory_block_disabled', 'invalid_callback_url', 'invalid_state'] },
-      schema: { tags, summary: 'Subscribe to changes of the memory block', body: Subscribe, response: { 201: Subscribed } }
+      schema: {
+        tags,
+        operationId: 'subscribeToMemoryBlock',
+        summary: 'Subscribe to changes of the memory block',
+        body: Subscribe,
+        response: { 201: Subscribed }
+      }
     },
     async (request, reply) => {
       const { agent_id, callback_url } = request.body

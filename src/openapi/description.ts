@@ -8,11 +8,16 @@ import { type ErrorCode, mayHaveChanged, statuses } from '../errors.ts'
 import { type Fixed, fixed, sendFixed } from '../http/fixed.ts'
 import { published, type Schema } from '../http/schema.ts'
 import { ErrorBody } from '../schemas.ts'
+import { withComponents } from './components.ts'
+import examples from './examples.json' with { type: 'json' }
+import { describedWebhooks } from './webhooks.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Error codes specific to this route. Those that follow from its scope, limits and schemas are added automatically. */
     errors?: ErrorCode[]
+    /** The route reads a body of any type itself. */
+    rawBody?: boolean
   }
 }
 
@@ -32,25 +37,31 @@ const tags = {
   service: 'Health checks, the echo buffer and this description.'
 }
 
-const description = `A scheduling service for automated agents: a cue is a task with a schedule, delivered as a webhook or claimed by a worker.
+const description = `A cue is a task with a schedule. When it is due, pgcue sends a signed webhook, or a worker claims the work.
 
 \`\`\`sh
 curl $SERVICE/v1/cues -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
-  -d '{"name": "daily report", "cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "callback_url": "https://example.com/hook"}'
+  -d '{"name": "report", "cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "callback_url": "https://example.com/hook"}'
 \`\`\`
 
-\`POST /v1/auth/register\` returns a key. Delivery is at least once: deduplicate by X-Service-Execution-Id.
+The [guide](docs/guide) explains the words and has examples that run.
 
-Every response has an X-Request-Id (yours, if it has 8 to 64 characters of A-Z, a-z, 0-9, _ . : -). Responses to rate-limited requests have
-X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset (epoch seconds). All errors have the same shape: match on \`code\`, not on
-\`message\`. 429 and 503 have Retry-After.
+**Authentication.** Send \`Authorization: Bearer …\` with an API key, which \`POST /v1/auth/register\` returns and \`POST /v1/auth/keys\` creates,
+or with a session. Each operation names the scope that it needs.
 
-Pages of other sites can't change anything (403 \`cross_origin_refused\`), unless CORS_ORIGINS includes their origin. A service that listens on
-loopback answers only to \`localhost\`, loopback addresses and the host of BASE_URL (421 \`misdirected_request\`).
+**Errors** all have one form: \`{"error": {"code", "message", "status"}}\`, and \`detail\` where several fields are wrong. Match on \`code\`; \`message\`
+is for people and may change. The guide lists [every code](docs/guide/errors). Send the response's \`X-Request-Id\` when you ask for help.
 
-A list page ends early at 4 MiB, but has at least one item; \`has_more\` or \`total\` shows this, and the next page starts at \`offset\` plus the number of
-items returned. Unread responses may take up 16 MiB per account (without a key: per address) and 64 MiB in total; beyond that, large responses are
-refused with 503. A connection that accepts no data for 90 seconds is closed, and so is one with more than 100 pipelined requests.`
+**Idempotency.** Creating, firing, replaying, applying and bulk operations take the header \`Idempotency-Key\`: repeated within 24 hours with the
+same body, they return the first response and do nothing. A 503 that says nothing was changed is safe to repeat anyway.
+
+**Lists** have \`limit\` and \`offset\`, or \`cursor\`: the \`next_cursor\` of the page before. A page of 4 MiB ends early.
+
+**Rate limits.** \`X-RateLimit-Limit\`, \`-Remaining\` and \`-Reset\` (epoch seconds) are on every response. 429 and 503 have \`Retry-After\`, in
+seconds.
+
+**Webhooks** are signed; see [Webhooks](#webhooks) for their headers, and the guide for [code that checks them](docs/guide/delivery).
+Delivery is at least once: deduplicate by \`X-Service-Execution-Id\`.`
 
 const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })
@@ -71,6 +82,7 @@ export default fp(
         info: {
           title: 'pgcue',
           version: '1.0.0',
+          license: { name: 'MIT', identifier: 'MIT' },
           description
         },
         servers: [{ url: '/' }],
@@ -91,6 +103,10 @@ export default fp(
         }
       },
       refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
+      transformObject: document =>
+        withExamples(
+          withComponents({ ...('openapiObject' in document && document.openapiObject), webhooks: describedWebhooks() })
+        ) as never,
       transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })
     })
     let document: Fixed | undefined
@@ -98,7 +114,12 @@ export default fp(
       '/openapi.json',
       {
         config: { public: true },
-        schema: { tags: ['service'], summary: 'This description as OpenAPI 3.1', response: { 200: anyObject } }
+        schema: {
+          tags: ['service'],
+          operationId: 'getDescription',
+          summary: 'This description as OpenAPI 3.1',
+          response: { 200: anyObject }
+        }
       },
       async (request, reply) => {
         document ??= fixed(JSON.stringify(app.swagger()))
@@ -118,6 +139,7 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
     described[part] = published(schema[part] as Schema, { isRequest: true, codes })
     if (part !== 'params') codes.add('validation_error')
   }
+  if (config.rawBody) described.body = anyObject
   if (config.scope) codes.add('not_authenticated').add('invalid_api_key')
   if (config.scope && config.scope !== 'any') codes.add('insufficient_scope')
   if (!config.exempt) codes.add('rate_limit_exceeded').add('unavailable')
@@ -127,15 +149,35 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
 
   const response: Record<string, { description?: string }> = {}
   for (const [status, body] of Object.entries(schema.response as Record<string, Schema>)) {
-    const description = others[status] ?? STATUS_CODES[status]
-    response[status] = { description, ...published(body) }
+    const description = body.description ?? others[status] ?? STATUS_CODES[status]!
+    response[status] = '$ref' in body ? { ...body, description } : { ...published(body), ...{ 'x-response-description': description } }
   }
   for (const [status, code] of refusals) {
-    const there = response[status]?.description
-    if (!there) response[status] = { ...error, description: `\`${code}\`` }
-    else if (there.startsWith('`')) response[status] = { ...error, description: `${there}, \`${code}\`` }
+    const refusal = response[status]
+    if (!refusal) response[status] = { ...error, description: `\`${code}\`` }
+    else if (refusal.description?.startsWith('`')) response[status] = { ...error, description: `${refusal.description}, \`${code}\`` }
   }
   // OpenAPI before 3.1 allowed no scopes for bearer schemes; since 3.1 they name required roles.
   const security = config.scope ? [config.scope].flat().map(scope => ({ bearer: scope === 'any' ? [] : [scope] })) : []
   return { ...described, response, security: config.operator ? [{ operator: [] }, ...security] : security }
+}
+
+type Example = { request?: unknown; status: number; response?: unknown }
+type Content = { content?: Record<string, { example?: unknown }> }
+type Described = { operationId: string; requestBody?: Content; responses: Record<string, Content> }
+
+/** Adds a real request and its response to each operation. test/api/examples.test.ts writes and checks them. */
+const withExamples = <T extends object>(document: T): T => {
+  const { paths } = document as unknown as { paths: Record<string, Record<string, Described>> }
+  for (const { operationId, requestBody, responses } of Object.values(paths).flatMap(methods => Object.values(methods))) {
+    const example = (examples as Record<string, Example>)[operationId]
+    if (!example) continue
+    const show = (described: Content | undefined, value: unknown) => {
+      const content = described?.content?.['application/json']
+      if (content && value !== undefined) content.example = value
+    }
+    show(requestBody, example.request)
+    show(responses[example.status], example.response)
+  }
+  return document
 }

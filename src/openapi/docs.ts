@@ -57,12 +57,12 @@ const pageOf = (root: string) => `<!doctype html>
 <div id="app"></div>
 <noscript>This page needs JavaScript. The same description as JSON: <a href="${root}/openapi.json">/openapi.json</a></noscript>
 <script src="${root}/docs/scalar.js"></script>
-<script src="${root}/docs/start.js"></script>
+<script type="module" src="${root}/docs/start.js"></script>
 </body>
 </html>
 `
 
-const startOf = (root: string) => `Scalar.createApiReference('#app', ${JSON.stringify({
+const startOf = (root: string) => `const settings = ${JSON.stringify({
   url: `${root}/openapi.json`,
   theme: 'none',
   customCss: style,
@@ -70,10 +70,13 @@ const startOf = (root: string) => `Scalar.createApiReference('#app', ${JSON.stri
   telemetry: false,
   showDeveloperTools: 'never',
   hideClientButton: true,
-  authentication: { preferredSecurityScheme: 'bearer' },
   agent: { disabled: true },
   mcp: { disabled: true }
-})})
+})}
+// Who is signed in sees examples with the account's key, which is not stored.
+const key = await fetch('${root}/v1/auth/key').then(response => (response.ok ? response.json() : {})).catch(() => ({}))
+const securitySchemes = { bearer: { token: key.api_key ?? '' } }
+Scalar.createApiReference('#app', { ...settings, authentication: { preferredSecurityScheme: 'bearer', securitySchemes } })
 `
 
 /** The bar above, as in the dashboard. */

@@ -20,6 +20,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', computes: true, errors: ['confirmation_required', 'operation_running', ...idempotencyErrors] },
       schema: {
         tags,
+        operationId: 'createOperation',
         summary: 'Replay, cancel, pause … many executions or cues, or backfill one cue',
         description:
           'Acts in the background, on what the filter matches now. What has changed by then is skipped. At most 100,000 targets and 10 operations per hour; ' +
@@ -43,6 +44,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: {
         tags,
+        operationId: 'listOperations',
         summary: 'List operations, newest first',
         querystring: schemas.ListOperations,
         response: { 200: schemas.Operations, '4xx': ErrorBody }
@@ -84,7 +86,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/operations/:operation_id',
     {
       config: { scope: 'read' },
-      schema: { tags, summary: 'Get an operation and its errors', params, response: { 200: schemas.OperationDetail, '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'getOperation',
+        summary: 'Get an operation and its errors',
+        params,
+        response: { 200: schemas.OperationDetail, '4xx': ErrorBody }
+      }
     },
     async request => {
       const row = await app.db
@@ -105,6 +113,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state'] },
       schema: {
         tags,
+        operationId: 'abortOperation',
         summary: 'Abort a running operation',
         description: 'What it has done stays done. Repeating this changes nothing.',
         params,

@@ -51,6 +51,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', operator: true },
       schema: {
         tags,
+        operationId: 'getOperator',
         summary: 'Get figures on the whole service, for its operator',
         description: 'With OPERATOR_TOKEN; with an embedded database, also for the account that the link of `npm start` opens.',
         response: { 200: schemas.Operator, '4xx': ErrorBody }
@@ -78,6 +79,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', operator: true, errors: ['not_found'] },
       schema: {
         tags,
+        operationId: 'hold',
         summary: 'Hold the service, or one account',
         description:
           'Nothing is taken, sent or claimed until it is released (claims: 409 `service_held`); what is in flight ends. `GET /status` stays 200. Repeated, ' +
@@ -102,6 +104,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', operator: true, errors: ['not_found'] },
       schema: {
         tags,
+        operationId: 'release',
         summary: 'Release the service, or one account',
         body: schemas.Release,
         response: { 200: schemas.Released, '4xx': ErrorBody }
@@ -123,6 +126,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', operator: true, errors: ['cue_not_found'] },
       schema: {
         tags,
+        operationId: 'answerOnCall',
         summary: 'Answer a question of the operator',
         description: Object.entries(questions)
           .map(([name, { text }]) => `\`${name}\`: ${text}`)
@@ -167,6 +171,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', operator: true },
       schema: {
         tags,
+        operationId: 'listAccounts',
         summary: 'Find accounts, with their plans and limits',
         description: 'The first 100 by email address.',
         querystring: schemas.AccountsQuery,
@@ -194,6 +199,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'account', operator: true, errors: ['not_found'] },
       schema: {
         tags,
+        operationId: 'changeAccount',
         summary: 'Change the plan and the limits of an account',
         description: 'If a limit on cues is lower than before, the newest ones above it are paused, and a mail lists them.',
         params: schemas.AccountParams,
@@ -234,6 +240,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, errors: ['not_authenticated', 'cross_origin_refused'] },
       schema: {
         tags,
+        operationId: 'openOperatorSession',
         summary: 'Let a browser read the operator’s figures for 12 hours',
         description: 'Sets an HttpOnly cookie for `GET /v1/operator`. A new OPERATOR_TOKEN makes it invalid.',
         body: schemas.OpenOperatorSession,
@@ -255,7 +262,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/operator/session',
     {
       config: { public: true },
-      schema: { tags, summary: 'Remove the operator’s cookie', response: { 204: Type.Null() } }
+      schema: { tags, operationId: 'endOperatorSession', summary: 'Remove the operator’s cookie', response: { 204: Type.Null() } }
     },
     async (_, reply) => {
       clearOperatorCookie(reply, app.config)

@@ -54,6 +54,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       },
       schema: {
         tags,
+        operationId: 'reportOutcome',
         summary: 'Report the outcome of an execution, once',
         params,
         headers: schemas.TokenHeaders,
@@ -85,6 +86,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', executionToken: true, errors: ['no_outcome', 'claim_lost', 'metadata_too_large', 'artifacts_too_large'] },
       schema: {
         tags,
+        operationId: 'attachEvidence',
         summary: 'Add evidence to a reported outcome',
         params,
         headers: schemas.TokenHeaders,
@@ -106,6 +108,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
       schema: {
         tags,
+        operationId: 'verifyExecution',
         summary: 'Verify or reject a reported success',
         params,
         body: schemas.Verify,
@@ -125,6 +128,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
       schema: {
         tags,
+        operationId: 'requestVerification',
         summary: 'Mark a reported success for manual verification',
         params,
         response: { 200: schemas.Verified, '4xx': ErrorBody }

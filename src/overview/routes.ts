@@ -9,7 +9,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/overview',
     {
       config: { scope: 'read', isList: true },
-      schema: { tags: ['executions'], summary: 'Get what needs attention, and figures on the last 24 hours', response: { 200: Overview } }
+      schema: {
+        tags: ['executions'],
+        operationId: 'getOverview',
+        summary: 'Get what needs attention, and figures on the last 24 hours',
+        response: { 200: Overview }
+      }
     },
     async request => (await app.fn.readOverview(request.caller)) as Static<typeof Overview>
   )
@@ -20,6 +25,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: {
         tags: ['executions'],
+        operationId: 'listErrors',
         summary: 'Get the dead letters of a time window, grouped by error',
         querystring: ListErrors,
         response: { 200: Errors, '4xx': ErrorBody }
@@ -34,6 +40,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', isList: true },
       schema: {
         tags: ['executions'],
+        operationId: 'listDestinations',
         summary: 'Get the hosts that webhooks went to in a time window',
         querystring: ListDestinations,
         response: { 200: Destinations, '4xx': ErrorBody }

@@ -1,4 +1,4 @@
-// Computes when a cron runs. The rule (README, "Clock changes"): a *wildcard* cron runs at every real instant whose local time matches.
+// Computes when a cron runs. The rule (src/guide/schedules.md, "Clock changes"): a *wildcard* cron runs at every real instant whose local time matches.
 // A *fixed* one runs each local slot once: in a gap of under three hours at the first instant after it, in a repeated hour at its first
 // occurrence. All functions are pure and read no clock. Instants are whole seconds internally and milliseconds in the interface.
 //

@@ -13,6 +13,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'read', computes: true },
       schema: {
         tags: ['schedules'],
+        operationId: 'previewSchedule',
         summary: 'Preview the next runs of a schedule, in words and as instants',
         body: PreviewRequest,
         response: { 200: Preview, '4xx': ErrorBody }

@@ -35,9 +35,9 @@ const exclusion = {
   minutes: Type.Integer({ minimum: 1, maximum: 366 * 24 * 60, description: 'Real minutes from each match of `cron`.' })
 }
 const nullable = Object.fromEntries(Object.entries(exclusion).map(([name, member]) => [name, Nullable(member)]))
-const Exclusion = Type.Partial(Type.Object(exclusion), { additionalProperties: false })
+export const Exclusion = Type.Partial(Type.Object(exclusion), { additionalProperties: false })
 export type GivenExclusion = { [Name in keyof Static<typeof Exclusion>]: Static<typeof Exclusion>[Name] | null }
-const GivenExclusion = Type.Unsafe<GivenExclusion>(Type.Partial(Type.Object(nullable), { additionalProperties: false }))
+export const GivenExclusion = Type.Unsafe<GivenExclusion>(Type.Partial(Type.Object(nullable), { additionalProperties: false }))
 
 const ofExclude = {
   maxItems: 50,

@@ -18,7 +18,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { ...config, errors: ['account_too_new', 'no_active_cue'] },
       bodyLimit: 32 * 1024, // the longest message with every character escaped
-      schema: { tags, summary: 'Open a support ticket', body: schemas.CreateTicket, response: { 200: schemas.Received } }
+      schema: {
+        tags,
+        operationId: 'createTicket',
+        summary: 'Open a support ticket',
+        body: schemas.CreateTicket,
+        response: { 200: schemas.Received }
+      }
     },
     async request => {
       const ticket_id = await app.fn.createTicket({ ...request.body, tracked, ...request.caller })
@@ -35,7 +41,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/support',
     {
       config: { ...config, isList: true },
-      schema: { tags, summary: 'List support tickets, newest first', querystring: schemas.ListTickets, response: { 200: schemas.Tickets } }
+      schema: {
+        tags,
+        operationId: 'listTickets',
+        summary: 'List support tickets, newest first',
+        querystring: schemas.ListTickets,
+        response: { 200: schemas.Tickets }
+      }
     },
     async request => {
       const { limit, offset } = request.query
@@ -50,7 +62,16 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.get(
     '/v1/support/:ticket_id',
-    { config, schema: { tags, summary: 'Get a support ticket', params: schemas.TicketParams, response: { 200: schemas.TicketDetail } } },
+    {
+      config,
+      schema: {
+        tags,
+        operationId: 'getTicket',
+        summary: 'Get a support ticket',
+        params: schemas.TicketParams,
+        response: { 200: schemas.TicketDetail }
+      }
+    },
     async request => {
       const ticket = await app.db
         .selectFrom('ticket_view')

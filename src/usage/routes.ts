@@ -11,7 +11,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/usage',
     {
       config: { scope: 'read' },
-      schema: { tags: ['billing'], summary: 'Get usage against the limits of the plan', response: { 200: Usage } }
+      schema: { tags: ['billing'], operationId: 'getUsage', summary: 'Get usage against the limits of the plan', response: { 200: Usage } }
     },
     async request => {
       const now = app.now()

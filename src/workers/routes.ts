@@ -46,6 +46,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: ['read', 'worker'] },
       schema: {
         tags,
+        operationId: 'listClaimable',
         summary: 'List claimable executions, oldest first',
         querystring: schemas.ClaimableQuery,
         response: { 200: schemas.Claimable, '4xx': ErrorBody }
@@ -69,6 +70,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['already_claimed', 'service_held'] },
       schema: {
         tags,
+        operationId: 'claimExecution',
         summary: 'Claim one execution for a worker',
         params: schemas.ClaimParams,
         body: schemas.ClaimRequest,
@@ -90,6 +92,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['nothing_claimable', 'service_held'] },
       schema: {
         tags,
+        operationId: 'claimNext',
         summary: 'Claim the next execution, or several at once',
         body: schemas.ClaimNextRequest,
         response: { 200: schemas.Claims, '4xx': ErrorBody }
@@ -140,6 +143,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', executionToken: true, errors: ['claim_lost', 'execution_not_claiming', 'not_execution_owner'] },
       schema: {
         tags,
+        operationId: 'heartbeatExecution',
         summary: 'Extend the lease of a claim',
         params: schemas.ExecutionParams,
         headers: schemas.HeartbeatHeaders,
@@ -169,6 +173,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker', errors: ['claim_lost', 'execution_not_claiming'] },
       schema: {
         tags,
+        operationId: 'releaseExecution',
         summary: 'Release a claim',
         params: schemas.ExecutionParams,
         headers: schemas.ReleaseHeaders,
@@ -187,6 +192,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'worker' },
       schema: {
         tags,
+        operationId: 'heartbeatWorker',
         summary: 'Register a worker, or send its heartbeat',
         body: schemas.Heartbeat,
         response: { 200: schemas.Acknowledged, '4xx': ErrorBody }
@@ -204,6 +210,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: ['read', 'worker'], isList: true },
       schema: {
         tags,
+        operationId: 'listWorkers',
         summary: 'List workers, most recent heartbeat first',
         querystring: schemas.ListWorkers,
         response: { 200: schemas.Workers, '4xx': ErrorBody }
@@ -229,7 +236,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/workers/:worker_id',
     {
       config: { scope: 'worker' },
-      schema: { tags, summary: 'Remove a worker', params: schemas.WorkerParams, response: { 204: Type.Null(), '4xx': ErrorBody } }
+      schema: {
+        tags,
+        operationId: 'deleteWorker',
+        summary: 'Remove a worker',
+        params: schemas.WorkerParams,
+        response: { 204: Type.Null(), '4xx': ErrorBody }
+      }
     },
     async (request, reply) => {
       await app.fn.deleteWorker({ ...request.params, ...request.caller })

@@ -80,17 +80,12 @@ export const Acknowledged = Type.Object({ acknowledged: Type.Boolean() })
 
 export const ListWorkers = Type.Object(Page(100))
 export const WorkerParams = Type.Object({ worker_id: Type.String() })
-export const Workers = Type.Object({
-  workers: Type.Array(
-    Type.Object({
-      worker_id: Type.String(),
-      last_heartbeat: Timestamp,
-      seconds_since_heartbeat: Type.Integer(),
-      heartbeat_status: Type.Enum(['active', 'stale', 'dead']),
-      handlers: Type.Array(Type.String()),
-      registered_since: Timestamp
-    }),
-    { description: endsEarly }
-  ),
-  total: Type.Integer()
+export const Worker = Type.Object({
+  worker_id: Type.String(),
+  last_heartbeat: Timestamp,
+  seconds_since_heartbeat: Type.Integer(),
+  heartbeat_status: Type.Enum(['active', 'stale', 'dead']),
+  handlers: Type.Array(Type.String()),
+  registered_since: Timestamp
 })
+export const Workers = Type.Object({ workers: Type.Array(Worker, { description: endsEarly }), total: Type.Integer() })

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
+import { lookAhead } from '../support/firing-stage.ts'
 import { build } from '../support/setup.ts'
 
 const start = '2030-01-07T08:30:00Z'
@@ -137,7 +138,7 @@ t.test('pausing stops future slots, and resuming counts from now', async t => {
   exactly(t, await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
   exactly(t, await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
   clock.advance('3 hours')
-  t.strictSame(await fn.lookAhead({ until: clock.now() }), [])
+  t.strictSame(await lookAhead(fn, { until: clock.now() }), [])
   exactly(t, await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
   exactly(t, await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
   t.strictSame((await get(`/v1/cues/${id}`)).missed, [])

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
+import { lookAhead } from '../support/firing-stage.ts'
 import { build } from '../support/setup.ts'
 import { cueDefaults } from '../support/stage.ts'
 
@@ -327,7 +328,7 @@ t.test('a deleted cue disappears at once, with its history and waiting execution
   await post(`/v1/cues/${id}/fire`)
   t.equal((await call('DELETE', `/v1/cues/${id}`)).status, 204)
   clock.advance('1 hour')
-  t.strictSame(await fn.lookAhead({ until: clock.now() }), [], 'never due again')
+  t.strictSame(await lookAhead(fn, { until: clock.now() }), [], 'never due again')
   t.strictSame(await beginWaiting(fn, { limit: 10 }), [], 'waiting attempts are not begun')
   t.strictSame(await db.selectFrom('execution_view').selectAll().execute(), [], 'its history is hidden')
   exactly(t, await get('/v1/cues'), { cues: [], total: 0 })

@@ -1,4 +1,5 @@
 /** The API's description: `/openapi.json` and `/docs`. */
+import { statSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { Type } from 'typebox'
@@ -24,6 +25,18 @@ t.test('the API describes itself', async t => {
     }
   )
   t.strictSame(body, JSON.parse(JSON.stringify(await openapi())), 'the same without a database')
+  const ids = Object.values<Record<string, Operation>>(body.paths).flatMap(methods =>
+    Object.values(methods).map(({ operationId }) => operationId)
+  )
+  t.ok(ids.every(Boolean) && new Set(ids).size === ids.length, 'each operation has an id of its own')
+  t.ok(statSync(new URL('../../src/openapi.json', import.meta.url)).size <= 350 * 1024)
+  const text = JSON.stringify(body)
+  const named = Object.keys(body.components.schemas)
+  t.strictSame(
+    named.filter(name => !text.includes(`#/components/schemas/${name}"`)),
+    [],
+    'every component is used'
+  )
   const tags = new Set(body.tags.map(({ name }: { name: string }) => name))
   t.notMatch(JSON.stringify(body), /"x-(json|error|nullable)"/)
   for (const [path, methods] of Object.entries<Record<string, Operation>>(body.paths)) {
@@ -47,6 +60,7 @@ t.test('the API describes itself', async t => {
 })
 
 type Operation = {
+  operationId?: string
   summary?: string
   tags?: string[]
   security?: object[]
@@ -72,34 +86,44 @@ t.test('members with defaults are optional, and free JSON allows all its types',
     async () => ({})
   )
   await app.ready()
-  const operation = (app.swagger() as unknown as { paths: Record<string, { post: object }> }).paths['/x']!.post
-  exactly(t, operation, {
-    security: [{ bearer: ['read'] }],
-    parameters: [
-      { name: 'limit', in: 'query', required: false, schema: { type: 'integer', default: 7 } },
-      { name: 'offset', required: false }
-    ],
-    requestBody: {
-      content: {
-        'application/json': {
-          schema: {
-            required: ['any', 'object', 'plan'],
-            additionalProperties: false,
-            properties: { any: {}, object: { type: 'object' }, plan: { enum: ['a'] } }
+  type Described = { paths: Record<string, { post: { responses: object } }>; components: { responses: Record<string, object> } }
+  const { paths, components } = app.swagger() as unknown as Described
+  const operation = paths['/x']!.post
+  const responses = Object.entries(operation.responses).map(([status, { $ref }]) => [
+    status,
+    components.responses[$ref?.split('/').at(-1)] ?? {}
+  ])
+  exactly(
+    t,
+    { ...operation, responses: Object.fromEntries(responses) },
+    {
+      security: [{ bearer: ['read'] }],
+      parameters: [
+        { name: 'limit', in: 'query', required: false, schema: { type: 'integer', default: 7 } },
+        { name: 'offset', required: false }
+      ],
+      requestBody: {
+        content: {
+          'application/json': {
+            schema: {
+              required: ['any', 'object', 'plan'],
+              additionalProperties: false,
+              properties: { any: {}, object: { type: 'object' }, plan: { enum: ['a'] } }
+            }
           }
         }
+      },
+      responses: {
+        400: { description: '`validation_error`, `invalid_schedule`, `invalid_plan`' },
+        401: { description: /`invalid_api_key`/ },
+        403: { description: '`cue_limit_exceeded`, `insufficient_scope`' },
+        413: {},
+        422: {},
+        429: {},
+        503: {}
       }
-    },
-    responses: {
-      400: { description: '`validation_error`, `invalid_schedule`, `invalid_plan`' },
-      401: { description: /`invalid_api_key`/ },
-      403: { description: '`cue_limit_exceeded`, `insufficient_scope`' },
-      413: {},
-      422: {},
-      429: {},
-      503: {}
     }
-  })
+  )
 })
 
 t.test('the reference page loads nothing from other servers', async t => {
@@ -109,7 +133,7 @@ t.test('the reference page loads nothing from other servers', async t => {
     status: 200,
     headers: { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': /default-src 'none'; script-src 'self';/ }
   })
-  const scripts = [...page.body.matchAll(/<script src="([^"]+)"><\/script>/g)].map(([, src]) => src as string)
+  const scripts = [...page.body.matchAll(/<script(?: type="module")? src="([^"]+)"><\/script>/g)].map(([, src]) => src as string)
   t.strictSame(scripts, ['/docs/scalar.js', '/docs/start.js'])
   t.equal(page.body.match(/<script/g)?.length, 2, 'no inline script, which the policy would stop')
   t.notMatch(page.body, /https?:/)

@@ -84,7 +84,7 @@ t.test('npm pack includes the client and the command line, but not the service',
       // @ts-expect-error: there is no such status
       export const updated = client.cues.update('cue_1', { status: 'gone' })\n`
     )
-    const [, example] = /```ts\n([^`]*)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'))!
+    const [, example] = /```ts [\w.]+\n([^`]*)```/.exec(readFileSync(join(root, 'README.md'), 'utf8'))!
     writeFileSync(join(project, 'example.ts'), example!)
     const compile = (files: string[], ...options: string[]) => {
       const strict = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'esnext', '--ignoreConfig', '--types', 'node']

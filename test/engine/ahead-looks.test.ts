@@ -1,10 +1,11 @@
 /** Looking ahead while cues are created, moved and fired: no slot is overlooked. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Functions, LookAheadByScheduleRow, LookAheadRow } from '../../src/database/functions.ts'
+import type { Functions, LookAheadByScheduleRow } from '../../src/database/functions.ts'
 import type { DueCue } from '../../src/firing/due-cue.ts'
 import { createAhead } from '../../src/firing/look-ahead.ts'
 import { bySchedule } from '../support/by-schedule.ts'
+import type { LookAheadRow } from '../support/firing-stage.ts'
 import { always } from '../support/seed.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')

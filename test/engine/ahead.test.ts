@@ -1,12 +1,11 @@
 /** Looking ahead: which cues an engine takes, and when. */
 import t from 'tap'
-import type { LookAheadRow } from '../../src/database/functions.ts'
 import { createComputing } from '../../src/firing/computing.ts'
 import { createAhead } from '../../src/firing/look-ahead.ts'
 import { bySchedule } from '../support/by-schedule.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
-import { prepared } from '../support/firing-stage.ts'
+import { type LookAheadRow, prepared } from '../support/firing-stage.ts'
 
 const start = Date.parse('2030-01-15T09:00:00Z')
 

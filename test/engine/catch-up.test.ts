@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
-import { catchUpRow } from '../support/firing-stage.ts'
+import { catchUpRow, lookAhead } from '../support/firing-stage.ts'
 import { once, stage } from '../support/stage.ts'
 
 const minute = '* * * * *'
@@ -18,7 +18,7 @@ const away = async (t: Test) => {
   }
   /** What an engine does with all that is due. */
   const run = async () => {
-    const ahead = (await s.fn.lookAhead({ until: s.clock.now() })).filter(row => row.next_run <= s.clock.now())
+    const ahead = (await lookAhead(s.fn, { until: s.clock.now() })).filter(row => row.next_run <= s.clock.now())
     return s.fn.catchUpCues({ cues: JSON.stringify(ahead.filter(row => row.outage_until).map(catchUpRow)) })
   }
   const slots = async () =>
@@ -162,7 +162,7 @@ t.test('slots after the outage run normally, however late', async t => {
     clock.advance('50 seconds')
     exactly(t, await beat('60 seconds'), { outage_recorded: false })
   }
-  exactly(t, await fn.lookAhead({ until: clock.now() }), [{ cue_id: id, outage_until: null }])
+  exactly(t, await lookAhead(fn, { until: clock.now() }), [{ cue_id: id, outage_until: null }])
   exactly(t, await take([id], { missed_after: '60 seconds' }), [{ scheduled_for: new Date('2030-01-15T12:01:00Z') }])
 })
 
@@ -176,7 +176,7 @@ for (const [what, move] of [
     const { cue, comeBack, fn, clock, rows } = await away(t)
     await cue({ cron: minute })
     await comeBack()
-    const [seen] = await fn.lookAhead({ until: clock.now() })
+    const [seen] = await lookAhead(fn, { until: clock.now() })
     await rows(move)
     const before = await rows('select * from cue.cue_runs')
     t.equal(await fn.catchUpCues({ cues: JSON.stringify([catchUpRow(seen!)]) }), 0)
@@ -190,7 +190,7 @@ t.test('of two engines, one catches up a cue and neither waits', async t => {
   const { cue, comeBack, fn, clock, rows, connect } = await away(t)
   for (let i = 0; i < 3; i++) await cue({ cron: minute })
   await comeBack()
-  const cues = JSON.stringify((await fn.lookAhead({ until: clock.now() })).map(catchUpRow))
+  const cues = JSON.stringify((await lookAhead(fn, { until: clock.now() })).map(catchUpRow))
   const a = await connect()
   await a.client.query('begin')
   t.equal(await a.fn.catchUpCues({ cues }), 3)

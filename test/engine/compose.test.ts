@@ -132,13 +132,13 @@ t.test('defines every volume, config and service it names', async t => {
   }
 })
 
-t.test('the required secrets are those that its header and the README generate', async t => {
+t.test('the required secrets are those that its header and the guide generate', async t => {
   const text = read('docker-compose.yml')
   const wanted = [...new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(match => match[1]))].sort()
   const shown = [.../printf '(.*?)'/.exec(text)![1]!.matchAll(/(\w+)=%s/g)].map(match => match[1]!.replace(/^n(?=[A-Z])/, '')).sort()
   t.same(wanted, Object.keys(given).sort())
   t.same(shown, wanted)
-  const commands = /^export (.*)\ndocker compose up/m.exec(read('README.md'))![1]!
+  const [commands] = /(?:^export .*\n)+(?=docker compose up)/m.exec(read('src/guide/self-hosting.md'))!
   t.same([...commands.matchAll(/(\w+)=\$/g)].map(match => match[1]).sort(), wanted)
 })
 

@@ -49,6 +49,13 @@ for (const slug of slugs) {
   })
 }
 
+t.test('the examples of README run, and it has at most two screens', { buffered: true }, async t => {
+  const { ended, hosts } = await runExamples(t, 'README.md')
+  t.strictSame({ ended, hosts }, { ended: noPython ? {} : { success: 2 }, hosts: [] })
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  t.ok(readme.split('\n').length <= 151 && readme.length <= 10_000)
+})
+
 t.test('finds every block, and why one is not run', async t => {
   const text = '# A\n```sh a.sh\nls\n```\n\n<!-- not run: it waits -->\n```ts\nawait 0\n```\n'
   t.same(examplesOf(text), [
@@ -106,7 +113,7 @@ t.test('no internal link of the guide is dead', async t => {
 t.test('no internal link of a Markdown file is dead', async t => {
   for (const file of ['README.md', 'sql/README.md']) {
     const text = readFileSync(join(root, file), 'utf8')
-    for (const [, href] of text.matchAll(/\]\(([^)]+)\)/g)) {
+    for (const [, href] of text.matchAll(/(?:\]\(|src(?:set)?=")([^)"]+)/g)) {
       const [path = '', id] = href!.split('#')
       if (/^https?:/.test(path)) continue
       const target = path === '' ? join(root, file) : join(root, dirname(file), path)

@@ -285,22 +285,6 @@ for (const [title, columns, result, expected, cueStatus, error = result.error ??
   })
 }
 
-t.test('a 2xx after an outcome was reported is a success at once', async t => {
-  const { begun, rows, settle, execution } = await stage(t)
-  const attempt = await begun(awaiting)
-  await rows(
-    `update cue.executions set outcome_success = true, outcome_recorded_at = now(), outcome_state = 'reported_success', result = 'mine'`
-  )
-  await settle([attempt], { report: { success: false, error: 'not heard' } })
-  exactly(t, await execution(attempt.execution_id), {
-    status: 'success',
-    outcome_success: true,
-    result: 'mine',
-    error: null,
-    outcome_deadline_at: null
-  })
-})
-
 t.test('a batch holds every kind of result', async t => {
   const { cue, take, settle, rows } = await stage(t)
   const kinds = [{}, awaiting, { retry_max_attempts: 1 }, once, { ...awaiting, ...once }]
@@ -346,33 +330,4 @@ t.test('an attempt in flight when its cue is deleted ends without consequences',
   exactly(t, await execution(attempt.execution_id), { status: 'failed' })
   t.same(await jobs('mails'), [])
   t.same(await jobs(), [])
-})
-
-t.test('a passed outcome deadline ends the execution as outcome_timeout, with outcome_state unknown', async t => {
-  const { begun, settle, execution, fn, clock, run } = await stage(t)
-  const attempt = await begun(awaiting)
-  await settle([attempt])
-  clock.advance('299 seconds')
-  t.equal(await fn.expireOutcomes({}), 0)
-  t.same((await fn.nextWakes({})).deadline_at, new Date(clock.now().getTime() + 1000))
-  clock.advance('1 second')
-  t.equal(await fn.expireOutcomes({}), 1)
-  exactly(t, await execution(attempt.execution_id), {
-    status: 'outcome_timeout',
-    outcome_state: 'unknown',
-    outcome_success: null,
-    ended_at: clock.now(),
-    outcome_deadline_at: null
-  })
-  exactly(t, await run(attempt.cue_id), { status: 'active', failed_deliveries: 0 })
-  t.equal(await fn.expireOutcomes({}), 0)
-})
-
-t.test('a passed outcome deadline fails a one-time cue', async t => {
-  const { begun, settle, fn, clock, run } = await stage(t)
-  const attempt = await begun({ ...once, ...awaiting })
-  await settle([attempt])
-  clock.advance('5 minutes')
-  await fn.expireOutcomes({})
-  exactly(t, await run(attempt.cue_id), { status: 'failed', next_run: null })
 })

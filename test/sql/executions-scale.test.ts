@@ -10,6 +10,7 @@ import { pageQuery, totalQuery } from '../../src/executions/queries.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { createDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
+import { lookAhead } from '../support/firing-stage.ts'
 import { scaled, spelled } from '../support/scale.ts'
 import { dueCues, type Row, refused, resultsOf } from '../support/stage.ts'
 
@@ -209,7 +210,7 @@ root.test('costs on small and on large tables', async t => {
   })
 
   await t.test('looking ahead reads due cues, not all cues', async t => {
-    const look = (until: Date) => counted(on => on.lookAhead({ until }))
+    const look = (until: Date) => counted(on => lookAhead(on, { until }))
     // Entries fired above are skipped once no connection of the server, even one of another test file, can still see them.
     const idle = await eventually(async () => {
       const { result, pages } = await look(now)

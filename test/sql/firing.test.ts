@@ -1,8 +1,8 @@
-// Firing: look_ahead, take_due_cues, and what a schedule does over the plan's limit.
+// Firing: look_ahead_by_schedule, take_due_cues, and what a schedule does over the plan's limit.
 import t from 'tap'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
-import { fire, look } from '../support/firing-stage.ts'
+import { fire, look, lookAhead } from '../support/firing-stage.ts'
 import { awaiting, dueCues, once, stage } from '../support/stage.ts'
 
 t.test('fires a due webhook cue: execution, flight, counters and next run in one statement', async t => {
@@ -218,14 +218,14 @@ t.test("includes the account's key only if the account is configured so", async 
   t.equal((await take([await cue({}, { account_id })]))[0]!.api_key, 'the default key')
 })
 
-// look_ahead ---------------------------------------------------------------------------------------------------------------------------
+// look_ahead_by_schedule ---------------------------------------------------------------------------------------------------------------------------
 
-t.test('look_ahead returns cues due soon, and the first later one', async t => {
+t.test('look_ahead_by_schedule returns cues due soon, and the first later one', async t => {
   const { cue, fn, clock, rows } = await stage(t)
   const at = (seconds: number) => new Date(clock.now().getTime() + seconds * 1000)
   const ids = await Promise.all([-60, 1, 5, 60, 120].map(seconds => cue({ name: String(seconds) }, { next_run: at(seconds) })))
   await rows("insert into cue.outages values ('2030-01-15T08:55:00Z', '2030-01-15T08:59:30Z')")
-  const seen = await fn.lookAhead({ until: at(5) })
+  const seen = await lookAhead(fn, { until: at(5) })
   t.same(
     seen.map(row => row.cue_id),
     ids.slice(0, 4)
@@ -241,21 +241,21 @@ t.test('look_ahead returns cues due soon, and the first later one', async t => {
   t.equal(seen[1]!.outage_until, null)
 })
 
-t.test('look_ahead returns cues of every account although one has more due than fit a page', async t => {
+t.test('look_ahead_by_schedule returns cues of every account although one has more due than fit a page', async t => {
   const { cue, fn, clock, account, rows } = await stage(t)
   const earlier = new Date(clock.now().getTime() - 60_000)
   for (let i = 0; i < 30; i++) await cue({}, { next_run: earlier })
   const others = await Promise.all([account(), account(), account()])
   for (const account_id of others) await cue({}, { account_id })
   await rows("update cue.accounts set limit_reached_at = '2030-01-14T08:00:00Z' where id = $1", [others[1]])
-  const seen = await fn.lookAhead({ until: clock.now(), limit: 20 })
+  const seen = await lookAhead(fn, { until: clock.now(), limit: 20 })
   t.ok(seen.length <= 21)
   t.same(new Set(seen.map(row => row.account_id)).size, 4)
   t.strictSame(
     seen.filter(row => row.over_limit).map(row => row.account_id),
     [others[1]]
   )
-  const skipping = await fn.lookAhead({ until: clock.now(), limit: 20, skip_accounts: [others[0]!] })
+  const skipping = await lookAhead(fn, { until: clock.now(), limit: 20, skip_accounts: [others[0]!] })
   t.same(new Set(skipping.map(row => row.account_id)).size, 3)
 })
 
@@ -314,19 +314,6 @@ t.test('look_ahead_by_schedule separates cues whose schedules differ, even after
   const [{ account_id, version }] = await rows('select account_id, version from cue.cue_runs where cue_id = $1', [changed])
   await fn.updateCue({ account_id, cue_id: changed, changes: { cron: '*/3 * * * *' }, version, next_run: clock.now() })
   exactly(t, await seenWith(), { cue_ids: [changed], cron: '*/3 * * * *' })
-})
-
-t.test('a cue of the release before shares its schedule, and gets a key when it fires', async t => {
-  const { cue, take, fn, clock, run, rows } = await stage(t)
-  const [keyed, former] = [await cue(), await cue()]
-  await rows('update cue.cue_runs set schedule_key = null where cue_id = $1', [former])
-  const [row, ...others] = await fn.lookAheadBySchedule({ until: clock.now() })
-  t.same(others, [])
-  t.same(row!.cue_ids.sort(), [keyed, former].sort())
-  await take([former])
-  const { schedule_key } = await run(former)
-  t.type(schedule_key, 'string')
-  t.equal(schedule_key, (await run(keyed)).schedule_key)
 })
 
 // Over the limit ------------------------------------------------------------------------------------------------------------------------
@@ -422,9 +409,12 @@ t.test('another schedule and a pause end the refusal of slots', async t => {
 })
 
 t.test('a one-time cue over the limit fails', async t => {
-  const { cue, refuse, run, rows } = await overLimit(t)
+  const { cue, refuse, run, rows, fn } = await overLimit(t)
+  const failed = async () => (await fn.endedExecutions({})).find(({ status }) => status === 'failed')!.count
   const id = await cue(once)
+  const before = await failed()
   t.equal(await refuse(null), 1)
+  t.equal(await failed(), before + 1)
   exactly(t, await run(id), { status: 'failed', next_run: null })
   exactly(t, await rows('select status from cue.executions'), [{ status: 'failed' }])
 })
@@ -439,4 +429,18 @@ t.test('does not refuse cues that are within the limit, paused or already fired'
   await fn.updateCue({ account_id, cue_id: id, version: 1, changes: { status: 'paused' } })
   t.equal(await fn.refuseDueCues(read), 0)
   t.same(await rows('select * from cue.executions'), [])
+})
+
+t.test('refused slots that one engine has recorded are left alone by another that saw them before', async t => {
+  const { cue, fn, clock, rows, run } = await stage(t)
+  const cue_id = await cue()
+  const expected = clock.now()
+  await rows("update cue.cue_runs set refused_from = next_run - interval '10 minutes' where cue_id = $1", [cue_id])
+  const [first, last] = [10, 1].map(minutes => new Date(expected.getTime() - minutes * 60_000))
+  const dropped = { first, last, count: 10, reason: 'execution_limit' }
+  const cues = JSON.stringify([{ cue_id, version: 1, expected, next_run: expected, slots: [], dropped }])
+  t.equal(await fn.catchUpCues({ cues }), 1)
+  exactly(t, await run(cue_id), { next_run: expected, last_slot: last, refused_from: null })
+  t.equal(await fn.catchUpCues({ cues }), 0)
+  exactly(t, await rows('select count from cue.missed_slots'), [{ count: 10 }])
 })

@@ -129,6 +129,7 @@ const others = [
   'migrations',
   'moved',
   'outages',
+  'overridden_limits',
   'payload_counters',
   'payloads',
   'session_tokens',

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
-import { catchUpRow } from '../support/firing-stage.ts'
+import { catchUpRow, lookAhead } from '../support/firing-stage.ts'
 import { overlapStage } from '../support/overlap-stage.ts'
 import { build, error, eventually, receiver } from '../support/setup.ts'
 import { dueCues, once, type Row, stage } from '../support/stage.ts'
@@ -35,7 +35,7 @@ const twoAccounts = async (t: Test) => {
     return typeof result === 'number' ? result : result.length
   }
   const each: Record<string, () => Promise<Row[] | number>> = {
-    look: async () => (await fn.lookAhead({ until: due, rules: true })).filter(row => row.next_run <= due),
+    look: async () => (await lookAhead(fn, { until: due })).filter(row => row.next_run <= due),
     take: () => s.take([...plain, ...work]),
     'take last': async () => fn.takeLastSlots({ ...dueCues(await runsOf(last), null), missed_after: '1 day' }),
     'fire tracked': () => s.fireTracked(tracked),
@@ -108,7 +108,7 @@ const held = async (t: Test) => {
   await s.beat('60 seconds')
   const next_run = new Date('2030-01-15T09:01:00Z')
   const run = async () => {
-    const ahead = (await fn.lookAhead({ until: clock.now() })).filter(row => row.next_run <= clock.now())
+    const ahead = (await lookAhead(fn, { until: clock.now() })).filter(row => row.next_run <= clock.now())
     await fn.catchUpCues({ cues: JSON.stringify(ahead.filter(row => row.outage_until).map(catchUpRow)) })
     return ahead
   }
@@ -165,7 +165,7 @@ t.test('a look that a hold overtakes runs nothing', async t => {
   await minutely({ catch_up: 'replay_all_missed' })
   await rows("insert into cue.outages values ('2030-01-15T09:00:00Z', '2030-01-15T09:03:00Z')")
   clock.set('2030-01-15T09:03:00Z')
-  const [missed] = await fn.lookAhead({ until: clock.now() })
+  const [missed] = await lookAhead(fn, { until: clock.now() })
   await fn.hold({ reason: 'flood', actor: 'operator' })
   t.equal(await fn.catchUpCues({ cues: JSON.stringify([catchUpRow(missed!)]) }), 0)
   t.same(await rows('select * from cue.executions'), [])

@@ -5,7 +5,7 @@ import t from 'tap'
 import { type BegunAttempt, createFunctions, type Functions } from '../../src/database/functions.ts'
 import { createPauseSweep } from '../../src/firing/ended-pauses.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
-import { catchUpRow } from '../support/firing-stage.ts'
+import { catchUpRow, lookAhead } from '../support/firing-stage.ts'
 import { overlaps } from '../support/overlap-model.ts'
 import { setLockTimeout } from '../support/patient.ts'
 import { chance, pick, random, shuffled } from '../support/seed.ts'
@@ -130,9 +130,9 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
       wakes: () => fn.nextWakes({}),
       fold: () => fn.foldUsage({}),
       beat: () => fn.beatEngine({ engine_id: randomUUID(), version: 'x', lateness_ms: 1, open_deliveries: 1, missed_after: '1 hour' }),
-      look: () => fn.lookAhead({ until: new Date(), limit: 4 }),
+      look: () => lookAhead(fn, { until: new Date(), limit: 4 }),
       catchUp: async () => {
-        const seen = some(await fn.lookAhead({ until: new Date() }), 5)
+        const seen = some(await lookAhead(fn, { until: new Date() }), 5)
         // An outage covers its missed slot.
         const missed = seen.map(cue => ({ ...cue, outage_until: new Date(Math.max(+next(), +cue.next_run)) }))
         await fn.catchUpCues({ cues: JSON.stringify(missed.map(catchUpRow)) })

@@ -96,14 +96,16 @@ const ends: [string, object, (s: OverlapStage, id: string) => Promise<unknown>, 
 ]
 
 for (const [what, columns, end, status] of ends) {
-  t.test(`${what} starts the next execution, and only that`, async t => {
+  t.test(`${what} is counted once, and starts the next execution, and only that`, async t => {
     const s = await overlapStage(t)
     const id = await s.running({ overlap: 'queue_all', ...columns })
     await s.slot(id)
     await s.slot(id)
     const [first, second, third] = await s.open(id)
+    const before = await s.ended()
     await end(s, first!.id)
     exactly(t, await s.execution(first!.id), { status })
+    t.same(await s.ended(), { ...before, [status]: before[status]! + 1 })
     exactly(t, await s.open(id), [
       { id: second!.id, is_queued: false },
       { id: third!.id, is_queued: true }
@@ -159,7 +161,9 @@ t.test('deleting the cue empties its queue; a disowned account has none', async 
   await s.slot(other)
   await s.begin()
   await s.rows('update cue.accounts set created_at = $1', [s.clock.now()])
+  const { failed } = await s.ended()
   await s.fn.disownAccount({ account_id: s.account_id, ip: null })
+  exactly(t, await s.ended(), { failed: failed! + 4 }) // also those of the deleted cue
   t.same(await s.states(other), ['failed', 'failed'])
   t.same(await s.open(other), [])
 })

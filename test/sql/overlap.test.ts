@@ -56,18 +56,6 @@ const ends: [string, object, (s: Awaited<ReturnType<typeof overlapStage>>, id: s
 ]
 
 for (const [what, columns, reach] of ends) {
-  t.test(`skip: a slot does not run while an execution ${what}`, async t => {
-    const s = await overlapStage(t)
-    const id = await s.running({ overlap: 'skip', retry_backoff_minutes: [60], ...columns })
-    await reach(s, id)
-    const before = await s.states(id)
-    t.equal(await s.slot(id), 1)
-    t.same(await s.states(id), before)
-    exactly(t, await s.missed(id), [{ first: at(1), last: at(1), count: 1, policy: 'run_once_if_missed', reason: 'overlap' }])
-    exactly(t, await s.run(id), { next_run: at(2), last_slot: at(1), run_count: 1, fired_count: 1 })
-    t.equal(await s.used(), 1, 'a skipped slot is not counted')
-  })
-
   t.test(`cancel_previous: a slot ends an execution that ${what}, and runs`, async t => {
     const s = await overlapStage(t)
     const id = await s.running({ overlap: 'cancel_previous', retry_backoff_minutes: [60], on_failure_email: true, ...columns })
@@ -139,23 +127,6 @@ t.test('cancel_previous: a worker loses its claim, whatever it calls next', asyn
   t.equal((await fn.claimExecutions({ account_id, worker_id: 'w' })).length, 1, 'the next run can be claimed')
 })
 
-t.test('queue_one: the oldest waiting slot is kept, and starts when the one before it ends', async t => {
-  const { running, slot, begin, settle, states, missed, run, open, execution, clock } = await overlapStage(t)
-  const id = await running({ overlap: 'queue_one' })
-  const [attempt] = await begin()
-  for (let n = 1; n <= 3; n++) await slot(id)
-  t.same(await states(id), ['delivering', 'queued'])
-  exactly(t, await missed(id), [{ first: at(2), last: at(3), count: 2, policy: 'run_once_if_missed', reason: 'overlap' }])
-  exactly(t, await run(id), { run_count: 2, fired_count: 2, last_slot: at(3) })
-  t.same(await begin(), [], 'a queued execution is not due')
-  clock.advance('10 seconds')
-  await settle([attempt!])
-  t.same(await states(id), ['success', 'pending'])
-  const [own] = await open(id)
-  exactly(t, await execution(own!.id), { scheduled_for: at(1), attempt_due_at: clock.now(), status: 'pending' })
-  t.equal((await begin()).length, 1)
-})
-
 t.test('queue_all: up to 100 slots wait, in their order; those beyond are recorded', async t => {
   const { running, slot, begin, settle, states, missed, open, used } = await overlapStage(t)
   const id = await running({ overlap: 'queue_all' })
@@ -210,18 +181,6 @@ t.test('a queued execution survives a pause and the end of the cue', async t => 
   exactly(t, await run(oneTime), { status: 'completed' })
   t.same(await states(oneTime), ['success', 'pending'])
   t.equal((await begin()).length, 1)
-})
-
-t.test('a slot that overlap skips does not count for max_runs, and the cue completes with its last run', async t => {
-  const { running, slot, begin, settle, run, missed } = await overlapStage(t)
-  const id = await running({ overlap: 'skip', schedule_rules: { max_runs: 2 } })
-  await slot(id)
-  await slot(id)
-  exactly(t, await run(id), { status: 'active', fired_count: 1, next_run: at(3) })
-  await settle(await begin())
-  await slot(id)
-  exactly(t, await run(id), { status: 'completed', completed_reason: 'max_runs', fired_count: 2, next_run: null })
-  exactly(t, await missed(id), [{ first: at(1), last: at(2), count: 2, policy: 'run_once_if_missed', reason: 'overlap' }])
 })
 
 t.test('a tracked cue without a further slot completes', async t => {

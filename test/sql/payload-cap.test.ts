@@ -1,6 +1,7 @@
 // The cap on payload bytes per UTC day: exact for requests; schedules may exceed it by the batch being taken.
 import t, { type Test } from 'tap'
 import { exactly } from '../support/exactly.ts'
+import { lookAhead } from '../support/firing-stage.ts'
 import { stage as bareStage, dueCues } from '../support/stage.ts'
 
 const cap = 10_000
@@ -81,7 +82,7 @@ t.test('refuses a slot above the limit: one failed execution per hour, the other
   const { idle, cue, fire, take, fn, clock, rows, used, bytesUsed } = await stage(t)
   await fire(await idle(9000))
   const [large, small] = [await cue({ payload: json(2500) }), await cue({ payload: json(500) })]
-  const seen = await fn.lookAhead({ until: clock.now() })
+  const seen = await lookAhead(fn, { until: clock.now() })
   t.same(
     new Map(seen.map(row => [row.cue_id, row.over_limit])),
     new Map([

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
-import { once, refused, stage } from '../support/stage.ts'
+import { refused, stage } from '../support/stage.ts'
 
 t.test('begin_attempts begins due attempts, oldest first, and removes their jobs', async t => {
   const { cue, take, settle, fn, clock, jobs, execution, rows } = await stage(t)
@@ -216,28 +216,6 @@ t.test('simultaneous recoveries take different flights', async t => {
   t.equal(await b.fn.recoverFlights({}), 0)
 })
 
-t.test('a lost send does not use up max_attempts', async t => {
-  const { begun, fn, clock, settle, execution } = await stage(t)
-  const attempt = await begun({ retry_max_attempts: 2, retry_backoff_minutes: [1, 60] })
-  clock.advance('5 seconds')
-  await fn.recoverFlights({})
-  const [second] = await beginWaiting(fn, { limit: 1 })
-  await settle([second!], refused)
-  const e = await execution(attempt.execution_id)
-  exactly(t, e, { status: 'retrying', attempts: 2, lost_attempts: 1 })
-  t.ok(e.attempt_due_at - clock.now().getTime() <= 66_000, 'waits the first element of the backoff')
-  clock.advance('2 minutes')
-  const [third] = await beginWaiting(fn, { limit: 1 })
-  t.equal(third!.attempt, 3)
-  await settle([third!], refused)
-  exactly(t, await execution(attempt.execution_id), { status: 'failed', attempts: 3 })
-})
-
-t.test('the fifth lost attempt is the last', async t => {
-  const { rows } = await stage(t)
-  t.strictSame(await rows('select n from generate_series(0, 5) n where cue.is_last_loss(n)'), [{ n: 4 }, { n: 5 }])
-})
-
 t.test('an execution is missed after five lost attempts, and on_failure applies', async t => {
   const { begun, fn, clock, execution, attempts, jobs, run } = await stage(t)
   const attempt = await begun({ on_failure_email: true, on_failure_pause: true })
@@ -259,15 +237,6 @@ t.test('an execution is missed after five lost attempts, and on_failure applies'
   )
   exactly(t, await run(attempt.cue_id), { status: 'paused', failed_deliveries: 1 })
   t.equal((await jobs('mails')).length, 1)
-})
-
-t.test('a one-time cue whose execution is missed fails', async t => {
-  const { begun, fn, clock, rows, run } = await stage(t)
-  const attempt = await begun(once)
-  await rows('update cue.executions set attempts = 5, lost_attempts = 4')
-  clock.advance('5 seconds')
-  await fn.recoverFlights({})
-  exactly(t, await run(attempt.cue_id), { status: 'failed' })
 })
 
 t.test('an expired flight cannot take a later attempt', async t => {
@@ -317,31 +286,6 @@ t.test('ending a flight does not wait for a lock on it', async t => {
   t.same(await rows('select * from cue.flights'), [])
 })
 
-t.test('release_flight undoes attempts that were begun but not sent', async t => {
-  const { begun, fn, execution, attempts, jobs, clock } = await stage(t)
-  const attempt = await begun()
-  const { flight_id, execution_id } = attempt
-  t.equal(await fn.releaseFlight({ flight_id, execution_ids: [execution_id] }), 1)
-  exactly(t, await execution(execution_id), {
-    status: 'retry_ready',
-    attempts: 0,
-    lost_attempts: 0,
-    flight_id: null,
-    attempt_due_at: clock.now()
-  })
-  t.same(await attempts(execution_id), [])
-  t.equal((await jobs()).length, 1)
-  exactly(t, await beginWaiting(fn, { limit: 1 }), [{ execution_id, attempt: 1 }])
-})
-
-t.test('lose_attempts logs the open attempts of a stopped engine as lost, and retries them', async t => {
-  const { begun, fn, execution, attempts } = await stage(t)
-  const { flight_id, execution_id } = await begun()
-  t.equal(await fn.loseAttempts({ flight_id, execution_ids: [execution_id], error: 'the replica was stopped' }), 1)
-  exactly(t, await execution(execution_id), { status: 'retry_ready', error_message: 'the replica was stopped', lost_attempts: 1 })
-  exactly(t, await attempts(execution_id), [{ result: 'lost', error: 'the replica was stopped' }])
-})
-
 // Stuck in delivering: a minute past its timeout and five minutes old, although its engine is alive.
 for (const [timeout_seconds, seconds, stuck] of [
   [30, 299, false],
@@ -360,13 +304,3 @@ for (const [timeout_seconds, seconds, stuck] of [
     exactly(t, await attempts(attempt.execution_id), stuck ? [{ result: 'failed', http_status: null }] : [])
   })
 }
-
-t.test('an execution whose last attempt is stuck is missed', async t => {
-  const { begun, fn, clock, execution, run } = await stage(t)
-  const attempt = await begun({ ...once, retry_max_attempts: 1 })
-  clock.advance('301 seconds')
-  await fn.extendFlights({ flight_ids: [attempt.flight_id] })
-  t.equal(await fn.recoverStuck({}), 1)
-  exactly(t, await execution(attempt.execution_id), { status: 'missed', ended_at: clock.now() })
-  exactly(t, await run(attempt.cue_id), { status: 'failed', failed_deliveries: 1 })
-})

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
+import { lookAhead } from '../support/firing-stage.ts'
 import { refused, stage } from '../support/stage.ts'
 
 const limit = 5
@@ -106,15 +107,23 @@ t.test('the grace ends at exactly twice the limit for fires and replays', async 
   t.equal(await used(), 2 * limit)
 })
 
-t.test('of simultaneous fires near twice the limit, only those within it succeed', async t => {
-  const { use, cue, connect, account_id, used } = await limited(t)
-  await use(2 * limit - 2)
-  const cues = await Promise.all(Array.from({ length: 6 }, () => cue({}, { next_run: null })))
-  const connections = await Promise.all(cues.map(() => connect()))
-  const results = await Promise.allSettled(connections.map(({ fn }, i) => fn.fireCue({ account_id, cue_id: cues[i]! })))
-  t.equal(results.filter(result => result.status === 'fulfilled').length, 2)
-  t.equal(await used(), 2 * limit)
-})
+for (const [what, before, later, accepted] of [
+  ['near twice the limit, only those within it succeed', 2 * limit - 2, '1 second', 2],
+  ['that reach the limit, all start one grace period', limit - 1, '1 second', 6],
+  ['right at the end of the grace, none succeeds', limit + 1, '24 hours', 0]
+] as const)
+  t.test(`of simultaneous fires ${what}`, async t => {
+    const { use, cue, connect, account_id, jobs, used, clock } = await limited(t)
+    await use(before)
+    clock.advance(later)
+    const cues = await Promise.all(Array.from({ length: 6 }, () => cue({}, { next_run: null })))
+    const connections = await Promise.all(cues.map(() => connect()))
+    const results = await Promise.allSettled(connections.map(({ fn }, i) => fn.fireCue({ account_id, cue_id: cues[i]! })))
+    const refusals = results.flatMap(result => (result.status === 'rejected' ? result.reason.code : []))
+    t.same(refusals, Array(6 - accepted).fill('QU032'))
+    t.equal(await used(), before + accepted)
+    t.equal((await jobs('mails')).length, 1)
+  })
 
 t.test('refuses slots from twice the limit on, even within the day of grace', async t => {
   const { use, cue, take, fn, clock, used } = await limited(t)
@@ -122,7 +131,7 @@ t.test('refuses slots from twice the limit on, even within the day of grace', as
   const [last, over] = [await cue(), await cue()]
   t.equal((await take([last!])).length, 1)
   t.same(
-    (await fn.lookAhead({ until: clock.now() })).filter(row => row.next_run <= clock.now()).map(row => [row.cue_id, row.over_limit]),
+    (await lookAhead(fn, { until: clock.now() })).filter(row => row.next_run <= clock.now()).map(row => [row.cue_id, row.over_limit]),
     [[over, true]]
   )
   t.same(await take([over!]), [])
@@ -136,27 +145,6 @@ t.test('refuses slots from the next fold on if they exceeded twice the limit bef
   await fn.foldUsage({})
   t.same(await take([next]), [])
   t.equal(await used(), 2 * limit + 1)
-})
-
-t.test('simultaneous fires that reach the limit start one grace period', async t => {
-  const { use, cue, connect, account_id, jobs, used } = await limited(t)
-  await use(limit - 1)
-  const cues = await Promise.all(Array.from({ length: 6 }, () => cue({}, { next_run: null })))
-  const connections = await Promise.all(cues.map(() => connect()))
-  await Promise.all(connections.map(({ fn }, i) => fn.fireCue({ account_id, cue_id: cues[i]! })))
-  t.equal(await used(), limit + 5)
-  t.equal((await jobs('mails')).length, 1)
-})
-
-t.test('refuses all simultaneous fires right at the end of the grace', async t => {
-  const { use, cue, connect, account_id, used, clock } = await limited(t)
-  await use(limit + 1)
-  clock.advance('24 hours')
-  const cues = await Promise.all(Array.from({ length: 6 }, () => cue({}, { next_run: null })))
-  const connections = await Promise.all(cues.map(() => connect()))
-  const results = await Promise.allSettled(connections.map(({ fn }, i) => fn.fireCue({ account_id, cue_id: cues[i]! })))
-  t.ok(results.every(result => result.status === 'rejected' && result.reason.code === 'QU032'))
-  t.equal(await used(), limit + 1)
 })
 
 t.test('slots that exceed the limit start the grace at the next fold', async t => {

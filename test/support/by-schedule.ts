@@ -1,4 +1,5 @@
-import type { LookAheadByScheduleRow, LookAheadRow } from '../../src/database/functions.ts'
+import type { LookAheadByScheduleRow } from '../../src/database/functions.ts'
+import type { LookAheadRow } from '../support/firing-stage.ts'
 
 /** Returns the rows in which a look reads these cues: one row for each cue. */
 export const bySchedule = (rows: readonly LookAheadRow[]): LookAheadByScheduleRow[] =>

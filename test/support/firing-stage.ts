@@ -1,5 +1,5 @@
 /** Fires cues step by step as engines do, each with what it has read. */
-import type { Functions, LookAheadRow } from '../../src/database/functions.ts'
+import type { Functions, LookAheadByScheduleRow } from '../../src/database/functions.ts'
 import { createCalendars } from '../../src/firing/calendars.ts'
 import { cuesOf, dueColumns, followingColumns, isLast, movedColumns } from '../../src/firing/due-cue.ts'
 import { catchUp, prepareInSteps } from '../../src/firing/preparing.ts'
@@ -7,6 +7,31 @@ import { finish } from './finish.ts'
 import type { Stage } from './stage.ts'
 
 const never = '100 years'
+
+type CueColumns = 'cue_ids' | 'account_ids' | 'versions' | 'next_runs'
+export type LookAheadRow = Omit<LookAheadByScheduleRow, CueColumns> & {
+  cue_id: string
+  account_id: string
+  version: number
+  next_run: Date
+}
+
+/** Looks ahead, and returns one row per cue. */
+export const lookAhead = async (
+  fn: Pick<Functions, 'lookAheadBySchedule'>,
+  args: Parameters<Functions['lookAheadBySchedule']>[0]
+): Promise<LookAheadRow[]> => {
+  const rows = (await fn.lookAheadBySchedule(args)).flatMap(({ cue_ids, account_ids, versions, next_runs, ...schedule }) =>
+    cue_ids.map((cue_id, n) => ({
+      ...schedule,
+      cue_id,
+      account_id: account_ids[n]!,
+      version: versions[n]!,
+      next_run: new Date(Number(next_runs[n])) // text on connections without our parsers
+    }))
+  )
+  return rows.sort((a, b) => +a.next_run - +b.next_run || a.cue_id.localeCompare(b.cue_id))
+}
 
 export type Seen = Awaited<ReturnType<typeof look>>
 

@@ -30,6 +30,9 @@ export const overlapStage = async (t: Test) => {
       clock.advance('1 minute')
       return fireTracked([cue_id], by)
     },
+    /** How many executions have ended with each status. */
+    ended: async (): Promise<Record<string, number>> =>
+      Object.fromEntries((await fn.endedExecutions({})).map(({ status, count }) => [status, count])),
     /** Begins all attempts that are due. */
     begin: (): Promise<BegunAttempt[]> => beginWaiting(fn, { limit: 1000 }),
     /** The executions of a cue, oldest first: status and whether it is queued. */

@@ -1,0 +1,159 @@
+/** Names the schemas that have one: in the description, each is a component, and everything that contains it refers to it. */
+import type { TSchema } from 'typebox'
+import * as accounts from '../accounts/schemas.ts'
+import * as alerts from '../alerts/schemas.ts'
+import * as blog from '../blog/schemas.ts'
+import * as calendars from '../calendars/schemas.ts'
+import * as declared from '../cues/declared-schemas.ts'
+import * as lists from '../cues/list-schemas.ts'
+import * as cues from '../cues/schemas.ts'
+import * as executions from '../executions/schemas.ts'
+import * as health from '../health/schemas.ts'
+import { published, type Schema } from '../http/schema.ts'
+import * as operations from '../operations/schemas.ts'
+import * as operator from '../operator/schemas.ts'
+import * as outcomes from '../outcomes/schemas.ts'
+import * as overview from '../overview/schemas.ts'
+import * as schedules from '../schedule/schemas.ts'
+import * as support from '../support/schemas.ts'
+import * as usage from '../usage/schemas.ts'
+import * as workers from '../workers/schemas.ts'
+
+const requests: Record<string, TSchema> = {
+  CueInput: cues.CreateCue,
+  CueReplacement: cues.PutCue,
+  CueUpdate: cues.UpdateCue,
+  DeclaredCue: declared.DeclaredCue,
+  CallbackInput: cues.CreateCue.properties.callback,
+  RetryInput: cues.CreateCue.properties.retry,
+  OnFailureInput: cues.CreateCue.properties.on_failure,
+  DeliveryInput: cues.CreateCue.properties.delivery,
+  AlertSettingsInput: cues.CreateCue.properties.alerts,
+  VerificationInput: cues.CreateCue.properties.verification,
+  StrictCallbackInput: cues.PutCue.properties.callback,
+  StrictRetryInput: cues.PutCue.properties.retry,
+  StrictOnFailureInput: cues.PutCue.properties.on_failure,
+  StrictDeliveryInput: cues.PutCue.properties.delivery,
+  StrictAlertSettingsInput: cues.PutCue.properties.alerts,
+  StrictVerificationInput: cues.PutCue.properties.verification,
+  CueSet: declared.Apply,
+  ScheduleInput: schedules.GivenSchedule,
+  StrictScheduleInput: schedules.StrictSchedule,
+  ExclusionInput: schedules.GivenExclusion,
+  RangeInput: schedules.GivenRange,
+  CalendarInput: calendars.PutCalendar,
+  OperationInput: operations.CreateOperation,
+  FireInput: cues.FireRequest,
+  OutcomeReport: outcomes.Report,
+  EvidenceInput: outcomes.Evidence,
+  TicketInput: support.CreateTicket
+}
+const responses: Record<string, TSchema> = {
+  Cue: cues.Cue,
+  Callback: cues.Cue.properties.callback,
+  Retry: cues.Cue.properties.retry,
+  OnFailure: cues.Cue.properties.on_failure,
+  Delivery: cues.Cue.properties.delivery,
+  AlertSettings: cues.Cue.properties.alerts,
+  Verification: cues.Cue.properties.verification,
+  ChangedCue: cues.UpsertedCue,
+  CueDetail: cues.CueDetail,
+  CueSummary: lists.CueSummary,
+  CueHistory: cues.History,
+  AppliedCues: declared.Applied,
+  Schedule: schedules.ScheduleBody,
+  SchedulePreview: schedules.Preview,
+  Exclusion: schedules.Exclusion,
+  Range: schedules.Range,
+  Calendar: calendars.Calendar,
+  Execution: executions.Execution,
+  ExecutionDetail: executions.ExecutionDetail,
+  Outcome: executions.Outcome,
+  ReportedOutcome: outcomes.Reported,
+  Claim: workers.Claim,
+  Worker: workers.Worker,
+  Operation: operations.Operation,
+  OperationDetail: operations.OperationDetail,
+  Alert: alerts.Alert,
+  Overview: overview.Overview,
+  Account: accounts.Me,
+  Key: accounts.Key,
+  Event: accounts.Event,
+  Usage: usage.Usage,
+  Ticket: support.Ticket,
+  TicketDetail: support.TicketDetail,
+  Post: blog.Post,
+  Health: health.Health,
+  AccountOfService: operator.Account,
+  AccountLimits: operator.Account.properties.limits,
+  ServiceFigures: operator.Operator
+}
+
+type Node = { [name: string]: unknown }
+type Body = { required: boolean; content: Record<string, { schema: Schema }> }
+type Document = { paths: Record<string, Record<string, Node>>; webhooks: Node; components: Record<string, Record<string, unknown>> }
+
+/** Without its own description, which each use may replace. */
+const keyOf = ({ description: _, type, ...schema }: Node): string => JSON.stringify({ type, ...schema })
+const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value)
+const capitalised = (word: string) => word[0]!.toUpperCase() + word.slice(1)
+const pascal = (code: string) => code.split('_').map(capitalised).join('')
+
+/** Moves named schemas, and responses with errors, to the document's components. */
+export const withComponents = (given: object): object => {
+  const document = JSON.parse(JSON.stringify(given)) as Document
+  const { paths, webhooks, components } = document
+  const schemas: Node = { ...components.schemas }
+  const refusals: Node = {}
+  const entries = Object.entries({ ...requests, ...responses }).map(([name, schema]) => {
+    const { type, ...node } = published(schema as Schema, { isRequest: name in requests })
+    return [name, JSON.parse(JSON.stringify({ type: [type].flat()[0], ...node })) as Node] as const
+  })
+  const names = new Map(entries.map(([name, node]) => [keyOf(node), name]))
+  const descriptions = new Map(entries.map(([name, node]) => [name, node.description]))
+
+  const refer = (node: Node): Node | undefined => {
+    const name = names.get(keyOf(node))
+    if (name === undefined) return
+    const { description } = node
+    return { $ref: `#/components/schemas/${name}`, ...(description !== descriptions.get(name) && { description }) }
+  }
+  /** The value with references for all named schemas below it, or for itself. */
+  const replace = (value: unknown, isItself = true): unknown => {
+    if (Array.isArray(value)) return value.map(item => replace(item))
+    if (!isNode(value)) return value
+    if (isItself) {
+      const reference = refer(value)
+      if (reference) return reference
+      const { type } = value
+      const orNull = Array.isArray(type) && type.length === 2 && type[1] === 'null' && refer({ ...value, type: type[0] })
+      if (orNull) return { anyOf: [orNull, { type: 'null' }] }
+    }
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, replace(member)]))
+  }
+
+  for (const [name, node] of entries) schemas[name] = replace(node, false)
+  for (const operations of Object.values(paths)) {
+    for (const [method, operation] of Object.entries(operations)) {
+      const body = (operation.requestBody as Body | undefined)?.content['application/json']?.schema
+      const replaced = replace(operation) as Node & { requestBody: Body; responses: Record<string, { description: string }> }
+      if (body?.type === 'object' || body?.anyOf) replaced.requestBody.required = Boolean(body.required?.length)
+      for (const [status, response] of Object.entries(replaced.responses)) {
+        if (!/^[45]/.test(status) || !isError(response)) continue
+        const name = nameOf(status, response.description)
+        refusals[name] = response
+        replaced.responses[status] = { $ref: `#/components/responses/${name}` } as never
+      }
+      operations[method] = replaced
+    }
+  }
+  document.webhooks = replace(webhooks) as Node
+  Object.assign(components, { schemas, responses: refusals })
+  return document
+}
+
+const isError = (response: unknown) => JSON.stringify(response).includes('"#/components/schemas/Error"')
+const nameOf = (status: string, description: string) => {
+  const codes = description.match(/`\w+`/g)?.map(code => pascal(code.slice(1, -1)))
+  return `${status}${codes && /^`/.test(description) ? `_${codes.join('_')}` : ''}`
+}
