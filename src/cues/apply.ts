@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Functions } from '../database/functions.ts'
 import { createYield } from '../database/yield.ts'
 import type { AddressRules, CheckedUrl } from '../deliveries/address.ts'
-import { type Detail, type ErrorCode, invalid, sqlstates, toApiError } from '../errors.ts'
+import { ApiError, invalid, sqlstates } from '../errors.ts'
 import { uniteSmall } from '../http/body.ts'
 import { validatorCompiler } from '../http/validation.ts'
 import type { Json } from '../json/canonical-json.ts'
@@ -12,15 +12,14 @@ import { readCalendars } from '../schedule/stored-calendars.ts'
 import { changesBetween, type Definition } from './applied.ts'
 import { fault, newCue, replacementOf } from './changes.ts'
 import { type Applied, type Apply, DeclaredCue, MAX_DECLARED } from './declared-schemas.ts'
+import { type Faults, faultsOf, together } from './faults.ts'
 import type { Columns } from './next-runs.ts'
 import { type Asking, changeInTurn, changesText, checkAddresses, checkTimeout } from './write.ts'
 
 /** Callback hosts looked up at the same time. */
 const LOOKUPS = 100
-const MAX_FAULTS = 1000
-
 /** A refusal of one cue of the list, named by its key, or by its place if it has none. */
-type Fault = { code: ErrorCode; name: string | number; detail: Detail[] }
+type Fault = Faults & { name: string | number }
 type Stored = Awaited<ReturnType<Functions['readDeclaredCues']>>[number]
 type Wanted = { cue: DeclaredCue; stored: Stored | undefined; columns: Columns; next_run: Date | null; next_slot: Date | null }
 type Names = (string | number)[]
@@ -44,9 +43,8 @@ export const applyCues = async (
     // The list is refused anyway: only the other refusals are wanted.
     const isRefused = faults.length > 0
     const rows = await fn.applyCues({ set, cues, keys, prune, take_over, dry_run: dry_run || isRefused, ...caller })
-    for (const { key, error, message } of rows)
-      if (error !== null) faults.push({ code: sqlstates[error]!, name: key, detail: [refusal(key, sqlstates[error]!, message!)] })
-    if (faults.length > 0) throw together(faults, list.names)
+    for (const { key, error, message } of rows) if (error !== null) faults.push(faultsOfCue(key, new ApiError(sqlstates[error]!, message!)))
+    if (faults.length > 0) throw together(inOrder(faults, list.names))
     const keysOf = (action: string) => rows.flatMap(row => (row.action === action ? [row.key] : []))
     const updated = rows.filter(({ action }) => action === 'updated')
     return {
@@ -79,10 +77,10 @@ const readCues = async (app: FastifyInstance, list: Json): Promise<{ cues: Decla
     const key = (parsed as { key?: unknown }).key
     const name = typeof key === 'string' && key !== '' ? key.slice(0, 255) : place
     names.push(name)
-    if (seen.has(name)) faults.push(faultOf(name, invalid([fault(['key'], 'occurs more than once in the list')])))
+    if (seen.has(name)) faults.push(faultsOfCue(name, invalid([fault(['key'], 'occurs more than once in the list')])))
     else {
       const checked = validate(parsed) as { value?: DeclaredCue; error?: Error }
-      if (checked.error) faults.push(faultOf(name, checked.error))
+      if (checked.error) faults.push(faultsOfCue(name, checked.error))
       else cues.push(checked.value!)
     }
     seen.add(name)
@@ -112,7 +110,7 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
       if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(asking, cue)
       accepted.push({ cue, stored, columns, ...next })
     } catch (error) {
-      faults.push(faultOf(cue.key, error))
+      faults.push(faultsOfCue(cue.key, error))
     }
   }
   return withoutBlocked(app.rules, accepted, faults)
@@ -130,7 +128,7 @@ const withoutBlocked = async (rules: AddressRules, accepted: Wanted[], faults: F
     if (isSame(columns.callback_url, url) && isSame(columns.on_failure_webhook, webhook)) return
     await checkAddresses({ rules: each }, cue, cue.callback_url).catch(error => {
       blocked.add(target)
-      faults.push(faultOf(cue.key, error))
+      faults.push(faultsOfCue(cue.key, error))
     })
   }
   for (let i = 0; i < accepted.length; i += LOOKUPS) await Promise.all(accepted.slice(i, i + LOOKUPS).map(check))
@@ -168,22 +166,6 @@ const textOf = async (app: FastifyInstance, asking: Asking, accepted: Wanted[]):
 }
 
 /** @throws the error unless it is a refusal */
-const faultOf = (name: string | number, error: unknown): Fault => {
-  const { code, message, detail, statusCode } = toApiError(error)
-  if (statusCode >= 500) throw error
-  const named = detail?.map(entry => ({ ...entry, loc: ['body', 'cues', name, ...entry.loc.slice(1)] }))
-  return { code, name, detail: named ?? [refusal(name, code, message)] }
-}
+const faultsOfCue = (name: string | number, error: unknown): Fault => ({ name, ...faultsOf(error, ['body', 'cues', name]) })
 
-/** A refusal whose message may begin with the field. */
-const refusal = (name: string | number, type: ErrorCode, message: string): Detail => {
-  const [start = '', field, colon] = /^((?:schedule|callback|on_failure)\b[.\w]*)(: )?/.exec(message) ?? []
-  const path = field?.split('.') ?? (type === 'invalid_payload_size' ? ['payload'] : [])
-  return { type, loc: ['body', 'cues', name, ...path], msg: colon ? message.slice(start.length) : message, input: null }
-}
-
-const together = (faults: Fault[], names: Names) => {
-  const sorted = faults.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name))
-  const codes = new Set(sorted.map(({ code }) => code))
-  return invalid(sorted.flatMap(({ detail }) => detail).slice(0, MAX_FAULTS), codes.size === 1 ? sorted[0]!.code : undefined)
-}
+const inOrder = (faults: Fault[], names: Names) => faults.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name))

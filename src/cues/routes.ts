@@ -8,6 +8,7 @@ import { applyCues } from './apply.ts'
 import { type Cues, createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import * as declared from './declared-schemas.ts'
+import { allFaults } from './faults.ts'
 import { readHistory } from './history.ts'
 import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
@@ -35,6 +36,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues',
     {
+      ...allFaults,
       config: { scope: 'write', errors: ['key_taken', ...idempotencyErrors, ...refusals] },
       schema: {
         tags,
@@ -104,6 +106,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.patch(
     '/v1/cues/:cue_id',
     {
+      ...allFaults,
       config: {
         scope: 'write',
         errors: ['invalid_state', 'key_taken', 'version_conflict', ...refusals]
@@ -197,6 +200,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.put(
     '/v1/cues/by-key/:key',
     {
+      ...allFaults,
       config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', ...refusals] },
       schema: {
         tags,

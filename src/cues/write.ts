@@ -14,6 +14,7 @@ import { namesOf } from '../schedule/parse-schedule.ts'
 import type { Rules } from '../schedule/schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
 import { changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
+import { checkTogether, faultsOf, together } from './faults.ts'
 import type { Change, Columns } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
 import type { CreateCue, FireRequest, PauseCue, UpdateCue } from './schemas.ts'
@@ -23,7 +24,7 @@ const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
 
 /** The caller, its scopes and its limits. */
-export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'limits'>
+export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'limits' | 'body' | 'validationError'>
 
 /** Changes for SQL. A payload may be large, so another thread serialises it. */
 export const changesText = async (app: FastifyInstance, asking: Asking, { payload, ...columns }: Columns): Promise<string> => {
@@ -45,12 +46,13 @@ export const createCue = async (
   { cues, shared }: Writes = app
 ): Promise<StoredCue> => {
   const { caller } = asking
-  checkTimeout(asking, request)
-  await checkAddresses(app, request, request.callback_url)
   const names = namesOf(request.schedule ?? {})
+  const read = async () =>
+    newCue(request, app.now(), asking.limits.min_interval_seconds, await readCalendars(app.fn, caller.account_id, names))
+  const checks = [() => checkTimeout(asking, request), () => checkAddresses(app, request, request.callback_url)]
+  await checkTogether(asking, checks, read)
   const cue = await untilUnmoved(async () => {
-    const calendars = await readCalendars(app.fn, caller.account_id, names)
-    const change = newCue(request, app.now(), asking.limits.min_interval_seconds, calendars)
+    const change = await read()
     return cues.create({ cue: await changesText(app, asking, change.columns), ...change, isAlone: names.length > 0, ...caller })
   })
   const isUnattended = cue.transport === 'worker' && !(await shared.hasLiveWorker(caller))
@@ -69,7 +71,8 @@ export const putCue = async (
   { isOnlyNew = false, versions }: { isOnlyNew?: boolean; versions?: Versions }
 ): Promise<Upserted> => {
   const { caller } = asking
-  if (request.key != null && request.key !== key) throw invalid([fault(['key'], 'differs from the key in the path; leave it out')])
+  if (!asking.validationError && request.key != null && request.key !== key)
+    throw invalid([fault(['key'], 'differs from the key in the path; leave it out')])
   return changeInTurn(`${caller.account_id} ${key}`, async () => {
     const cue_id = await app.fn.cueIdByKey({ key, ...caller })
     if (cue_id !== null && isOnlyNew) throw new ApiError('cue_exists', `Key ${key} belongs to cue ${cue_id}.`, { about: { cue_id } })
@@ -112,9 +115,11 @@ const replaceCue = async (
   const { caller } = asking
   const stored = await findVersion(app, caller, cue_id, versions)
   const calendars = await readCalendars(app.fn, caller.account_id, namesOf(request.schedule ?? {}))
-  const { columns, ...next } = replacementOf(request, stored, app.now(), asking.limits.min_interval_seconds, calendars)
-  if (request.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds) checkTimeout(asking, request)
-  await checkAddresses(app, request, request.callback_url)
+  const read = () => replacementOf(request, stored, app.now(), asking.limits.min_interval_seconds, calendars)
+  const hasNewTimeout = request.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds
+  const checks = [() => hasNewTimeout && checkTimeout(asking, request), () => checkAddresses(app, request, request.callback_url)]
+  await checkTogether(asking, checks, read)
+  const { columns, ...next } = read()
   const changes = await changesText(app, asking, columns)
   const changed = await app.fn.updateCue({ cue_id, version: stored.revision, changes, ...next, ...caller })
   return { cue: changed ? await app.cues.find(caller.account_id, cue_id) : stored, created: false, changed }
@@ -127,18 +132,14 @@ export const updateCue = async (
   request: UpdateCue,
   versions?: Versions
 ): Promise<StoredCue> => {
-  checkTimeout(asking, request)
-  await checkAddresses(app, request)
-  return changeStored(app, asking, cue_id, versions, async stored => {
+  const read = async (stored: StoredCue) => {
     const names = namesOf(request.schedule?.exclude_calendars === undefined ? (stored.schedule as Rules) : request.schedule)
-    return changesOf(
-      request,
-      stored,
-      app.now(),
-      asking.limits.min_interval_seconds,
-      await readCalendars(app.fn, asking.caller.account_id, names)
-    )
-  })
+    const calendars = await readCalendars(app.fn, asking.caller.account_id, names)
+    return changesOf(request, stored, app.now(), asking.limits.min_interval_seconds, calendars)
+  }
+  const checks = [() => checkTimeout(asking, request), () => checkAddresses(app, request)]
+  await checkTogether(asking, checks, async () => read(await app.cues.find(asking.caller.account_id, cue_id)))
+  return changeStored(app, asking, cue_id, versions, read)
 }
 
 /** Pauses a cue. Of one that is paused already, sets the reason and the end. */
@@ -254,11 +255,13 @@ export const checkAddresses = async (
   callbackUrl?: string | null
 ): Promise<void> => {
   const urls = { 'callback.url': callback?.url ?? callbackUrl, 'on_failure.webhook': on_failure?.webhook }
+  const refused: ApiError[] = []
   for (const [name, url] of Object.entries(urls)) {
     if (url == null) continue
     const checked = await app.rules.checkUrl(url)
-    if (!checked.ok) throw new ApiError('invalid_callback_url', `${name}: ${checked.reason}`)
+    if (!checked.ok) refused.push(new ApiError('invalid_callback_url', `${name}: ${checked.reason}`))
   }
+  if (refused.length > 0) throw refused.length === 1 ? refused[0] : together(refused.map(error => faultsOf(error)))
 }
 
 /**
