@@ -34,11 +34,23 @@ export const explain = (
         const input = place === 'header' ? null : shown(actual, path)
         add({ type: 'missing', loc: [place, ...path, name], msg: 'Field required', input })
       }
+    } else if (error.keyword === 'boolean' && error.schemaPath.endsWith('/additionalProperties')) {
+      add({ type: 'extra_forbidden', msg: unknownField(schema, error.schemaPath, path), loc: [place, ...path], input: shown(actual, path) })
     } else if (error.keyword !== 'additionalProperties') {
       add({ ...complaint(error, place !== 'body', actual), loc: [place, ...path], input: shown(actual, path) })
     }
   }
   return invalid([...entries.values()])
+}
+
+/** Says which names there are, and where the unknown one is. */
+const unknownField = (schema: Schema, schemaPath: string, path: (string | number)[]): string => {
+  const members = walk(schema, schemaPath.slice(0, -'/additionalProperties'.length)).at(-1)?.properties ?? {}
+  const name = String(path.at(-1))
+  const holder = Object.keys(members).find(member => Object.hasOwn(members[member]!.properties ?? {}, name))
+  if (holder) return `Unknown field here: put it into \`${holder}\``
+  const names = Object.keys(members)
+  return `Unknown field. ${names.length > 0 ? `Allowed: ${names.join(', ')}` : 'None is allowed here'}`
 }
 
 /** Keeps only the errors of one branch of each union: the branch whose type fits. */
@@ -114,9 +126,7 @@ const complaint = (error: TLocalizedValidationError, textual: boolean, input: un
   const items = typeof input === 'string' ? 'characters' : 'items'
   switch (error.keyword) {
     case 'boolean':
-      return error.schemaPath.endsWith('/additionalProperties')
-        ? { type: 'extra_forbidden', msg: 'Extra inputs are not permitted' }
-        : { type: 'value_error', msg: 'Value is not permitted' }
+      return { type: 'value_error', msg: 'Value is not permitted' }
     case 'type': {
       const types = [error.params.type].flat().filter(type => type !== 'null')
       const [name, noun] = names[types[0] ?? 'null']!
@@ -132,6 +142,7 @@ const complaint = (error: TLocalizedValidationError, textual: boolean, input: un
       return should('literal_error', `be '${error.params.allowedValue}'`)
     case 'minLength':
     case 'minItems':
+      if (error.params.limit === 1) return should(unit === 'String' ? 'string_too_short' : 'too_short', 'not be empty')
       return {
         type: unit === 'String' ? 'string_too_short' : 'too_short',
         msg: `${unit} should have at least ${error.params.limit} ${items}`
