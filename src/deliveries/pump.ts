@@ -35,7 +35,7 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
 }
 
 /** Attempts per statement. More would put off sending the first. */
-const batchSize = 250
+const batchSize = 1000
 /** A statement that takes fewer is cheap, and leaves nothing due. */
 const few = 50
 /** Nothing is taken while this many attempts are on hand: as many as are sent while a statement is under way. */
