@@ -123,21 +123,25 @@ class ServeCases:
         def broken(execution):
             raise KeyError("rows")
 
+        def exits(execution):
+            raise SystemExit("no rows")
+
         async def slow(execution):
             await asyncio.sleep(0)
             return execution.payload["n"] == 2
 
-        url = self.serve({"report": report, "broken": broken, "*": slow}, [OLDER, SECRET])
+        url = self.serve({"report": report, "broken": broken, "exits": exits, "*": slow}, [OLDER, SECRET])
         success = self.deliver(url, "report")
         self.assertEqual((success["status"], success["outcome"]["external_id"]), ("success", "42"))
         self.assertEqual(success["outcome"]["summary"], "delivering")
         [execution] = runs
         self.assertEqual((execution.execution_id, execution.cue_id), (success["id"], success["cue_id"]))
         self.assertEqual((execution.task, execution.payload["n"], execution.attempt), ("report", 1, 1))
-        failed = self.deliver(url, "broken")
-        self.assertEqual((failed["outcome_state"], failed["outcome"]["error"]), ("reported_failure", "KeyError: 'rows'"))
-        other = self.deliver(url, "other")
-        self.assertEqual((other["outcome_state"], other["outcome"]["error"]), ("reported_failure", "the handler returned False"))
+        for task, reason in [
+            ("broken", "KeyError: 'rows'"), ("exits", "SystemExit: no rows"), ("other", "the handler returned False"),
+        ]:
+            failed = self.deliver(url, task)
+            self.assertEqual((failed["outcome_state"], failed["outcome"]["error"]), ("reported_failure", reason))
 
     def test_refuses_what_is_not_for_a_handler(self):
         url = self.serve({"report": lambda execution: self.fail("this must not run")}, SECRET)
