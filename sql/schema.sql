@@ -5405,7 +5405,7 @@ $function$;
 comment on function cue.find_device_code(bytea,timestamp with time zone) is 'Returns the cell in which a sign-in continues, and its start; no row if the code is unknown or expired.';
 grant execute on function cue.find_device_code(bytea,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.finish_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5468,11 +5468,10 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
-  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
-grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],bigint[],timestamp with time zone) to cue_service;
+comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
+grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
  RETURNS SETOF cue.executions
@@ -6775,7 +6774,7 @@ $function$;
 comment on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) is 'Logs the running attempt of an execution as ended now, without a response.';
 grant execute on function cue.log_attempt(cue.executions,cue.attempt_result,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now(), p_after timestamp with time zone DEFAULT NULL::timestamp with time zone, p_overdue timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with time zone, p_limit integer DEFAULT 2000, p_skip_accounts uuid[] DEFAULT '{}'::uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(cue_ids text[], account_ids uuid[], versions integer[], next_runs bigint[], transport cue.transport, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, next_slot timestamp with time zone, calendars bigint[], runs_left integer, catch_up cue.catch_up, outage_until timestamp with time zone, over_limit boolean, window_slots integer, tracked boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -6786,7 +6785,6 @@ CREATE OR REPLACE FUNCTION cue.look_ahead_by_schedule(p_until timestamp with tim
  SET enable_sort TO 'off'
 AS $function$
 declare
-  v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
   v_full boolean;
   v_accounts uuid[];
   v_refused uuid[];
@@ -6803,7 +6801,7 @@ begin
   end if;
   select coalesce(sum(a.count) >= p_limit, false), array_agg(a.account_id) into v_full, v_accounts from (
     select r.account_id, count(*) from (
-      select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
+      select n.account_id from cue.runs_near(p_until, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
   if v_full then
     v_ids := cue.fair_page(p_until, p_limit, p_skip_accounts);
     v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
@@ -6814,7 +6812,7 @@ begin
      where a.is_over_limit);
   return query
   with due as (
-    select r.* from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
+    select r.* from cue.runs_near(p_until, p_skip_accounts) r where not v_full
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all
@@ -6844,8 +6842,8 @@ begin
      select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
        from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $function$;
-comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns due cues and the next later one, a row for each schedule.';
-grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone) is 'Returns due cues and the next later one, a row for each schedule.';
+grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.look_waiting(p_after bigint, p_after_id uuid, p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, account_id uuid, due_at bigint, is_due boolean)
@@ -10090,17 +10088,15 @@ $function$;
 comment on function cue.runs_left(jsonb,bigint,integer) is 'Returns how many scheduled runs a cue may still take, by its schedule_rules and counters; null without max_runs.';
 grant execute on function cue.runs_left(jsonb,bigint,integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.runs_near(p_until timestamp with time zone, p_after timestamp with time zone, p_overdue timestamp with time zone, p_skip_accounts uuid[])
+CREATE OR REPLACE FUNCTION cue.runs_near(p_until timestamp with time zone, p_skip_accounts uuid[])
  RETURNS SETOF cue.cue_runs
  LANGUAGE sql
  STABLE
 AS $function$
-  select * from cue.cue_runs r where r.next_run <= p_overdue and r.account_id not in (select unnest(p_skip_accounts))
-  union all
-  select * from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+  select * from cue.cue_runs r where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
 $function$;
-comment on function cue.runs_near(timestamp with time zone,timestamp with time zone,timestamp with time zone,uuid[]) is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
-grant execute on function cue.runs_near(timestamp with time zone,timestamp with time zone,timestamp with time zone,uuid[]) to cue_service;
+comment on function cue.runs_near(timestamp with time zone,uuid[]) is 'Returns the runs due until p_until, except those of some accounts.';
+grant execute on function cue.runs_near(timestamp with time zone,uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  RETURNS void
@@ -10285,7 +10281,7 @@ end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_ended_flights bigint[] DEFAULT '{}'::bigint[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10364,11 +10360,10 @@ begin
   for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
     perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
   end loop;
-  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $function$;
-comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
-grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],bigint[],timestamp with time zone) to cue_service;
+comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
+grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.settle_dead_letter(p_execution_id uuid)
  RETURNS void

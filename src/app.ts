@@ -103,8 +103,8 @@ export type Options = {
 export const build = async (options: Options) => {
   const { config, pool, rules, clock: fixed, logger, logStream, patience, responseLimits, outageLog } = options
   const { metrics = createMetrics(), traces = untraced } = options
-  const own = { ...loggerOptions(config.logLevel), stream: logStream, formatters: { log: traces.line } }
-  const log = logger ? { loggerInstance: logger } : { logger: own }
+  const logging = { ...loggerOptions(config.logLevel), stream: logStream, formatters: { log: traces.line } }
+  const log = logger ? { loggerInstance: logger } : { logger: logging }
   const server: FastifyServerOptions = { ...serverOptions(patience), ...log, trustProxy: hops(config.trustProxy) }
   const app = Fastify(server).withTypeProvider<TypeBoxTypeProvider>()
   app.setValidatorCompiler(validatorCompiler)

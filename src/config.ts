@@ -6,6 +6,7 @@ import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
 import { oneServer, readCells, requireOneServer } from './cells/settings.ts'
 import { draftIn, makeDirectory } from './files/directories.ts'
+import { isObject } from './json/canonical-json.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'
 /** Limits of a plan. Those that may be null are off by default. */
@@ -108,10 +109,10 @@ export const readers = (env: Env) => {
  * @throws {ConfigError} if none is given or one is invalid
  */
 export const loadMigrateUrls = (env: Env): readonly string[] => {
-  const known = readers(env)
-  const { databases } = readCells(known)
+  const reading = readers(env)
+  const { databases } = readCells(reading)
   if (databases.length > 1) return databases
-  return [known.postgresUrl('LISTEN_URL', databases[0]!) || known.refuse('DATABASE_URL', 'is required')]
+  return [reading.postgresUrl('LISTEN_URL', databases[0]!) || reading.refuse('DATABASE_URL', 'is required')]
 }
 
 /**
@@ -120,10 +121,10 @@ export const loadMigrateUrls = (env: Env): readonly string[] => {
  * @throws {ConfigError} for the first invalid variable
  */
 export const loadConfig = (env: Env) => {
-  const known = readers(env)
-  const { refuse, raw, read, text, token, integer, flag, list, url, webUrl, postgresUrl } = known
+  const reading = readers(env)
+  const { refuse, raw, read, text, token, integer, flag, list, url, webUrl, postgresUrl } = reading
 
-  const cells = readCells(known)
+  const cells = readCells(reading)
   const databaseUrl = cells.databases[0]!
   const embedded = databaseUrl === ''
   const dataDir = resolve(raw('DATA_DIR') ?? '.data')
@@ -239,20 +240,18 @@ const isOrigin = (value: string) => URL.canParse(value) && new URL(value).origin
 
 const trustProxy = (value: string): boolean | number | string[] | undefined => {
   if (/^\d+$/.test(value)) return Number(value)
-  const known = flags[value.toLowerCase()]
-  if (known !== undefined) return known
+  const flagValue = flags[value.toLowerCase()]
+  if (flagValue !== undefined) return flagValue
   const items = value.split(',').map(item => item.trim())
   const good = (item: string) => ['loopback', 'linklocal', 'uniquelocal'].includes(item) || ipaddr.isValid(item) || isCidr(item)
   return items.every(good) ? items : undefined
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
-
 const plans = (value: string): Record<Plan, Limits> | undefined => {
-  const given: unknown = JSON.parse(value)
-  if (!isObject(given)) return undefined
+  const input: unknown = JSON.parse(value)
+  if (!isObject(input)) return undefined
   const merged = structuredClone(defaultPlans)
-  for (const [plan, limits] of Object.entries(given)) {
+  for (const [plan, limits] of Object.entries(input)) {
     if (!Object.hasOwn(merged, plan)) throw new ConfigError(`PLANS has an unknown plan; the plans are ${Object.keys(merged).join(', ')}`)
     if (!isObject(limits)) return undefined
     for (const [name, limit] of Object.entries(limits)) {
@@ -267,15 +266,15 @@ const plans = (value: string): Record<Plan, Limits> | undefined => {
 }
 
 const prices = (value: string): Prices | undefined => {
-  const given: unknown = JSON.parse(value)
-  if (!isObject(given)) return undefined
-  const good = Object.entries(given).every(
+  const input: unknown = JSON.parse(value)
+  if (!isObject(input)) return undefined
+  const good = Object.entries(input).every(
     ([plan, ids]) =>
       ['pro', 'scale'].includes(plan) &&
       isObject(ids) &&
       Object.entries(ids).every(([interval, id]) => ['monthly', 'annual'].includes(interval) && typeof id === 'string' && id !== '')
   )
-  return good ? (given as Prices) : undefined
+  return good ? (input as Prices) : undefined
 }
 
 const secretFile = (dataDir: string, name: string) => join(dataDir, name.toLowerCase())

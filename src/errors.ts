@@ -193,13 +193,15 @@ export const unavailable = (cause?: unknown, isHarmless = cause === undefined ||
 const unchanged = 'Nothing was changed; retry after the time in Retry-After.'
 export const mayHaveChanged = 'It is unknown whether this took effect. Repeat it with the same Idempotency-Key, or read first.'
 
-/** Rejects as unavailable after a time without an answer. */
-export const inTime = <T>(answer: Promise<T>, ms: number): Promise<T> => {
+const noAnswer = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+
+/** Rejects after a time without an answer: as unavailable, unless with another error. */
+export const inTime = <T>(answer: Promise<T>, ms: number, late: () => Error = noAnswer): Promise<T> => {
   let timer: NodeJS.Timeout
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })), ms)
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms)
   })
-  return Promise.race([answer, late]).finally(() => clearTimeout(timer))
+  return Promise.race([answer, timeout]).finally(() => clearTimeout(timer))
 }
 
 /** 415: the body is not JSON. */
@@ -223,13 +225,13 @@ export const toApiError = (error: unknown, method?: string): ApiError => {
   const { code, message, detail, statusCode } = (error ?? {}) as { [name in 'code' | 'message' | 'detail']?: string } & {
     statusCode?: number
   }
-  const known = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
-  if (known === 'unavailable') return unavailable(error, true)
-  if (known) {
+  const reason = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
+  if (reason === 'unavailable') return unavailable(error, true)
+  if (reason) {
     const headers: Record<string, string> = {}
-    if (known === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
-    if (known === 'idempotency_key_in_use') headers['retry-after'] = '1'
-    return new ApiError(known, message ?? known, { headers, about: aboutOf(known, detail), cause: error })
+    if (reason === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
+    if (reason === 'idempotency_key_in_use') headers['retry-after'] = '1'
+    return new ApiError(reason, message ?? reason, { headers, about: aboutOf(reason, detail), cause: error })
   }
   // Refused by the HTTP framework: too large, not JSON, an invalid length.
   if (statusCode === 413) return new ApiError('payload_too_large', 'Request body too large.', { cause: error })
@@ -237,7 +239,7 @@ export const toApiError = (error: unknown, method?: string): ApiError => {
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new ApiError('validation_error', message ?? 'Malformed request.', { status: statusCode, cause: error })
   }
-  if (isAway(error)) return isRead ? unavailable(error, true) : unavailable(error)
+  if (isUnavailable(error)) return isRead ? unavailable(error, true) : unavailable(error)
   return new ApiError('internal_error', 'Internal error. It has been logged under the X-Request-Id of this response.', { cause: error })
 }
 
@@ -249,7 +251,7 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
 }
 
 /** Whether a row stayed locked by another session for longer than the lock timeout. */
-export const isHeld = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
+export const isLockTimeout = (error: unknown): boolean => (error as { code?: string } | null)?.code === '55P03'
 
 /** Whether a statement met another one that had locked or changed the same rows. */
 export const isConflict = (error: unknown): boolean => /^(55P03|40001|40P01)$/.test((error as { code?: string } | null)?.code ?? '')
@@ -282,7 +284,7 @@ export const isSilent = (error: unknown): boolean => (error as Error | null)?.me
  * of missing rights and of the server's own faults; socket errors, the driver's own, and Citus's for a node that died. 25006 is a temporarily
  * read-only database, as in a failover.
  */
-export const isAway = (error: unknown): boolean => {
+export const isUnavailable = (error: unknown): boolean => {
   const { code = '', message = '' } = (error ?? {}) as { code?: string; message?: string }
   return (
     isUnsent(error) ||
@@ -300,7 +302,7 @@ export const isAway = (error: unknown): boolean => {
  * concern one row or all of them.
  */
 export const mayBeOfOne = (error: unknown): boolean =>
-  !isAway(error) || (!isUnsent(error) && /^(42501|58...|XX...)$/.test((error as { code?: string }).code ?? ''))
+  !isUnavailable(error) || (!isUnsent(error) && /^(42501|58...|XX...)$/.test((error as { code?: string }).code ?? ''))
 
 /** Whether a statement that failed surely had no effect: it was not sent, or the server refused it. */
 export const isRefused = (error: unknown): boolean => {

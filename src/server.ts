@@ -6,7 +6,7 @@ import { atPort, type Config, ConfigError, loadConfig, version } from './config.
 import { startDatabase } from './database/pool.ts'
 import { openCells, startEngines } from './engine/cells.ts'
 import type { Engine } from './engine/engine.ts'
-import { isAway } from './errors.ts'
+import { isUnavailable } from './errors.ts'
 import { unusable } from './migrate/migrate.ts'
 import { firstScreen } from './startup/first-screen.ts'
 import { collectGarbage } from './startup/garbage.ts'
@@ -76,7 +76,7 @@ const stop = async (code: number, signal?: NodeJS.Signals) => {
   const stoppingAt = performance.now()
   if (signal) log?.info({ signal }, 'stopping')
   setTimeout(() => process.exit(code || 1), stopMs).unref()
-  for (const one of stops) await one().catch(error => say(`pgcue: stopping: ${error.message}`))
+  for (const stopPart of stops) await stopPart().catch(error => say(`pgcue: stopping: ${error.message}`))
   if (signal) log?.info({ attempts_given_back: attemptsGivenBack, ms: Math.round(performance.now() - stoppingAt) }, 'stopped')
   process.exit(code)
 }
@@ -88,7 +88,7 @@ process.on('uncaughtExceptionMonitor', error => log?.fatal({ err: error }, 'unha
 
 const fail = (thrown: unknown) => {
   if (stopping) return
-  const error = isAway(thrown) ? unusable(thrown) : thrown
+  const error = isUnavailable(thrown) ? unusable(thrown) : thrown
   say(error instanceof ConfigError ? `pgcue: ${error.message}` : `pgcue: could not start: ${(error as Error).stack}`)
   return stop(1)
 }

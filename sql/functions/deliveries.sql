@@ -80,10 +80,10 @@ end $$;
 comment on function cue.end_flights is 'Removes flights whose attempts have all ended.';
 
 -- Most deliveries end here, so it is one update. A first attempt that succeeds is logged in its execution, where attempt_view finds it: a row of
--- its own would cost an eighth of the WAL. An attempt that was taken over is skipped. p_ended_flights: flights to remove.
+-- its own would cost an eighth of the WAL. An attempt that was taken over is skipped.
 create or replace function cue.finish_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
-  p_bodies text[], p_ended_flights bigint[] default '{}', p_now timestamptz default now()
+  p_bodies text[], p_now timestamptz default now()
 ) returns int
 language plpgsql security definer as $$
 declare
@@ -139,7 +139,6 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
-  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
 comment on function cue.finish_attempts is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
@@ -183,7 +182,7 @@ comment on function cue.fit_report is
 create or replace function cue.settle_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reports jsonb[], p_omitted text[],
-  p_ended_flights bigint[] default '{}', p_now timestamptz default now()
+  p_now timestamptz default now()
 ) returns int
 language plpgsql security definer as $$
 declare
@@ -255,7 +254,6 @@ begin
   for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
     perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
   end loop;
-  perform cue.end_flights(p_ended_flights);
   return v_moved;
 end $$;
 comment on function cue.settle_attempts is 'Records all other results: failures, retries, outcomes, one-time cues.';

@@ -58,13 +58,11 @@ $$;
 comment on function cue.is_over_limit is 'Returns whether an account''s executions are refused: over the limit and its grace.';
 
 -- Accounts are skipped with a hashed subquery: a list would be compared with every cue. A SQL function, because the planner inlines it.
-create or replace function cue.runs_near(p_until timestamptz, p_after timestamptz, p_overdue timestamptz, p_skip_accounts uuid[]) returns setof cue.cue_runs
+create or replace function cue.runs_near(p_until timestamptz, p_skip_accounts uuid[]) returns setof cue.cue_runs
 language sql stable as $$
-  select * from cue.cue_runs r where r.next_run <= p_overdue and r.account_id not in (select unnest(p_skip_accounts))
-  union all
-  select * from cue.cue_runs r where r.next_run > p_after and r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
+  select * from cue.cue_runs r where r.next_run <= p_until and r.account_id not in (select unnest(p_skip_accounts))
 $$;
-comment on function cue.runs_near is 'Returns the runs due until p_overdue, and those due after p_after and until p_until, except those of some accounts.';
+comment on function cue.runs_near is 'Returns the runs due until p_until, except those of some accounts.';
 
 -- By instant and account, so that one account's burst doesn't hide the others.
 create or replace function cue.fair_page(p_until timestamptz, p_limit int, p_skip_accounts uuid[]) returns text[]
@@ -89,11 +87,10 @@ begin
 end $$;
 comment on function cue.fair_page is 'Returns due cues for a look that finds more than p_limit: those of each instant, in turn.';
 
--- outage_until is set for slots that came due during an outage, or were refused: those before next_run are to be recorded. p_after: the caller knows what is due until then, except for what is overdue at p_overdue. A cue
+-- outage_until is set for slots that came due during an outage, or were refused: those before next_run are to be recorded. A cue
 -- with schedule_rules comes alone.
 create or replace function cue.look_ahead_by_schedule(
-  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now(),
-  p_after timestamptz default null, p_overdue timestamptz default null
+  p_until timestamptz, p_limit int default 2000, p_skip_accounts uuid[] default '{}', p_now timestamptz default now()
 ) returns table (
   cue_ids text[], account_ids uuid[], versions int[], next_runs bigint[], transport cue.transport, schedule_type cue.schedule_type, cron text,
   timezone text, schedule_rules jsonb, next_slot timestamptz, calendars bigint[], runs_left int, catch_up cue.catch_up, outage_until timestamptz,
@@ -101,7 +98,6 @@ create or replace function cue.look_ahead_by_schedule(
 )
 language plpgsql stable security definer as $$
 declare
-  v_overdue timestamptz := case when p_after is null then p_until else p_overdue end;
   v_full boolean;
   v_accounts uuid[];
   v_refused uuid[];
@@ -118,7 +114,7 @@ begin
   end if;
   select coalesce(sum(a.count) >= p_limit, false), array_agg(a.account_id) into v_full, v_accounts from (
     select r.account_id, count(*) from (
-      select n.account_id from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
+      select n.account_id from cue.runs_near(p_until, p_skip_accounts) n limit p_limit) r group by r.account_id) a;
   if v_full then
     v_ids := cue.fair_page(p_until, p_limit, p_skip_accounts);
     v_accounts := array(select distinct r.account_id from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id);
@@ -129,7 +125,7 @@ begin
      where a.is_over_limit);
   return query
   with due as (
-    select r.* from cue.runs_near(p_until, p_after, v_overdue, p_skip_accounts) r where not v_full
+    select r.* from cue.runs_near(p_until, p_skip_accounts) r where not v_full
     union all
     select r.* from unnest(v_ids) as u (id) join cue.cue_runs r on r.cue_id = u.id where r.next_run is not null
     union all

@@ -138,9 +138,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), closi
     many: async questions => {
       const answers = await withLimits(limited => ask(questions, limited))
       return answers.map(answer => (answer.error === 'unavailable' ? null : (answer as Answer)))
-    },
-
-    ownerOf: credentialOf
+    }
   })
   // With the address, because an invalid credential counts towards it.
   const callerOf = (question: Question) => `${credentialOf(question)} ${question.address}`
@@ -162,7 +160,7 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), closi
         ? 'invalid_api_key'
         : error === null &&
             ((tokenOf !== null && tokenOf !== execution_id?.toLowerCase()) ||
-              (isOneOf(scope) && !scope.some(one => rest.scopes?.includes(one))))
+              (isOneOf(scope) && !scope.some(acceptable => rest.scopes?.includes(acceptable))))
           ? 'insufficient_scope'
           : error
     return {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Limits } from '../config.ts'
-import { ApiError, changedNothing, inTime, isAway } from '../errors.ts'
+import { ApiError, changedNothing, inTime, isUnavailable } from '../errors.ts'
 import { answerWithinMs } from '../http/http.ts'
 import { createTokenCheck, type TokenCheck } from '../metrics/access.ts'
 import { type Caller, createAdmission, type Needed, refusals, type Scope } from './admission.ts'
@@ -91,7 +91,7 @@ export default fp(
       })
       const admitted = await inTime(asking, scope ? answerWithinMs : answerWithinMs / 2).catch(error => {
         // Without a database nothing can be counted, and public routes may work without it.
-        if (scope || !isAway(error)) throw changedNothing(error)
+        if (scope || !isUnavailable(error)) throw changedNothing(error)
       })
       request.remainingMs -= performance.now() - askedAt
       if (!admitted) return

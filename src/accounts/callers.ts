@@ -30,7 +30,7 @@ export const limitCallers = <Q, A extends Answer>(ask: (question: Q) => Promise<
   const inTurn = createTurns(mostAtOnce)
   const refusals = new Map<string, Refusal<A>>()
 
-  const known = (caller: string) => {
+  const refusalOf = (caller: string) => {
     const refusal = refusals.get(caller)
     return refusal && now().getTime() < refusal.untilMs ? refusal : undefined
   }
@@ -43,7 +43,7 @@ export const limitCallers = <Q, A extends Answer>(ask: (question: Q) => Promise<
       if (refusal.untilMs > atMs) break
       refusals.delete(other)
     }
-    if (untilMs > atMs && !known(caller)) refusals.set(caller, { answer, atMs, untilMs, times: 0 })
+    if (untilMs > atMs && !refusalOf(caller)) refusals.set(caller, { answer, atMs, untilMs, times: 0 })
   }
 
   const again = async (refusal: Refusal<A>): Promise<A> => {
@@ -55,15 +55,15 @@ export const limitCallers = <Q, A extends Answer>(ask: (question: Q) => Promise<
 
   return async (question: Q): Promise<A> => {
     const caller = callerOf(question)
-    let refusal = known(caller)
+    let refusal = refusalOf(caller)
     const answer =
       refusal ??
       (await inTurn(caller, async () => {
-        refusal = known(caller)
+        refusal = refusalOf(caller)
         if (refusal) return refusal
-        const asked = await ask(question)
-        if (asked.error === 'rate_limit_exceeded') remember(caller, asked)
-        return asked
+        const fresh = await ask(question)
+        if (fresh.error === 'rate_limit_exceeded') remember(caller, fresh)
+        return fresh
       }))
     return refusal ? again(refusal) : (answer as A)
   }

@@ -1,10 +1,10 @@
 /** Cookies of browsers, above all the session's: a JWT that no script can read. Pages of other origins cannot change anything with it. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply } from 'fastify'
+import { memoize } from '../cache/memoize.ts'
 import type { Config } from '../config.ts'
 import { ApiError } from '../errors.ts'
 import { type Head, isLocalName, type Origins } from '../http/origins.ts'
-import { memoize } from '../memoize/memoize.ts'
 
 const session = 'pgcue_session'
 const year = 31_536_000

@@ -116,10 +116,16 @@ const listEvents = async (
   account_id: string,
   { limit, offset }: Static<typeof schemas.ListEvents>
 ): Promise<Static<typeof schemas.Events>> => {
-  const own = db.selectFrom('audit_view').where('account_id', '=', account_id)
+  const entries = db.selectFrom('audit_view').where('account_id', '=', account_id)
   const [events, { total }] = await Promise.all([
-    own.selectAll().orderBy('seq', 'desc').limit(limit).offset(offset).$castTo<Static<typeof schemas.Events>['events'][number]>().execute(),
-    own.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+    entries
+      .selectAll()
+      .orderBy('seq', 'desc')
+      .limit(limit)
+      .offset(offset)
+      .$castTo<Static<typeof schemas.Events>['events'][number]>()
+      .execute(),
+    entries.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
   ])
   return { events, total, limit, offset }
 }

@@ -4,7 +4,6 @@ import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { ApiError } from '../errors.ts'
 import { isLoopback } from '../http/origins.ts'
-import { ErrorBody } from '../schemas.ts'
 import { refusals } from './admission.ts'
 import { clearSessionCookie, refuseOtherOrigins, sessionSeconds, setSessionCookie } from './cookies.ts'
 import { createKey, hashKey, keyPrefix } from './keys.ts'
@@ -56,7 +55,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           'and not as a bearer token. It is valid for a year, on loopback for 12 hours. ' +
           'A session opened with a key has its scopes, and ends when the key is revoked.',
         body: schemas.OpenBrowserSession,
-        response: { 200: schemas.BrowserSession, '4xx': ErrorBody }
+        response: { 200: schemas.BrowserSession }
       }
     },
     async (request, reply) => {
@@ -165,7 +164,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'deleteSession',
         summary: 'End a session, immediately on every replica',
         params: schemas.SessionParams,
-        response: { 204: Type.Null(), '4xx': ErrorBody }
+        response: { 204: Type.Null() }
       }
     },
     async (request, reply) => {

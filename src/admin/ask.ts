@@ -11,8 +11,8 @@ export const askCells = async <T>(urls: readonly string[], query: string): Promi
   return Promise.all(urls.map((url, index) => answerOf<T>(url, index + 1, query, answers.get(index + 1))))
 }
 
-const answerOf = async <T>(url: string, cell: number, query: string, known: T[] | undefined): Promise<Answer<T>> => {
-  if (known) return { cell, rows: known }
+const answerOf = async <T>(url: string, cell: number, query: string, cached: T[] | undefined): Promise<Answer<T>> => {
+  if (cached) return { cell, rows: cached }
   try {
     const rows = await withClient(url, async client => {
       await client.query(`set statement_timeout = ${answerMs}`)

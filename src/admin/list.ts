@@ -35,17 +35,17 @@ export const listCells = async (urls: readonly string[], out: Output): Promise<n
 type Row = ReturnType<typeof describe>
 
 const describe = ({ cell, rows, error }: Answer<Found>, urls: readonly string[]) => {
-  const found = rows?.[0]
+  const first = rows?.[0]
   const row = { cell, server: nameOf(urls[cell - 1]!) }
   const unknown = { postgres: null, release: null, size_bytes: null, accounts: null, lateness_seconds: null }
-  if (!found) return { ...row, ...unknown, status: 'unavailable', reason: error ?? null }
-  const { postgres, release, size_bytes, accounts, health, has_moved, is_moving } = found
+  if (!first) return { ...row, ...unknown, status: 'unavailable', reason: error ?? null }
+  const { postgres, release, size_bytes, accounts, health, has_moved, is_moving } = first
   const dated = health && { ...health, last_seen_at: dateOf(health.last_seen_at), oldest_pending_at: dateOf(health.oldest_pending_at) }
-  const { status, reason, queue } = judge(dated, new Date(found.now))
-  const known = { ...row, postgres, release, size_bytes, accounts, lateness_seconds: queue.oldest_pending_seconds }
-  if (has_moved) return { ...known, status: 'moved', reason: 'to another server: update CELLS' }
-  if (found.cell !== cell) return { ...known, status: 'misplaced', reason: `is cell ${found.cell}` }
-  return { ...known, status: is_moving && status === 'healthy' ? 'moving' : status, reason: reason ?? null }
+  const { status, reason, queue } = judge(dated, new Date(first.now))
+  const figures = { ...row, postgres, release, size_bytes, accounts, lateness_seconds: queue.oldest_pending_seconds }
+  if (has_moved) return { ...figures, status: 'moved', reason: 'to another server: update CELLS' }
+  if (first.cell !== cell) return { ...figures, status: 'misplaced', reason: `is cell ${first.cell}` }
+  return { ...figures, status: is_moving && status === 'healthy' ? 'moving' : status, reason: reason ?? null }
 }
 
 const dateOf = (value: unknown): Date | null => (typeof value === 'string' ? new Date(value) : null)

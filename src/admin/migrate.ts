@@ -9,10 +9,10 @@ export const migrateCells = async (urls: readonly string[], say: (line: string) 
     try {
       await migrate({ connectionString, cell, log: line => say(`Cell ${cell}: ${line}`) })
     } catch (error) {
-      const left = urls.length - cell
+      const remaining = urls.length - cell
       say(`Cell ${cell}: failed: ${reasonOf(error)}`)
       say(
-        `Cells before it are migrated${left > 0 ? `; ${left} after it ${left > 1 ? 'are' : 'is'} not` : ''}. Run the command again when this is solved.`
+        `Cells before it are migrated${remaining > 0 ? `; ${remaining} after it ${remaining > 1 ? 'are' : 'is'} not` : ''}. Run the command again when this is solved.`
       )
       return 1
     }

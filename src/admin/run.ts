@@ -56,15 +56,15 @@ const dispatch = async (argv: string[], { env, stdout, stopping }: AdminIo): Pro
   const say = (line: string) => void stdout.write(`${line}\n`)
   if (values.help || !noun) return say(help) ?? 0
   const out = createOutput(stdout, { json: values.json === true, colours: stdout.isTTY === true && !env.NO_COLOR })
-  const known = noun === 'cells' && command && Object.hasOwn(commands, command) ? commands[command] : undefined
+  const runCommand = noun === 'cells' && command && Object.hasOwn(commands, command) ? commands[command] : undefined
   // Without what may be a URL with its password.
   const named = positionals
     .slice(0, 2)
     .filter(word => /^[\w-]+$/.test(word))
     .join(' ')
-  if (!known) throw new UsageError(`unknown command ${named}; see --help`)
-  if (args.length > known.args) throw new UsageError(`too many arguments for ${named}; see --help`)
-  const stray = Object.keys(values).find(name => !known.options.includes(name))
+  if (!runCommand) throw new UsageError(`unknown command ${named}; see --help`)
+  if (args.length > runCommand.args) throw new UsageError(`too many arguments for ${named}; see --help`)
+  const stray = Object.keys(values).find(name => !runCommand.options.includes(name))
   if (stray) throw new UsageError(`${named} has no option --${stray}; see --help`)
   const urls = loadMigrateUrls(env)
 

@@ -17,7 +17,7 @@ type Found = {
 }
 
 export const lookAt = async (client: Client) => {
-  const found = await readOne<Found>(
+  const server = await readOne<Found>(
     client,
     `select current_setting('server_version') as version, current_setting('server_version_num')::int / 10000 as major,
             getdatabaseencoding() as encoding, pg_is_in_recovery() as is_read_only, current_setting('wal_level') as wal_level,
@@ -27,16 +27,16 @@ export const lookAt = async (client: Client) => {
             (select system_identifier from pg_control_system()) || ' ' || (select oid from pg_database where datname = current_database()) as database`
   )
   const isCell = (await readOne<{ it: boolean }>(client, "select to_regclass('cue.cell') is not null as it")).it
-  const own = isCell
+  const objects = isCell
     ? await readOne<{ cell: number | null; accounts: number }>(
         client,
         'select (select id from cue.cell) as cell, (select count(*)::int from (select from cue.accounts limit 1) a) as accounts'
       )
     : { cell: null, accounts: 0 }
-  const moved_to = found.has_moved
+  const moved_to = server.has_moved
     ? (await readOne<{ url: string | null }>(client, 'select (select to_url from cue.moved) as url')).url
     : null
-  return { ...found, ...own, moved_to }
+  return { ...server, ...objects, moved_to }
 }
 
 /** @throws when it cannot carry a cell */

@@ -1,7 +1,6 @@
 /** Alerts about consecutive failures, missed windows, outcome timeouts and cues paused after failures. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
-import { ErrorBody } from '../schemas.ts'
 import { listAlerts } from './list.ts'
 import { Alert, AlertParams, Alerts, ListAlerts } from './schemas.ts'
 
@@ -17,7 +16,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'listAlerts',
         summary: 'List alerts, newest first',
         querystring: ListAlerts,
-        response: { 200: Alerts, '4xx': ErrorBody }
+        response: { 200: Alerts }
       }
     },
     async request => listAlerts(app.db, request.caller.account_id, request.query)
@@ -32,7 +31,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'acknowledgeAlert',
         summary: 'Acknowledge an alert',
         params: AlertParams,
-        response: { 200: Alert, '4xx': ErrorBody }
+        response: { 200: Alert }
       }
     },
     async request => {

@@ -36,11 +36,11 @@ export const createApi = async ({ cells, ...options }: ApiOptions): Promise<Api>
 
 /** Lets the home cell's app serve all cells. */
 export const joinCells = async (apps: readonly App[]): Promise<void> => {
-  const [home, ...others] = apps as [App, ...App[]]
+  const [home, ...rest] = apps as [App, ...App[]]
   const served = new Promise<void>(resolve => home.addHook('onClose', async () => resolve()))
   for (const app of apps) app.cells.splice(0, 1, ...apps)
   // The home cell's server has their connections: they close when it has finished their requests.
-  for (const app of others) app.addHook('preClose', () => served)
+  for (const app of rest) app.addHook('preClose', () => served)
   await Promise.all(apps.map(app => app.ready()))
   claimAddresses(apps)
   routeByCell(apps, createCellOf(apps.length, createDirectory(apps)))

@@ -43,13 +43,13 @@ const kindOf = (url: string): Kind => bodies[splitUrl(url).path]!
 
 /** `count` is the number of cells; the home cell refuses requests that name another. */
 export const createCellOf = (count: number, directory: Directory) => {
-  const known = (cell: number | undefined) => (cell !== undefined && cell >= 1 && cell <= count ? cell : 1)
-  const ofId = (id: string | undefined) => (id === undefined ? 1 : known(cellOfId(id)))
+  const existing = (cell: number | undefined) => (cell !== undefined && cell >= 1 && cell <= count ? cell : 1)
+  const ofId = (id: string | undefined) => (id === undefined ? 1 : existing(cellOfId(id)))
 
   const ofBearer = (authorization: string | undefined): number => {
     const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
     if (!bearer) return 1
-    if (isKey(bearer)) return known(cellOfKey(bearer))
+    if (isKey(bearer)) return existing(cellOfKey(bearer))
     return ofId(idInToken(bearer) ?? accountInJwt(bearer))
   }
 
@@ -82,9 +82,9 @@ export const createCellOf = (count: number, directory: Directory) => {
       if (kind === 'sign-in') return directory.cellOfSignIn(code, text(parsed.email))
       if (kind === 'event') return ofEvent(parsed)
       if (kind === 'browser')
-        return isKey(text(parsed.api_key)) ? ofBearer(`Bearer ${parsed.api_key}`) : known(cellOfToken(text(parsed.token)))
+        return isKey(text(parsed.api_key)) ? ofBearer(`Bearer ${parsed.api_key}`) : existing(cellOfToken(text(parsed.token)))
       if (kind === 'link') return ofId(idInSigned(text(parsed.token)))
-      return known(cellOfToken(text(parsed[kind])))
+      return existing(cellOfToken(text(parsed[kind])))
     }
   }
 }
@@ -106,7 +106,8 @@ const accountInJwt = (jwt: string): string | undefined => {
 }
 
 const accountInEvent = (event: Body): string | undefined => {
-  const at = (value: unknown, ...path: string[]): unknown => path.reduce((found, name) => (found as Body | null | undefined)?.[name], value)
+  const at = (value: unknown, ...path: string[]): unknown =>
+    path.reduce((member, name) => (member as Body | null | undefined)?.[name], value)
   const object = at(event, 'data', 'object')
   const subscription = at(object, 'parent', 'subscription_details') ?? at(object, 'subscription_details')
   return (

@@ -2,7 +2,7 @@
 import { hashKey } from '../accounts/keys.ts'
 import type { App } from '../app.ts'
 import { cellOfValue } from '../cells/ids.ts'
-import { ApiError, isAway, unavailable, inTime as within } from '../errors.ts'
+import { ApiError, isUnavailable, unavailable, inTime as within } from '../errors.ts'
 
 const countedForMs = 1000
 /** Maximum wait for another cell's answer: one that hangs must not hold up requests that concern the others. */
@@ -11,7 +11,7 @@ const answerMs = 2000
 export type Directory = ReturnType<typeof createDirectory>
 
 export const createDirectory = (apps: readonly App[]) => {
-  const [home, ...others] = apps as [App, ...App[]]
+  const [home, ...rest] = apps as [App, ...App[]]
   const appOf = (cell: number) => apps[cell - 1]!
 
   /** Returns the cell of an address that has an account or was claimed; while the home cell is unavailable, of one that has an account. */
@@ -19,9 +19,9 @@ export const createDirectory = (apps: readonly App[]) => {
     try {
       return await inTime(home.fn.findAddress({ email }))
     } catch (error) {
-      if (!isAway(error)) throw error
-      const found = others.map(async app => (await inTime(app.fn.findAddress({ email }))) ?? Promise.reject())
-      return Promise.any(found).catch(() => null)
+      if (!isUnavailable(error)) throw error
+      const answers = rest.map(async app => (await inTime(app.fn.findAddress({ email }))) ?? Promise.reject())
+      return Promise.any(answers).catch(() => null)
     }
   }
 

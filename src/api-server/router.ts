@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { credentialOf } from '../accounts/cookies.ts'
 import type { App } from '../app.ts'
 import { type ApiError, toApiError, unavailable } from '../errors.ts'
+import { serveRequests } from '../http/connections.ts'
 import type { CellOf } from './cell-of-request.ts'
 
 /** Headers of the connection, and those that are set anew. */
@@ -39,15 +40,15 @@ export const routeByCell = (apps: readonly App[], cellOf: CellOf): void => {
       ? 1
       : cellOf.ofHead(request.method ?? '', request.url ?? '', credentialOf(request.headers, home.config).authorization)
     if (typeof cell === 'number') return apps[cell - 1]!.routing(request, response)
-    const answering = cell === 'body' ? answerByBody(request, response) : cell.then(found => apps[found - 1]!.routing(request, response))
+    const answering =
+      cell === 'body' ? answerByBody(request, response) : cell.then(cellNumber => apps[cellNumber - 1]!.routing(request, response))
     answering.catch(error => {
       if (!home.closing.aborted && !home.outageLog.lost(error, 'find cell', false)) home.log.error({ err: error }, 'request failed')
       // A closing app accepts no request that another one passes on.
       refuse(home.closing.aborted ? unavailable() : toApiError(error), response)
     })
   }
-  home.server.off('request', home.routing)
-  home.server.prependListener('request', answer)
+  serveRequests(home.server, answer)
 }
 
 const refuse = (error: ApiError, response: ServerResponse) => {

@@ -6,7 +6,7 @@ import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:w
 import { labelOf } from '../cells/settings.ts'
 import type { Config } from '../config.ts'
 import type { OutageLog } from '../database/outage-log.ts'
-import { isAway, unavailable } from '../errors.ts'
+import { isUnavailable, unavailable } from '../errors.ts'
 import { createMetrics, type MetricValues } from '../metrics/metrics.ts'
 import { gatherLines } from '../startup/log.ts'
 import { startTraces } from '../traces/start.ts'
@@ -29,7 +29,7 @@ const send = (message: FromThread, ports: MessagePort[] = []) => parentPort!.pos
 
 const outageLogOf = (cell: number): OutageLog => ({
   lost: (error, task, isReported) => {
-    if (!isAway(error)) return false
+    if (!isUnavailable(error)) return false
     const { name, message, code, sent } = error as Error & { code?: string; sent?: boolean }
     send({ kind: 'lost', cell, error: { name, message, code, sent }, task, isReported })
     return true
@@ -55,8 +55,8 @@ const askEngines = async (): Promise<MetricValues[]> => {
 }
 
 // A Buffer is cloned to another thread as a plain Uint8Array.
-const given: Config[] = workerData
-const cells = given.map(config => ({
+const configs: Config[] = workerData
+const cells = configs.map(config => ({
   config: Object.freeze({ ...config, encryptionKeys: config.encryptionKeys.map(key => Buffer.from(key)) }),
   metrics: createMetrics({
     thread: 'api',

@@ -40,8 +40,8 @@ const objects: Readonly<Record<string, TSchema>> = {
 }
 
 /** Whether this is an event, with the members read for its type. */
-export const isEvent = (given: unknown): boolean => {
-  if (!Check(Event, given)) return false
-  const { type, data } = given as { type: string; data: { object: object } }
+export const isEvent = (value: unknown): boolean => {
+  if (!Check(Event, value)) return false
+  const { type, data } = value as { type: string; data: { object: object } }
   return !Object.hasOwn(objects, type) || Check(objects[type]!, data.object)
 }

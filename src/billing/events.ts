@@ -53,11 +53,11 @@ export const createEvents = ({ config, fn, stripe, log }: Options) => {
    * between.
    */
   const apply = async (event: SubscriptionEvent): Promise<string> => {
-    let given = event
+    let current = event
     for (let round = 0; round < rounds; round++) {
-      const { result, version } = await fn.applySubscription(given)
+      const { result, version } = await fn.applySubscription(current)
       if (result !== 'unclear') return result
-      given = { ...event, ...(await ask(event.subscription_id)), version: version! }
+      current = { ...event, ...(await ask(event.subscription_id)), version: version! }
     }
     throw unavailable()
   }
@@ -77,11 +77,11 @@ export const createEvents = ({ config, fn, stripe, log }: Options) => {
     const { id, customer, metadata } = subscription
     const status = event.type === 'customer.subscription.deleted' ? 'canceled' : subscription.status
     const account_id = accountIn(metadata?.account_id)
-    const known = planOf(subscription)
+    const planName = planOf(subscription)
     // Belongs to another product of the same Stripe account, unless our own checkout created it.
-    if (!known && status !== 'canceled' && account_id === null) return 'ignored'
+    if (!planName && status !== 'canceled' && account_id === null) return 'ignored'
     // The plan of a cancelled subscription doesn't matter.
-    const plan = known ?? (status === 'canceled' ? 'pro' : unpriced(subscription))
+    const plan = planName ?? (status === 'canceled' ? 'pro' : unpriced(subscription))
     return apply({ ...about(event), plan, status, subscription_id: id, customer_id: idOf(customer), account_id })
   }
 

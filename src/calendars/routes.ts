@@ -3,7 +3,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 import { ApiError } from '../errors.ts'
-import { ErrorBody } from '../schemas.ts'
 import * as schemas from './schemas.ts'
 import { putCalendar } from './write.ts'
 
@@ -12,12 +11,12 @@ const columns = ['name', 'description', 'dates', 'ranges', 'created_at', 'update
 type Calendar = Static<typeof schemas.Calendar>
 
 const routes: FastifyPluginAsyncTypebox = async app => {
-  const own = (account_id: string) => app.db.selectFrom('calendar_view').where('account_id', '=', account_id)
+  const calendarsOf = (account_id: string) => app.db.selectFrom('calendar_view').where('account_id', '=', account_id)
 
   const find = async (account_id: string, name: string) => {
-    const found = await own(account_id).select(columns).where('name', '=', name).$castTo<Calendar>().executeTakeFirst()
-    if (!found) throw new ApiError('calendar_not_found', 'Calendar not found in this account.')
-    return found
+    const calendar = await calendarsOf(account_id).select(columns).where('name', '=', name).$castTo<Calendar>().executeTakeFirst()
+    if (!calendar) throw new ApiError('calendar_not_found', 'Calendar not found in this account.')
+    return calendar
   }
 
   app.get(
@@ -29,15 +28,15 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'listCalendars',
         summary: 'List calendars by name',
         querystring: schemas.ListCalendars,
-        response: { 200: schemas.Calendars, '4xx': ErrorBody }
+        response: { 200: schemas.Calendars }
       }
     },
     async request => {
       const { limit, offset } = request.query
       const { account_id } = request.caller
       const [calendars, { total }] = await Promise.all([
-        own(account_id).select(columns).orderBy('name').limit(limit).offset(offset).$castTo<Calendar>().execute(),
-        own(account_id)
+        calendarsOf(account_id).select(columns).orderBy('name').limit(limit).offset(offset).$castTo<Calendar>().execute(),
+        calendarsOf(account_id)
           .select(eb => eb.fn.countAll<number>().as('total'))
           .executeTakeFirstOrThrow()
       ])
@@ -54,7 +53,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'getCalendar',
         summary: 'Get a calendar',
         params: schemas.CalendarParams,
-        response: { 200: schemas.Calendar, '4xx': ErrorBody }
+        response: { 200: schemas.Calendar }
       }
     },
     async request => find(request.caller.account_id, request.params.name)
@@ -73,7 +72,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           'Cues leave out its dates and ranges if `schedule.exclude_calendars` names it. A change moves the next run of all of them at once. Omitted fields are empty.',
         params: schemas.NewCalendarParams,
         body: schemas.PutCalendar,
-        response: { 200: schemas.Calendar, 201: schemas.Calendar, '4xx': ErrorBody }
+        response: { 200: schemas.Calendar, 201: schemas.Calendar }
       }
     },
     async (request, reply) => {
@@ -92,7 +91,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'deleteCalendar',
         summary: 'Delete a calendar that no cue uses',
         params: schemas.CalendarParams,
-        response: { 204: Type.Null(), '4xx': ErrorBody }
+        response: { 204: Type.Null() }
       }
     },
     async (request, reply) => {

@@ -4,8 +4,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Caller } from '../accounts/admission.ts'
 import { changeInTurn } from '../cues/write.ts'
 import type { CalendarCuesRow, Functions } from '../database/functions.ts'
-import { createGiveWay } from '../database/give-way.ts'
 import type { Transaction } from '../database/transaction.ts'
+import { createYield } from '../database/yield.ts'
 import { ApiError, invalid } from '../errors.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { readDates, readRange } from '../schedule/parse-exclusions.ts'
@@ -27,9 +27,9 @@ const retryMs = 20
 type Moved = { next_run: Date | null; next_slot: Date | null; excluded_at: Date | null }
 
 /** Creates or replaces a calendar; returns whether it is new. @throws ApiError also if a cue would never run again */
-export const putCalendar = async (app: FastifyInstance, caller: Caller, name: string, given: PutCalendar): Promise<boolean> => {
-  const content = readCalendar(given)
-  const description = given.description ?? null
+export const putCalendar = async (app: FastifyInstance, caller: Caller, name: string, request: PutCalendar): Promise<boolean> => {
+  const content = readCalendar(request)
+  const description = request.description ?? null
   return changeInTurn(`${caller.account_id} calendars`, async () => {
     const stored = await app.db
       .selectFrom('calendar_view')
@@ -72,26 +72,26 @@ type Moves = ReturnType<typeof createMoves>
 
 /** Computes what changes for cues, once for each row that is the same as before. */
 const createMoves = (name: string, content: Calendar, now: Date) => {
-  const known = new Map<string, { version: number; next_run: Date | null; names: string; move: Moved }>()
+  const planned = new Map<string, { version: number; next_run: Date | null; names: string; move: Moved }>()
   return async (fn: Pick<Functions, 'namedCalendars'>, { account_id }: Caller, rows: CalendarCuesRow[]): Promise<Moved[]> => {
     const namesOf = (row: CalendarCuesRow) => (row.schedule_rules as Rules).exclude_calendars!
     const names = [...new Set(rows.flatMap(namesOf))].filter(other => other !== name)
-    const others = names.length > 0 ? await fn.namedCalendars({ account_id, names }) : []
-    const calendars = new Map(others.map(one => [one.name, one]))
-    const giveWay = createGiveWay()
+    const named = names.length > 0 ? await fn.namedCalendars({ account_id, names }) : []
+    const calendars = new Map(named.map(calendar => [calendar.name, calendar]))
+    const yieldToRequests = createYield()
     const allow = createAllowance(rows.length)
     const moves: Moved[] = []
     for (const row of rows) {
       const revisions = namesOf(row)
         .map(other => calendars.get(other)?.revision)
         .join()
-      const before = known.get(row.cue_id)
+      const before = planned.get(row.cue_id)
       const isKnown = before?.version === row.version && +(before.next_run ?? 0) === +(row.next_run ?? 0) && before.names === revisions
       const used = namesOf(row).flatMap(other => (other === name ? content : ((calendars.get(other) as Calendar | undefined) ?? [])))
-      if (!isKnown) await giveWay()
+      if (!isKnown) await yieldToRequests()
       try {
         const move = isKnown ? before.move : allow(() => moveOf(row, used, now))
-        known.set(row.cue_id, { version: row.version, next_run: row.next_run, names: revisions, move })
+        planned.set(row.cue_id, { version: row.version, next_run: row.next_run, names: revisions, move })
         moves.push(move)
       } catch (error) {
         throw refusalFor(row.cue_id, error)
@@ -144,13 +144,13 @@ const afterHerd = async (app: FastifyInstance, caller: Caller, name: string, mov
 }
 
 const moveCues = async (fn: Transaction['fn'], caller: Caller, name: string, movesOf: Moves, soon: Date): Promise<void> => {
-  let left: string[] | undefined
+  let remaining: string[] | undefined
   for (let n = 0; n < tries; n++) {
     if (n > 1) await sleep(retryMs)
-    const rows = await fn.calendarCues({ name, ...(left && { cue_ids: left }), ...caller })
+    const rows = await fn.calendarCues({ name, ...(remaining && { cue_ids: remaining }), ...caller })
     if (rows.length === 0) return
     const moves = await movesOf(fn, caller, rows)
-    left = await fn.moveCalendarCues({
+    remaining = await fn.moveCalendarCues({
       cue_ids: rows.map(({ cue_id }) => cue_id),
       versions: rows.map(({ version }) => version),
       expected: rows.map(({ next_run }) => next_run),
@@ -159,7 +159,7 @@ const moveCues = async (fn: Transaction['fn'], caller: Caller, name: string, mov
       excluded_at: moves.map(({ excluded_at }) => excluded_at),
       ...(n === 0 && { later_than: soon })
     })
-    if (left.length === 0) return
+    if (remaining.length === 0) return
   }
   throw Object.assign(new Error('cues are locked by another transaction'), { code: '55P03' })
 }

@@ -20,9 +20,9 @@ const moves = new Map<string, string>()
 
 /** Where the database of a URL is now. */
 export const currentUrl = (url: string): string => {
-  let found = url
-  while (moves.has(found)) found = moves.get(found)!
-  return found
+  let latest = url
+  while (moves.has(latest)) latest = moves.get(latest)!
+  return latest
 }
 
 /** Remembers where the cell is, if that is what a session was refused for. @returns whether it is */

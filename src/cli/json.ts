@@ -1,21 +1,13 @@
-/** JSON input and output that keeps all digits of numbers JavaScript cannot represent. */
+/** JSON from options, files and standard input; numbers keep all their digits. */
 import { readFileSync } from 'node:fs'
+import { parseExactly as parseCanonical } from '../json/canonical-json.ts'
 import { UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
 
-const { rawJSON } = JSON as unknown as { rawJSON?: (literal: string) => unknown }
+export { isObject } from '../json/canonical-json.ts'
 
-const keepLiteral = (_key: string, value: unknown, context?: { source: string }): unknown =>
-  typeof value === 'number' && context && String(value) !== context.source ? rawJSON!(context.source) : value
-
-/**
- * Parses JSON so that `JSON.stringify` writes long numbers unchanged. Node 20 lacks the feature and rounds them. A byte order mark, with which
- * editors and shells on Windows begin a file or a stream, is skipped.
- */
-export const parseExactly = (text: string): unknown => {
-  const json = text.replace(/^\ufeff/, '')
-  return rawJSON && /\d{16}|\.0|\de/i.test(json) ? JSON.parse(json, keepLiteral) : JSON.parse(json)
-}
+/** Parses JSON, also after a byte order mark, with which editors and shells on Windows begin a file or a stream. */
+export const parseExactly = (text: string): unknown => parseCanonical(text.replace(/^\ufeff/, ''))
 
 /** Reads an option's JSON: the value itself, `@file`, or `-` for standard input. */
 export const readJson = async (value: string, name: string, { stdin }: Pick<Io, 'stdin'>): Promise<unknown> => {
@@ -40,6 +32,3 @@ export const readAll = async (stdin: Io['stdin']): Promise<string> => {
   for await (const chunk of stdin) chunks.push(Buffer.from(chunk))
   return Buffer.concat(chunks).toString()
 }
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -69,7 +69,7 @@ const neverSent = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'EN
 /** Creates the error for a `fetch` that rejected without being aborted. */
 export const unreachable = (error: unknown, url: string): PgcueError => {
   const { cause } = error as { cause?: { code?: string; message?: string; errors?: { code?: string }[] } }
-  const codes = [cause?.code, ...(cause?.errors ?? []).map(one => one.code)]
+  const codes = [cause?.code, ...(cause?.errors ?? []).map(part => part.code)]
   const why = codes.find(Boolean) ?? cause?.message ?? (error as Error).message
   return new PgcueError({
     code: 'unreachable',

@@ -189,9 +189,9 @@ const definedOnly = (headers: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(headers).filter((entry): entry is [string, string] => Boolean(entry[1])))
 
 const queryText = (query: Query = {}): string => {
-  const given = Object.entries(query).flatMap(([name, value]) => {
+  const parameters = Object.entries(query).flatMap(([name, value]) => {
     if (value === undefined || value === null) return []
-    return [value].flat().map((one): [string, string] => [name, String(one)])
+    return [value].flat().map((item): [string, string] => [name, String(item)])
   })
-  return given.length ? `?${new URLSearchParams(given)}` : ''
+  return parameters.length ? `?${new URLSearchParams(parameters)}` : ''
 }

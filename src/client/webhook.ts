@@ -49,24 +49,24 @@ export const verifyWebhook = async (
   secrets: string | readonly string[],
   { now = Date.now() / 1000, tolerance = 300 }: Options = {}
 ): Promise<VerifiedWebhook> => {
-  const known = [secrets].flat()
-  if (known.length === 0 || known.includes('')) throw new TypeError('verifyWebhook needs the signing secret')
+  const signingSecrets = [secrets].flat()
+  if (signingSecrets.length === 0 || signingSecrets.includes('')) throw new TypeError('verifyWebhook needs the signing secret')
   const header = readerOf(headers)
   const body = typeof rawBody === 'string' ? new TextEncoder().encode(rawBody) : rawBody
   const seconds = now instanceof Date ? now.getTime() / 1000 : now
   const id = header('webhook-id')
   const schemes = [
-    { given: header('x-service-signature'), timestamp: header('x-service-timestamp'), ...own },
-    { given: header('webhook-signature'), timestamp: header('webhook-timestamp'), ...standard(id) }
-  ].filter(({ given }) => given !== '')
+    { signature: header('x-service-signature'), timestamp: header('x-service-timestamp'), ...prefixed },
+    { signature: header('webhook-signature'), timestamp: header('webhook-timestamp'), ...standard(id) }
+  ].filter(({ signature }) => signature !== '')
   if (schemes.length === 0) throw new WebhookError('no_signature', 'X-Service-Signature and webhook-signature are both missing.')
-  for (const { given, timestamp, name, split, prefix, decode, keyOf } of schemes) {
+  for (const { signature, timestamp, name, split, prefix, decode, keyOf } of schemes) {
     if (!/^\d{1,12}$/.test(timestamp) || Math.abs(seconds - Number(timestamp)) > tolerance) {
       throw new WebhookError('stale_timestamp', `The timestamp of ${name} is not within ${tolerance} seconds of now.`)
     }
     const signed = join(prefix(timestamp), body)
-    const values = given.split(split).flatMap(value => decode(value.trim()) ?? [])
-    if (!(await anyMatches(known.map(keyOf), values, signed))) {
+    const values = signature.split(split).flatMap(value => decode(value.trim()) ?? [])
+    if (!(await anyMatches(signingSecrets.map(keyOf), values, signed))) {
       throw new WebhookError('wrong_signature', `${name} does not match: another secret, or a changed body.`)
     }
   }
@@ -89,7 +89,7 @@ type Bytes = Uint8Array<ArrayBuffer>
 const text = (value: string): Bytes => new TextEncoder().encode(value)
 
 /** `v1=` and hex over `timestamp.body`; the key is the whole secret as text. */
-const own = {
+const prefixed = {
   name: 'X-Service-Signature',
   split: ',',
   prefix: (timestamp: string) => `${timestamp}.`,

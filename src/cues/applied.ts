@@ -22,12 +22,12 @@ export const changesBetween = (before: Definition, after: Definition): Applied['
 }
 
 /** JSON by path: `schedule.cron`. */
-const fieldsOf = ({ payload, large_payload, ...others }: Definition): Map<string, string> => {
+const fieldsOf = ({ payload, large_payload, ...rest }: Definition): Map<string, string> => {
   const fields = new Map<string, string>()
   const add = (path: string, value: unknown) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) fields.set(path, JSON.stringify(value))
     else for (const [name, member] of Object.entries(value)) add(`${path}.${name}`, member)
   }
-  for (const [name, value] of Object.entries(others)) add(name, value)
+  for (const [name, value] of Object.entries(rest)) add(name, value)
   return fields.set('payload', payload ?? JSON.stringify(large_payload))
 }

@@ -1,9 +1,9 @@
 /** Declared cues: makes the cues of a set as a list says, all or none, and reports all errors of the list at once. */
 import type { FastifyInstance } from 'fastify'
 import type { Functions } from '../database/functions.ts'
-import { createGiveWay } from '../database/give-way.ts'
+import { createYield } from '../database/yield.ts'
 import type { AddressRules, CheckedUrl } from '../deliveries/address.ts'
-import { type Detail, type ErrorCode, invalid, sqlstates, toApiError } from '../errors.ts'
+import { ApiError, invalid, sqlstates } from '../errors.ts'
 import { uniteSmall } from '../http/body.ts'
 import { validatorCompiler } from '../http/validation.ts'
 import type { Json } from '../json/canonical-json.ts'
@@ -12,15 +12,14 @@ import { readCalendars } from '../schedule/stored-calendars.ts'
 import { changesBetween, type Definition } from './applied.ts'
 import { fault, newCue, replacementOf } from './changes.ts'
 import { type Applied, type Apply, DeclaredCue, MAX_DECLARED } from './declared-schemas.ts'
+import { type Faults, faultsOf, together } from './faults.ts'
 import type { Columns } from './next-runs.ts'
 import { type Asking, changeInTurn, changesText, checkAddresses, checkTimeout } from './write.ts'
 
 /** Callback hosts looked up at the same time. */
 const LOOKUPS = 100
-const MAX_FAULTS = 1000
-
 /** A refusal of one cue of the list, named by its key, or by its place if it has none. */
-type Fault = { code: ErrorCode; name: string | number; detail: Detail[] }
+type Fault = Faults & { name: string | number }
 type Stored = Awaited<ReturnType<Functions['readDeclaredCues']>>[number]
 type Wanted = { cue: DeclaredCue; stored: Stored | undefined; columns: Columns; next_run: Date | null; next_slot: Date | null }
 type Names = (string | number)[]
@@ -29,24 +28,23 @@ type Names = (string | number)[]
 export const applyCues = async (
   app: FastifyInstance,
   asking: Asking,
-  given: Apply,
+  request: Apply,
   fn: Pick<Functions, 'applyCues'> = app.fn
 ): Promise<Applied> => {
   const { caller } = asking
-  const { set } = given
-  const [dry_run, prune, take_over] = [given.dry_run ?? false, given.prune ?? false, given.take_over ?? false]
-  const list = await readCues(app, given.cues)
+  const { set } = request
+  const [dry_run, prune, take_over] = [request.dry_run ?? false, request.prune ?? false, request.take_over ?? false]
+  const list = await readCues(app, request.cues)
   return changeInTurn(`${caller.account_id} apply`, async () => {
     const faults = [...list.faults]
-    const wanted = await definitions(app, asking, list.cues, faults)
-    const cues = await textOf(app, asking, wanted)
+    const accepted = await definitions(app, asking, list.cues, faults)
+    const cues = await textOf(app, asking, accepted)
     const keys = list.names.filter(name => typeof name === 'string')
     // The list is refused anyway: only the other refusals are wanted.
     const isRefused = faults.length > 0
     const rows = await fn.applyCues({ set, cues, keys, prune, take_over, dry_run: dry_run || isRefused, ...caller })
-    for (const { key, error, message } of rows)
-      if (error !== null) faults.push({ code: sqlstates[error]!, name: key, detail: [refusal(key, sqlstates[error]!, message!)] })
-    if (faults.length > 0) throw together(faults, list.names)
+    for (const { key, error, message } of rows) if (error !== null) faults.push(faultsOfCue(key, new ApiError(sqlstates[error]!, message!)))
+    if (faults.length > 0) throw together(inOrder(faults, list.names))
     const keysOf = (action: string) => rows.flatMap(row => (row.action === action ? [row.key] : []))
     const updated = rows.filter(({ action }) => action === 'updated')
     return {
@@ -72,17 +70,17 @@ const readCues = async (app: FastifyInstance, list: Json): Promise<{ cues: Decla
   const names: Names = []
   const faults: Fault[] = []
   const seen = new Set<string | number>()
-  const giveWay = createGiveWay()
+  const yieldToRequests = createYield()
   for (const [place, part] of parts.entries()) {
-    await giveWay()
-    const one = uniteSmall(part, free) ?? 'null'
-    const key = (one as { key?: unknown }).key
+    await yieldToRequests()
+    const parsed = uniteSmall(part, free) ?? 'null'
+    const key = (parsed as { key?: unknown }).key
     const name = typeof key === 'string' && key !== '' ? key.slice(0, 255) : place
     names.push(name)
-    if (seen.has(name)) faults.push(faultOf(name, invalid([fault(['key'], 'occurs more than once in the list')])))
+    if (seen.has(name)) faults.push(faultsOfCue(name, invalid([fault(['key'], 'occurs more than once in the list')])))
     else {
-      const checked = validate(one) as { value?: DeclaredCue; error?: Error }
-      if (checked.error) faults.push(faultOf(name, checked.error))
+      const checked = validate(parsed) as { value?: DeclaredCue; error?: Error }
+      if (checked.error) faults.push(faultsOfCue(name, checked.error))
       else cues.push(checked.value!)
     }
     seen.add(name)
@@ -98,11 +96,11 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
   const calendars = await readCalendars(app.fn, asking.caller.account_id, [
     ...new Set(cues.flatMap(({ schedule }) => namesOf(schedule ?? {})))
   ])
-  const giveWay = createGiveWay()
+  const yieldToRequests = createYield()
   const allow = createAllowance(cues.length)
-  const wanted: Wanted[] = []
+  const accepted: Wanted[] = []
   for (const cue of cues) {
-    await giveWay()
+    await yieldToRequests()
     const stored = byKey.get(cue.key)
     try {
       const { columns, ...next } = allow(() =>
@@ -110,31 +108,31 @@ const definitions = async (app: FastifyInstance, asking: Asking, cues: DeclaredC
       )
       const timeout = (stored?.delivery as DeclaredCue['delivery'])?.timeout_seconds
       if (cue.delivery?.timeout_seconds !== timeout) checkTimeout(asking, cue)
-      wanted.push({ cue, stored, columns, ...next })
+      accepted.push({ cue, stored, columns, ...next })
     } catch (error) {
-      faults.push(faultOf(cue.key, error))
+      faults.push(faultsOfCue(cue.key, error))
     }
   }
-  return withoutBlocked(app.rules, wanted, faults)
+  return withoutBlocked(app.rules, accepted, faults)
 }
 
 /** Leaves out cues that set a callback which is not allowed. */
-const withoutBlocked = async (rules: AddressRules, wanted: Wanted[], faults: Fault[]): Promise<Wanted[]> => {
+const withoutBlocked = async (rules: AddressRules, accepted: Wanted[], faults: Fault[]): Promise<Wanted[]> => {
   const blocked = new Set<Wanted>()
   const each = onceByHost(rules)
-  const check = async (one: Wanted) => {
-    const { columns, stored, cue } = one
+  const check = async (target: Wanted) => {
+    const { columns, stored, cue } = target
     const isSame = (url: unknown, former: unknown) => url == null || url === former
     const { url } = (stored?.callback ?? {}) as { url?: string }
     const { webhook } = (stored?.on_failure ?? {}) as { webhook?: string }
     if (isSame(columns.callback_url, url) && isSame(columns.on_failure_webhook, webhook)) return
     await checkAddresses({ rules: each }, cue, cue.callback_url).catch(error => {
-      blocked.add(one)
-      faults.push(faultOf(cue.key, error))
+      blocked.add(target)
+      faults.push(faultsOfCue(cue.key, error))
     })
   }
-  for (let i = 0; i < wanted.length; i += LOOKUPS) await Promise.all(wanted.slice(i, i + LOOKUPS).map(check))
-  return wanted.filter(one => !blocked.has(one))
+  for (let i = 0; i < accepted.length; i += LOOKUPS) await Promise.all(accepted.slice(i, i + LOOKUPS).map(check))
+  return accepted.filter(target => !blocked.has(target))
 }
 
 /** Looks up each host only once. */
@@ -156,11 +154,11 @@ const onceByHost = (rules: AddressRules): Pick<AddressRules, 'checkUrl'> => {
 }
 
 /** The cues as JSON for `apply_cues`. */
-const textOf = async (app: FastifyInstance, asking: Asking, wanted: Wanted[]): Promise<string> => {
-  const giveWay = createGiveWay()
+const textOf = async (app: FastifyInstance, asking: Asking, accepted: Wanted[]): Promise<string> => {
+  const yieldToRequests = createYield()
   const texts: string[] = []
-  for (const { cue, stored, columns, next_run, next_slot } of wanted) {
-    await giveWay()
+  for (const { cue, stored, columns, next_run, next_slot } of accepted) {
+    await yieldToRequests()
     const about = JSON.stringify({ key: cue.key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run, next_slot })
     texts.push(`${about.slice(0, -1)},"changes":${await changesText(app, asking, columns)}}`)
   }
@@ -168,22 +166,6 @@ const textOf = async (app: FastifyInstance, asking: Asking, wanted: Wanted[]): P
 }
 
 /** @throws the error unless it is a refusal */
-const faultOf = (name: string | number, error: unknown): Fault => {
-  const { code, message, detail, statusCode } = toApiError(error)
-  if (statusCode >= 500) throw error
-  const named = detail?.map(one => ({ ...one, loc: ['body', 'cues', name, ...one.loc.slice(1)] }))
-  return { code, name, detail: named ?? [refusal(name, code, message)] }
-}
+const faultsOfCue = (name: string | number, error: unknown): Fault => ({ name, ...faultsOf(error, ['body', 'cues', name]) })
 
-/** A refusal whose message may begin with the field. */
-const refusal = (name: string | number, type: ErrorCode, message: string): Detail => {
-  const [start = '', field, colon] = /^((?:schedule|callback|on_failure)\b[.\w]*)(: )?/.exec(message) ?? []
-  const path = field?.split('.') ?? (type === 'invalid_payload_size' ? ['payload'] : [])
-  return { type, loc: ['body', 'cues', name, ...path], msg: colon ? message.slice(start.length) : message, input: null }
-}
-
-const together = (faults: Fault[], names: Names) => {
-  const sorted = faults.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name))
-  const codes = new Set(sorted.map(({ code }) => code))
-  return invalid(sorted.flatMap(({ detail }) => detail).slice(0, MAX_FAULTS), codes.size === 1 ? sorted[0]!.code : undefined)
-}
+const inOrder = (faults: Fault[], names: Names) => faults.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name))

@@ -27,7 +27,7 @@ export type Cues = {
 }
 
 const finder =
-  (read: (asked: { account_id: string; id: string }) => Promise<object | undefined>): Find =>
+  (read: (query: { account_id: string; id: string }) => Promise<object | undefined>): Find =>
   async (account_id, id) => {
     const row = await read({ account_id, id })
     if (!row) throw unknownCue()
@@ -52,8 +52,7 @@ export const createCueBatches = (
         actors: cues.map(({ actor = null }) => actor)
       })
       return created.map(cue => (cue.is_locked ? null : cue))
-    },
-    ownerOf: ({ account_id }) => account_id
+    }
   })
 
   const create = async (cue: NewCue): Promise<string> => {

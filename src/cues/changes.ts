@@ -20,15 +20,15 @@ const noCalendars: StoredCalendars = new Map()
  * @param minInterval seconds that the plan requires between slots
  * @throws ApiError
  */
-export const newCue = (given: CreateCue, now: Date, minInterval: number | null = null, calendars = noCalendars): Change => {
-  const transport = transportOf(given)
-  const schedule = readSchedule(scheduleOf(given))
+export const newCue = (request: CreateCue, now: Date, minInterval: number | null = null, calendars = noCalendars): Change => {
+  const transport = transportOf(request)
+  const schedule = readSchedule(scheduleOf(request))
   checkInterval(schedule, minInterval)
   const used = calendarsOf(schedule, calendars)
   // A window depends on the id.
   const id = hasWindow(schedule) ? newCueId() : undefined
   return {
-    columns: { ...(id && { given_id: id }), transport, ...definition(given, schedule, transport), ...revisions(used) },
+    columns: { ...(id && { given_id: id }), transport, ...definition(request, schedule, transport), ...revisions(used) },
     ...nextOf(schedule, firstRun(schedule, now, id, used))
   }
 }
@@ -47,31 +47,34 @@ export type Replaced = Pick<StoredCue, 'id' | 'transport' | 'schedule' | 'next_r
  * @throws ApiError
  */
 export const replacementOf = (
-  given: CreateCue,
+  request: CreateCue,
   stored: Replaced,
   now: Date,
   minInterval: number | null = null,
   calendars = noCalendars
 ): Change => {
-  const transport = transportOf(given)
+  const transport = transportOf(request)
   if (transport !== stored.transport)
     throw invalid([fault(['transport'], `cannot change from ${stored.transport} to ${transport}; delete the cue first`)])
-  const schedule = readSchedule(scheduleOf(given))
+  const schedule = readSchedule(scheduleOf(request))
   const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars)
-  return { columns: { ...definition(given, schedule, transport, Object.keys(stored.callback.headers)), ...used, replaces: true }, ...next }
+  return {
+    columns: { ...definition(request, schedule, transport, Object.keys(stored.callback.headers)), ...used, replaces: true },
+    ...next
+  }
 }
 
 /** The columns that a request for a whole cue sets. */
-const definition = (given: CreateCue, schedule: Schedule, transport: StoredCue['transport'], headerNames: string[] = []): Columns => {
-  const { callback_url } = given
-  if (callback_url != null && given.callback?.url != null)
+const definition = (request: CreateCue, schedule: Schedule, transport: StoredCue['transport'], headerNames: string[] = []): Columns => {
+  const { callback_url } = request
+  if (callback_url != null && request.callback?.url != null)
     throw invalid([fault(['callback_url'], 'give callback_url or callback.url, not both')])
-  const callback = callback_url == null ? given.callback : { ...given.callback, url: callback_url }
+  const callback = callback_url == null ? request.callback : { ...request.callback, url: callback_url }
   return {
-    name: given.name,
+    name: request.name,
     ...scheduleColumns(schedule),
-    ...(given.payload && payloadColumns(given.payload)),
-    ...settingColumns({ ...given, callback }, transport, undefined, headerNames)
+    ...(request.payload && payloadColumns(request.payload)),
+    ...settingColumns({ ...request, callback }, transport, undefined, headerNames)
   }
 }
 
@@ -82,20 +85,20 @@ const definition = (given: CreateCue, schedule: Schedule, transport: StoredCue['
  * @throws ApiError
  */
 export const changesOf = (
-  given: UpdateCue,
+  request: UpdateCue,
   stored: StoredCue,
   now: Date,
   minInterval: number | null = null,
   calendars = noCalendars
 ): Change => {
   const columns: Columns = {}
-  if (given.status !== undefined) columns.status = given.status
-  if (given.name !== undefined) columns.name = given.name
-  if (given.payload) Object.assign(columns, payloadColumns(given.payload))
-  Object.assign(columns, settingColumns(given, stored.transport, stored))
-  const schedule = given.schedule ? readSchedule(given.schedule, stored.schedule) : stored.schedule
+  if (request.status !== undefined) columns.status = request.status
+  if (request.name !== undefined) columns.name = request.name
+  if (request.payload) Object.assign(columns, payloadColumns(request.payload))
+  Object.assign(columns, settingColumns(request, stored.transport, stored))
+  const schedule = request.schedule ? readSchedule(request.schedule, stored.schedule) : stored.schedule
   if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
-  const resumed = given.status === 'active' && stored.status === 'paused'
+  const resumed = request.status === 'active' && stored.status === 'paused'
   const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars, resumed)
   if (Object.keys(columns).length > 0) Object.assign(columns, used)
   return { columns, ...next }
@@ -114,8 +117,8 @@ export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, no
 }
 
 /** Whether a request sets an object: an empty one sets nothing. */
-const says = <T extends object>(given: T | null | undefined): given is T | null =>
-  given === null || (given !== undefined && Object.keys(given).length > 0)
+const says = <T extends object>(group: T | null | undefined): group is T | null =>
+  group === null || (group !== undefined && Object.keys(group).length > 0)
 
 export const fault = (loc: string[], msg: string): Detail => ({
   type: 'value_error',
@@ -155,30 +158,30 @@ type Settings = Pick<CreateCue, Group | Plain | 'catch_up'>
 
 /** The columns set by a request, merged with the stored cue, if any. Headers in `headerNames` may be given as masks. */
 const settingColumns = (
-  given: Settings,
+  request: Settings,
   transport: StoredCue['transport'],
   stored?: StoredCue,
   headerNames: string[] = Object.keys(stored?.callback.headers ?? {})
 ): Columns => {
   const columns: Columns = {}
-  for (const name of plainNames) if (given[name] !== undefined) columns[name] = given[name] ?? defaultOf(name)
-  if (given.catch_up !== undefined) columns.catch_up = catchUp(given.catch_up)
+  for (const name of plainNames) if (request[name] !== undefined) columns[name] = request[name] ?? defaultOf(name)
+  if (request.catch_up !== undefined) columns.catch_up = catchUp(request.catch_up)
   for (const name of groupNames) {
-    const object = given[name]
+    const object = request[name]
     if (stored ? says(object) : object != null) Object.assign(columns, groupColumns(name, object ?? null, stored?.[name]))
   }
-  if (given.delivery && 'await_outcome' in columns) columns.await_outcome = awaitsOutcome(given.delivery, stored)
-  if (!stored || 'callback_url' in columns) checkCallback(given.callback, columns, transport, headerNames, stored)
+  if (request.delivery && 'await_outcome' in columns) columns.await_outcome = awaitsOutcome(request.delivery, stored)
+  if (!stored || 'callback_url' in columns) checkCallback(request.callback, columns, transport, headerNames, stored)
   return columns
 }
 
 /** The columns of an object: given, otherwise stored, otherwise default values. Null restores the defaults. */
-const groupColumns = (name: Group, given: Columns | null, stored?: Columns | null): Columns => {
+const groupColumns = (name: Group, members: Columns | null, stored?: Columns | null): Columns => {
   const columns: Columns = {}
   for (const [member, column] of membersOf[name]) {
-    const said = saidIn(given, member, column)
+    const said = saidIn(members, member, column)
     const value = said === undefined ? saidIn(stored, member, column) : said
-    columns[column] = (given && (value ?? (implied as Columns)[column])) ?? defaultOf(column)
+    columns[column] = (members && (value ?? (implied as Columns)[column])) ?? defaultOf(column)
   }
   return columns
 }
@@ -189,21 +192,21 @@ const saidIn = (object: Columns | null | undefined, member: string, column: stri
 
 const defaultOf = (column: string) => (defaults as Columns)[column] ?? null
 
-const catchUp = (given: CreateCue['catch_up']) => (given === 'replay_all' ? 'replay_all_missed' : (given ?? defaults.catch_up))
+const catchUp = (policy: CreateCue['catch_up']) => (policy === 'replay_all' ? 'replay_all_missed' : (policy ?? defaults.catch_up))
 
-const awaitsOutcome = (given: NonNullable<CreateCue['delivery']>, stored?: StoredCue) =>
-  given.await_outcome ?? stored?.await_outcome_set ?? (given.outcome_deadline_seconds === undefined ? null : true)
+const awaitsOutcome = (delivery: NonNullable<CreateCue['delivery']>, stored?: StoredCue) =>
+  delivery.await_outcome ?? stored?.await_outcome_set ?? (delivery.outcome_deadline_seconds === undefined ? null : true)
 
 /** Validates callback and headers. Headers omitted from a change stay as stored; only their masked values are known here. */
 const checkCallback = (
-  given: CreateCue['callback'],
+  callback: CreateCue['callback'],
   columns: Columns,
   transport: StoredCue['transport'],
   headerNames: string[],
   stored?: StoredCue
 ) => {
   if (columns.callback_url == null && transport === 'webhook') throw invalid([missing('callback', 'url')])
-  if (given && stored && given.headers === undefined) delete columns.callback_headers
+  if (callback && stored && callback.headers === undefined) delete columns.callback_headers
   const faults = headerFaults((columns.callback_headers ?? {}) as Record<string, string>, headerNames)
   if (faults.length) throw invalid(faults)
 }

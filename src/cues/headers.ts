@@ -30,7 +30,7 @@ export const headerFaults = (headers: Record<string, string>, stored: readonly s
   const entries = Object.entries(headers)
   if (entries.length > MAX_HEADERS) return [fault(undefined, `at most ${MAX_HEADERS} headers are allowed`)]
   const seen = new Set<string>()
-  const known = new Set(stored.map(name => name.toLowerCase()))
+  const masked = new Set(stored.map(name => name.toLowerCase()))
   const faults = entries.flatMap(([name, value]) => {
     const folded = name.toLowerCase()
     const twice = seen.has(folded)
@@ -42,7 +42,7 @@ export const headerFaults = (headers: Record<string, string>, stored: readonly s
       return [fault(name, 'header values may contain only Latin-1 characters, without line breaks or other control characters')]
     if (folded === 'content-type' && value !== mask && !json.test(value))
       return [fault(name, 'must be application/json or application/…+json: the body is JSON')]
-    if (value === mask && !known.has(folded))
+    if (value === mask && !masked.has(folded))
       return [fault(name, 'this is the mask of a stored value, but no value is stored under this name; send the value itself')]
     return []
   })

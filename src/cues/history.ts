@@ -14,8 +14,8 @@ export const readHistory = async (
   { db, fn, now }: Pick<FastifyInstance, 'db' | 'fn' | 'now'>,
   { account_id, cue_id, days, until }: Asked
 ): Promise<Static<typeof History>> => {
-  const own = db.selectFrom('cue_view').select('schedule').where('id', '=', cue_id).where('account_id', '=', account_id)
-  const cue = await own.executeTakeFirst()
+  const query = db.selectFrom('cue_view').select('schedule').where('id', '=', cue_id).where('account_id', '=', account_id)
+  const cue = await query.executeTakeFirst()
   if (!cue) throw unknownCue()
   const { timezone } = cue.schedule as { timezone: string }
   const zone = zoneOf(timezone)

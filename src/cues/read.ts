@@ -53,8 +53,8 @@ export const listCues = async (
   const isSearch = search_to !== undefined && !key && !search && Object.values(unindexed).some(value => value !== undefined)
   const end = isSearch ? await searchEnd(db, account_id, cursor, search_to) : null
   const all = matching(db, account_id, filters)
-  const found = end === null ? all : all.where(sql<boolean>`(created_at, id) >= ${instantAndId(end)}`)
-  const page = (cursor === undefined ? found.offset(offset) : found.where(after(cursor)))
+  const searched = end === null ? all : all.where(sql<boolean>`(created_at, id) >= ${instantAndId(end)}`)
+  const page = (cursor === undefined ? searched.offset(offset) : searched.where(after(cursor)))
     .selectAll()
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
@@ -71,7 +71,7 @@ export const listCues = async (
     ])
     .modifyEnd(sql`window w as (order by created_at desc, id desc)`)
     .as('sized')
-  const window = isSearch && cursor !== undefined ? found.where(after(cursor)) : found
+  const window = isSearch && cursor !== undefined ? searched.where(after(cursor)) : searched
   const counted = count_to === undefined ? window : window.limit(count_to + 1)
   const [rows, { total }] = await Promise.all([
     db

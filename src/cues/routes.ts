@@ -3,11 +3,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
 import { invalid } from '../errors.ts'
-import { ErrorBody } from '../schemas.ts'
+import { Confirmation } from '../schemas.ts'
 import { applyCues } from './apply.ts'
 import { type Cues, createCueBatches, createSingleCues } from './batched.ts'
 import { fault } from './changes.ts'
 import * as declared from './declared-schemas.ts'
+import { allFaults } from './faults.ts'
 import { readHistory } from './history.ts'
 import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
@@ -35,6 +36,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues',
     {
+      ...allFaults,
       config: { scope: 'write', errors: ['key_taken', ...idempotencyErrors, ...refusals] },
       schema: {
         tags,
@@ -42,7 +44,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Create a cue',
         headers: IdempotencyKey,
         body: schemas.CreateCue,
-        response: { 201: schemas.Cue, '4xx': ErrorBody }
+        response: { 201: schemas.Cue }
       }
     },
     async (request, reply) =>
@@ -61,7 +63,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'listCues',
         summary: 'List cues, newest first',
         querystring: lists.ListCues,
-        response: { 200: lists.Cues, '4xx': ErrorBody }
+        response: { 200: lists.Cues }
       }
     },
     async request => {
@@ -79,7 +81,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'getCue',
         summary: 'Get a cue and its latest executions',
         params,
-        response: { 200: schemas.CueDetail, '4xx': ErrorBody }
+        response: { 200: schemas.CueDetail }
       }
     },
     async ({ caller, params }, reply) => tagged(reply, await show(caller.account_id, params.cue_id))
@@ -95,7 +97,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: "Get what became of a cue's slots, by day",
         params,
         querystring: schemas.HistoryQuery,
-        response: { 200: schemas.History, '4xx': ErrorBody }
+        response: { 200: schemas.History }
       }
     },
     async request => readHistory(app, { ...request.query, ...request.params, ...request.caller })
@@ -104,6 +106,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.patch(
     '/v1/cues/:cue_id',
     {
+      ...allFaults,
       config: {
         scope: 'write',
         errors: ['invalid_state', 'key_taken', 'version_conflict', ...refusals]
@@ -115,7 +118,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: schemas.IfMatch,
         body: schemas.UpdateCue,
-        response: { 200: schemas.Cue, '4xx': ErrorBody }
+        response: { 200: schemas.Cue }
       }
     },
     async (request, reply) =>
@@ -135,7 +138,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: schemas.IfMatch,
         body: schemas.PauseCue,
-        response: { 200: schemas.Cue, '4xx': ErrorBody }
+        response: { 200: schemas.Cue }
       }
     },
     async (request, reply) =>
@@ -153,7 +156,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: schemas.IfMatch,
         body: schemas.ResumeCue,
-        response: { 200: schemas.Cue, '4xx': ErrorBody }
+        response: { 200: schemas.Cue }
       }
     },
     async (request, reply) =>
@@ -170,7 +173,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Delete a cue with its history',
         params,
         headers: schemas.IfMatch,
-        response: { 204: Type.Null(), '4xx': ErrorBody }
+        response: { 204: Type.Null() }
       }
     },
     async (request, reply) => {
@@ -188,7 +191,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'getCueByKey',
         summary: 'Get a cue by its key',
         params: schemas.KeyParams,
-        response: { 200: schemas.CueDetail, '4xx': ErrorBody }
+        response: { 200: schemas.CueDetail }
       }
     },
     async (request, reply) => tagged(reply, detail(await app.fn.cueDetailByKey({ ...request.params, ...request.caller })))
@@ -197,6 +200,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.put(
     '/v1/cues/by-key/:key',
     {
+      ...allFaults,
       config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', ...refusals] },
       schema: {
         tags,
@@ -207,7 +211,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params: schemas.NewKeyParams,
         headers: schemas.PutConditions,
         body: schemas.PutCue,
-        response: { 200: schemas.UpsertedCue, 201: schemas.UpsertedCue, '4xx': ErrorBody }
+        response: { 200: schemas.UpsertedCue, 201: schemas.UpsertedCue }
       }
     },
     async (request, reply) => {
@@ -228,7 +232,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Delete a cue by its key, with its history',
         params: schemas.KeyParams,
         headers: schemas.IfMatch,
-        response: { 204: Type.Null(), '4xx': ErrorBody }
+        response: { 204: Type.Null() }
       }
     },
     async (request, reply) => {
@@ -258,7 +262,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           'the key and the field. If they have the same code, it is that of the response; otherwise that is `validation_error`, and `type` is the code.',
         headers: IdempotencyKey,
         body: declared.Apply,
-        response: { 200: declared.Applied, '4xx': ErrorBody }
+        response: { 200: declared.Applied }
       }
     },
     async (request, reply) => idempotently(app, request, reply, async fn => applyCues(app, request, request.body, fn ?? app.fn))
@@ -272,9 +276,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCues',
         summary: 'Delete up to 100 cues with their history',
-        headers: schemas.Confirmation,
+        headers: Confirmation,
         body: schemas.BulkDelete,
-        response: { 200: schemas.BulkDeleted, '4xx': ErrorBody }
+        response: { 200: schemas.BulkDeleted }
       }
     },
     async request => deleteCues(app, request.caller, request.body.ids)
@@ -292,7 +296,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: IdempotencyKey,
         body: schemas.FireRequest,
-        response: { 200: schemas.FiredExecution, '4xx': ErrorBody }
+        response: { 200: schemas.FiredExecution }
       }
     },
     async (request, reply) => {

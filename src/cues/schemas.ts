@@ -324,11 +324,6 @@ export const FiredExecution = Type.Object({
   triggered_by: Type.String()
 })
 
-export const Confirmation = orElse(
-  'confirmation_required',
-  'This cannot be undone. To confirm, send the header X-Confirm-Destructive: true.',
-  Type.Object({ 'x-confirm-destructive': Type.String({ pattern: '^true$' }) })
-)
 export const BulkDelete = Strict({ ids: Type.Array(Type.String(), { minItems: 1, maxItems: 100 }) })
 export const BulkDeleted = Type.Object({
   deleted: Type.Array(Type.String()),

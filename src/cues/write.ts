@@ -14,6 +14,7 @@ import { namesOf } from '../schedule/parse-schedule.ts'
 import type { Rules } from '../schedule/schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
 import { changesOf, fault, newCue, pauseOf, replacementOf } from './changes.ts'
+import { checkTogether, faultsOf, together } from './faults.ts'
 import type { Change, Columns } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
 import type { CreateCue, FireRequest, PauseCue, UpdateCue } from './schemas.ts'
@@ -23,7 +24,7 @@ const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
 
 /** The caller, its scopes and its limits. */
-export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'limits'>
+export type Asking = Pick<FastifyRequest, 'caller' | 'scopes' | 'limits' | 'body' | 'validationError'>
 
 /** Changes for SQL. A payload may be large, so another thread serialises it. */
 export const changesText = async (app: FastifyInstance, asking: Asking, { payload, ...columns }: Columns): Promise<string> => {
@@ -41,20 +42,21 @@ type Writes = { cues: Pick<FastifyInstance['cues'], 'create'>; shared: Pick<Fast
 export const createCue = async (
   app: FastifyInstance,
   asking: Asking,
-  given: CreateCue,
+  request: CreateCue,
   { cues, shared }: Writes = app
 ): Promise<StoredCue> => {
   const { caller } = asking
-  checkTimeout(asking, given)
-  await checkAddresses(app, given, given.callback_url)
-  const names = namesOf(given.schedule ?? {})
+  const names = namesOf(request.schedule ?? {})
+  const read = async () =>
+    newCue(request, app.now(), asking.limits.min_interval_seconds, await readCalendars(app.fn, caller.account_id, names))
+  const checks = [() => checkTimeout(asking, request), () => checkAddresses(app, request, request.callback_url)]
+  await checkTogether(asking, checks, read)
   const cue = await untilUnmoved(async () => {
-    const calendars = await readCalendars(app.fn, caller.account_id, names)
-    const change = newCue(given, app.now(), asking.limits.min_interval_seconds, calendars)
+    const change = await read()
     return cues.create({ cue: await changesText(app, asking, change.columns), ...change, isAlone: names.length > 0, ...caller })
   })
   const isUnattended = cue.transport === 'worker' && !(await shared.hasLiveWorker(caller))
-  const warnings = [ignoredWarning(ignoredMembers(given)), isUnattended ? unattended : null]
+  const warnings = [ignoredWarning(ignoredMembers(request)), isUnattended ? unattended : null]
   return { ...cue, warning: warnings.filter(warning => warning !== null).join(' ') || null }
 }
 
@@ -65,16 +67,18 @@ export const putCue = async (
   app: FastifyInstance,
   asking: Asking,
   key: string,
-  given: CreateCue,
+  request: CreateCue,
   { isOnlyNew = false, versions }: { isOnlyNew?: boolean; versions?: Versions }
 ): Promise<Upserted> => {
   const { caller } = asking
-  if (given.key != null && given.key !== key) throw invalid([fault(['key'], 'differs from the key in the path; leave it out')])
+  if (!asking.validationError && request.key != null && request.key !== key)
+    throw invalid([fault(['key'], 'differs from the key in the path; leave it out')])
   return changeInTurn(`${caller.account_id} ${key}`, async () => {
     const cue_id = await app.fn.cueIdByKey({ key, ...caller })
     if (cue_id !== null && isOnlyNew) throw new ApiError('cue_exists', `Key ${key} belongs to cue ${cue_id}.`, { about: { cue_id } })
     if (cue_id === null && versions) throw new ApiError('version_conflict', `No cue has the key ${key}. Leave out If-Match to create it.`)
-    const put = cue_id === null ? createCue(app, asking, { ...given, key }).then(isNew) : replaceCue(app, asking, cue_id, given, versions)
+    const put =
+      cue_id === null ? createCue(app, asking, { ...request, key }).then(isNew) : replaceCue(app, asking, cue_id, request, versions)
     return put.catch(error => {
       // Another request has created or deleted it since it was looked up.
       throw ['key_taken', 'cue_not_found'].includes(toApiError(error).code) ? moved() : error
@@ -105,15 +109,17 @@ const replaceCue = async (
   app: FastifyInstance,
   asking: Asking,
   cue_id: string,
-  given: CreateCue,
+  request: CreateCue,
   versions: Versions | undefined
 ): Promise<Upserted> => {
   const { caller } = asking
   const stored = await findVersion(app, caller, cue_id, versions)
-  const calendars = await readCalendars(app.fn, caller.account_id, namesOf(given.schedule ?? {}))
-  const { columns, ...next } = replacementOf(given, stored, app.now(), asking.limits.min_interval_seconds, calendars)
-  if (given.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds) checkTimeout(asking, given)
-  await checkAddresses(app, given, given.callback_url)
+  const calendars = await readCalendars(app.fn, caller.account_id, namesOf(request.schedule ?? {}))
+  const read = () => replacementOf(request, stored, app.now(), asking.limits.min_interval_seconds, calendars)
+  const hasNewTimeout = request.delivery?.timeout_seconds !== stored.delivery?.timeout_seconds
+  const checks = [() => hasNewTimeout && checkTimeout(asking, request), () => checkAddresses(app, request, request.callback_url)]
+  await checkTogether(asking, checks, read)
+  const { columns, ...next } = read()
   const changes = await changesText(app, asking, columns)
   const changed = await app.fn.updateCue({ cue_id, version: stored.revision, changes, ...next, ...caller })
   return { cue: changed ? await app.cues.find(caller.account_id, cue_id) : stored, created: false, changed }
@@ -123,26 +129,27 @@ export const updateCue = async (
   app: FastifyInstance,
   asking: Asking,
   cue_id: string,
-  given: UpdateCue,
+  request: UpdateCue,
   versions?: Versions
 ): Promise<StoredCue> => {
-  checkTimeout(asking, given)
-  await checkAddresses(app, given)
-  return changeStored(app, asking, cue_id, versions, async stored => {
-    const names = namesOf(given.schedule?.exclude_calendars === undefined ? (stored.schedule as Rules) : given.schedule)
-    return changesOf(
-      given,
-      stored,
-      app.now(),
-      asking.limits.min_interval_seconds,
-      await readCalendars(app.fn, asking.caller.account_id, names)
-    )
-  })
+  const read = async (stored: StoredCue) => {
+    const names = namesOf(request.schedule?.exclude_calendars === undefined ? (stored.schedule as Rules) : request.schedule)
+    const calendars = await readCalendars(app.fn, asking.caller.account_id, names)
+    return changesOf(request, stored, app.now(), asking.limits.min_interval_seconds, calendars)
+  }
+  const checks = [() => checkTimeout(asking, request), () => checkAddresses(app, request)]
+  await checkTogether(asking, checks, async () => read(await app.cues.find(asking.caller.account_id, cue_id)))
+  return changeStored(app, asking, cue_id, versions, read)
 }
 
 /** Pauses a cue. Of one that is paused already, sets the reason and the end. */
-export const pauseCue = (app: FastifyInstance, asking: Asking, cue_id: string, given: PauseCue, versions?: Versions): Promise<StoredCue> =>
-  changeStored(app, asking, cue_id, versions, async stored => pauseOf(given, stored, app.now()))
+export const pauseCue = (
+  app: FastifyInstance,
+  asking: Asking,
+  cue_id: string,
+  request: PauseCue,
+  versions?: Versions
+): Promise<StoredCue> => changeStored(app, asking, cue_id, versions, async stored => pauseOf(request, stored, app.now()))
 
 const changeStored = (
   app: FastifyInstance,
@@ -167,16 +174,16 @@ export const fireCue = async (
   app: FastifyInstance,
   caller: Caller,
   cue_id: string,
-  given: FireRequest,
+  fire: FireRequest,
   fn: Pick<FastifyInstance['fn'], 'fireCue'> = app.fn
 ): Promise<ExecutionsRow> => {
-  const { payload_override, merge_strategy = 'merge', idempotency_key } = given
-  const overlap = given.overlap ?? undefined
+  const { payload_override, merge_strategy = 'merge', idempotency_key } = fire
+  const overlap = fire.overlap ?? undefined
   const override = payload_override && payload_override.text !== 'null' ? payload_override : undefined
-  const send_at = given.send_at == null ? undefined : new Date(given.send_at)
+  const send_at = fire.send_at == null ? undefined : new Date(fire.send_at)
   if (send_at && +send_at > +app.now() + YEAR_MS) {
     throw invalid([
-      { type: 'value_error', loc: ['body', 'send_at'], msg: 'Value error, must be at most a year ahead', input: given.send_at }
+      { type: 'value_error', loc: ['body', 'send_at'], msg: 'Value error, must be at most a year ahead', input: fire.send_at }
     ])
   }
   const request = {
@@ -216,8 +223,8 @@ export const deleteCues = async (
   ids: string[]
 ): Promise<{ deleted: string[]; skipped: string[] }> => {
   const cue_ids = [...new Set(ids)]
-  const gone = new Set(await app.fn.deleteCues({ cue_ids, ...caller }))
-  return { deleted: cue_ids.filter(id => gone.has(id)), skipped: cue_ids.filter(id => !gone.has(id)) }
+  const removed = new Set(await app.fn.deleteCues({ cue_ids, ...caller }))
+  return { deleted: cue_ids.filter(id => removed.has(id)), skipped: cue_ids.filter(id => !removed.has(id)) }
 }
 
 const inTurn = createTurns(1)
@@ -248,11 +255,13 @@ export const checkAddresses = async (
   callbackUrl?: string | null
 ): Promise<void> => {
   const urls = { 'callback.url': callback?.url ?? callbackUrl, 'on_failure.webhook': on_failure?.webhook }
+  const refused: ApiError[] = []
   for (const [name, url] of Object.entries(urls)) {
     if (url == null) continue
     const checked = await app.rules.checkUrl(url)
-    if (!checked.ok) throw new ApiError('invalid_callback_url', `${name}: ${checked.reason}`)
+    if (!checked.ok) refused.push(new ApiError('invalid_callback_url', `${name}: ${checked.reason}`))
   }
+  if (refused.length > 0) throw refused.length === 1 ? refused[0] : together(refused.map(error => faultsOf(error)))
 }
 
 /**
@@ -263,10 +272,10 @@ export const checkAddresses = async (
  */
 export const checkTimeout = ({ limits }: Asking, { delivery }: Pick<UpdateCue, 'delivery'>): void => {
   const limit = limits.max_timeout_seconds
-  const given = delivery?.timeout_seconds
-  if (limit === null || given === undefined || given <= limit) return
+  const seconds = delivery?.timeout_seconds
+  if (limit === null || seconds === undefined || seconds <= limit) return
   const msg = `Input should be less than or equal to ${limit}, the maximum on your plan`
-  throw invalid([{ type: 'less_than_equal', loc: ['body', 'delivery', 'timeout_seconds'], msg, input: given }])
+  throw invalid([{ type: 'less_than_equal', loc: ['body', 'delivery', 'timeout_seconds'], msg, input: seconds }])
 }
 
 const unattended =

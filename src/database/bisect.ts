@@ -1,4 +1,4 @@
-import { isAway, mayBeOfOne } from '../errors.ts'
+import { isUnavailable, mayBeOfOne } from '../errors.ts'
 
 /**
  * Runs a batch. If the database refuses it, runs each half on its own, down to the items at fault, which are passed to `leaveOut` instead of
@@ -27,7 +27,7 @@ export const bisect = async <T, R>(
     }
   }
   await attempt(batch)
-  const suspects = faulty.filter(({ error }) => isAway(error))
+  const suspects = faulty.filter(({ error }) => isUnavailable(error))
   if (!hasSucceeded && suspects.length > 0) throw suspects[0]!.error
   // The database may have been the cause until just now.
   for (const { item } of suspects) await attempt([item])

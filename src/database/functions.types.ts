@@ -73,7 +73,7 @@ export const functions = {
   failure_notice_retry_at: ['value', 'execution_id tries retry_after_ms now'],
   find_address: ['value', 'email', 'stable'],
   find_device_code: ['rows', 'code_hash now', 'stable'],
-  finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies ended_flights now'],
+  finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies now'],
   fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap'],
   fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now next_slots'],
   floods: ['rows', 'now', 'stable'],
@@ -92,7 +92,7 @@ export const functions = {
   job_counts: ['rows', 'limit', 'stable'],
   last_taken_at: ['value', 'now', 'stable'],
   latest_results: ['rows', 'cue_ids now', 'stable'],
-  look_ahead_by_schedule: ['rows', 'until limit skip_accounts now after overdue', 'stable'],
+  look_ahead_by_schedule: ['rows', 'until limit skip_accounts now', 'stable'],
   look_waiting: ['rows', 'after after_id limit now', 'stable'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
@@ -175,7 +175,7 @@ export const functions = {
   set_customer: ['value', 'account_id customer_id now'],
   set_plan: ['values', 'account_id plan actor ip now'],
   set_plans: ['value', 'plans'],
-  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted ended_flights now'],
+  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
@@ -1119,7 +1119,7 @@ export type Functions = {
   failureNoticeRetryAt: (args: { execution_id: string; tries: number; retry_after_ms?: number | null }) => Promise<Date>
   findAddress: (args: { email: string }) => Promise<number>
   findDeviceCode: (args: { code_hash: Buffer }) => Promise<FindDeviceCodeRow[]>
-  finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
+  finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[] }) => Promise<number>
   fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null; overlap?: Overlap | null }) => Promise<ExecutionsRow>
   fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; next_slots?: (Date | null)[] | null }) => Promise<number>
   floods: (args: object) => Promise<FloodsRow[]>
@@ -1138,7 +1138,7 @@ export type Functions = {
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   lastTakenAt: (args: object) => Promise<Date | null>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
-  lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null; after?: Date | null; overdue?: Date | null }) => Promise<LookAheadByScheduleRow[]>
+  lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadByScheduleRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>
@@ -1221,7 +1221,7 @@ export type Functions = {
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
   setPlan: (args: { account_id: string; plan: Plan; actor?: string | null; ip?: string | null }) => Promise<string[]>
   setPlans: (args: { plans: object | string }) => Promise<void>
-  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[]; ended_flights?: number[] | null }) => Promise<number>
+  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>

@@ -48,16 +48,16 @@ export const idempotently = async (
   const key = request.headers[name]
   if (typeof key !== 'string') return reply.send(await effect(null))
   const { account_id } = request.caller
-  const asked = { account_id, route: routeOf(request), key, request_hash: request.bodyHash ?? noBody }
-  const stored = await app.fn.storedResponse(asked)
+  const identity = { account_id, route: routeOf(request), key, request_hash: request.bodyHash ?? noBody }
+  const stored = await app.fn.storedResponse(identity)
   if (stored) return replay(reply, stored)
   const transaction = app.transaction(account_id, async fn => {
-    const earlier = await fn.beginIdempotent(asked)
+    const earlier = await fn.beginIdempotent(identity)
     if (earlier) throw new Replay(earlier)
   })
   try {
     const body = String(reply.serialize(await effect(transaction.fn)))
-    await transaction.commit(fn => fn.endIdempotent({ ...asked, status: reply.statusCode, body }))
+    await transaction.commit(fn => fn.endIdempotent({ ...identity, status: reply.statusCode, body }))
     return reply.type(json).send(body)
   } catch (error) {
     await transaction.rollback()

@@ -11,8 +11,8 @@ type Found = {
   end: string | null
 }
 
-export const pageInfo = ({ limit, offset, cursor, count_to = Number.POSITIVE_INFINITY }: Asked, isSearch: boolean, found: Found) => {
-  const { total, next, end } = found
+export const pageInfo = ({ limit, offset, cursor, count_to = Number.POSITIVE_INFINITY }: Asked, isSearch: boolean, result: Found) => {
+  const { total, next, end } = result
   return {
     total: Math.min(total, count_to),
     total_exact: total <= count_to && end === null && !(isSearch && cursor !== undefined),

@@ -1,5 +1,5 @@
 /** Logs the start and the end of database outages. Everything fails during one, and a line for each failure would bury all others. */
-import { isAway } from '../errors.ts'
+import { isUnavailable } from '../errors.ts'
 
 export type OutageLog = ReturnType<typeof createOutageLog>
 
@@ -21,7 +21,7 @@ export const createOutageLog = (log: { warn: (fields: object, message: string) =
      * task succeeds.
      */
     lost: (error: unknown, task: string, isReported = true): boolean => {
-      if (!isAway(error)) return false
+      if (!isUnavailable(error)) return false
       const time = now()
       outage ??= { lostAt: time, task: isReported && isOfStatement(error as Error) ? task : undefined, isLogged: false }
       if (time - loggedAt >= quietMs) {

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { currentUrl, noteMove, requireHere } from '../cells/moved.ts'
 import type { Config } from '../config.ts'
 import { startEmbedded } from '../embedded-postgres/embedded-postgres.ts'
-import { isAway, isOutdated, isSilent, unsent } from '../errors.ts'
+import { isOutdated, isSilent, isUnavailable, unsent } from '../errors.ts'
 import { PinningQuery, pinSettings } from './session.ts'
 
 export type Database = { config: Config; stop: () => Promise<void> }
@@ -191,11 +191,11 @@ class CellPool extends pg.Pool {
    * its process until that is back, and without a limit, they would soon take all connections of the server.
    */
   async limitSilent(client: CellClient): Promise<void> {
-    const asked = this.#silent
-    if (asked.length === 0) return
-    const gone = `select p from unnest($1::int[]) as p where not exists (
+    const processes = this.#silent
+    if (processes.length === 0) return
+    const endedProcesses = `select p from unnest($1::int[]) as p where not exists (
       select from pg_stat_activity where pid = p and application_name = current_setting('application_name'))`
-    for (const { p } of (await client.query(gone, [asked])).rows) this.#silent = this.#silent.filter(process => process !== p)
+    for (const { p } of (await client.query(endedProcesses, [processes])).rows) this.#silent = this.#silent.filter(process => process !== p)
     if (this.#silent.length < this.options.max) return
     await client.query('set default_transaction_read_only = on')
     client.isLimited = true
@@ -203,7 +203,7 @@ class CellPool extends pg.Pool {
 }
 
 /** An outdated statement would remain prepared. */
-const isUsableAfter = (error: Error) => error instanceof pg.DatabaseError && !isAway(error) && !isOutdated(error)
+const isUsableAfter = (error: Error) => error instanceof pg.DatabaseError && !isUnavailable(error) && !isOutdated(error)
 
 /** `answerMs` limits every statement, and connecting if that is allowed more. */
 export type PoolOptions = { max?: number; name?: string; onError?: (error: Error) => void; answerMs?: number }

@@ -10,14 +10,14 @@ export type Owned = { account_id: string; id: string }
  */
 export const createReader = <Row extends Owned>(
   read: (account_ids: string[], ids: string[]) => Promise<Row[]>
-): ((asked: Owned) => Promise<Row | undefined>) => {
-  const many = async (asked: Owned[]) => {
+): ((query: Owned) => Promise<Row | undefined>) => {
+  const many = async (queries: Owned[]) => {
     const rows = await read(
-      asked.map(({ account_id }) => account_id),
-      asked.map(({ id }) => id)
+      queries.map(({ account_id }) => account_id),
+      queries.map(({ id }) => id)
     )
-    const found = new Map(rows.map(row => [`${row.account_id} ${row.id}`, row]))
-    return asked.map(({ account_id, id }) => found.get(`${account_id} ${id}`))
+    const byId = new Map(rows.map(row => [`${row.account_id} ${row.id}`, row]))
+    return queries.map(({ account_id, id }) => byId.get(`${account_id} ${id}`))
   }
-  return createBatches<Owned, Row | undefined>({ many, ownerOf: ({ account_id }) => account_id })
+  return createBatches<Owned, Row | undefined>({ many })
 }

@@ -23,39 +23,29 @@ type Options = {
 
 /** Opens connections of the pool within an account's limits. */
 export const createTransactions = (pool: pg.Pool, limits: Turns, { clock, trace = fn => fn }: Options = {}) => {
-  const begin = (account_id: string): Promise<Begun> => {
-    const begun = Promise.withResolvers<Begun>()
-    const ended = Promise.withResolvers<void>()
-    const connection = async () => {
-      const client = await pool.connect()
-      let broken = false
-      try {
-        await client.query('begin')
-        // Without a name: a prepared statement may be outdated, and within a transaction it cannot be sent again.
-        const query = ({ name, ...rest }: pg.QueryConfig) => client.query(rest)
-        const done = Promise.withResolvers<'commit' | 'rollback'>()
-        begun.resolve({
-          fn: createFunctions({ query }, clock),
-          end: command => {
-            done.resolve(command)
-            return ended.promise
+  const begin = (account_id: string): Promise<Begun> =>
+    new Promise((resolve, reject) => {
+      const ended = limits(account_id, async () => {
+        const client = await pool.connect()
+        let isBroken = true
+        try {
+          await client.query('begin')
+          // Without a name: a prepared statement may be outdated, and within a transaction it cannot be sent again.
+          const query = ({ name, ...rest }: pg.QueryConfig) => client.query(rest)
+          const command = Promise.withResolvers<'commit' | 'rollback'>()
+          const end: Begun['end'] = last => {
+            command.resolve(last)
+            return ended
           }
-        })
-        await client.query(await done.promise)
-      } catch (error) {
-        broken = true
-        throw error
-      } finally {
-        client.release(broken)
-      }
-    }
-    limits(account_id, connection).then(ended.resolve, error => {
-      begun.reject(error)
-      ended.reject(error)
+          resolve({ fn: createFunctions({ query }, clock), end })
+          await client.query(await command.promise)
+          isBroken = false
+        } finally {
+          client.release(isBroken)
+        }
+      })
+      ended.catch(reject)
     })
-    ended.promise.catch(() => {})
-    return begun.promise
-  }
 
   /** @param first is called at the beginning of each transaction */
   return (account_id: string, first: (fn: Functions) => Promise<void>): Transaction => {

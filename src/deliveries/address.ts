@@ -4,6 +4,7 @@
  */
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
+import { inTime } from '../errors.ts'
 import { badPorts } from './bad-ports.ts'
 import { createDnsResolve, createSystemResolve, type Resolve } from './resolve.ts'
 
@@ -109,7 +110,7 @@ export const createAddressRules = ({ allowCidrs, allowHttp, resolve }: AddressOp
       let host = ''
       try {
         host = hostOf(parseUrl(url))
-        if (!isIP(host)) await within(SET_TIME_PATIENCE_MS, resolveSafely(host), () => unresolved(host, { code: 'EAI_AGAIN' }))
+        if (!isIP(host)) await inTime(resolveSafely(host), SET_TIME_PATIENCE_MS, () => unresolved(host, { code: 'EAI_AGAIN' }))
         return { ok: true, url, unresolved: null }
       } catch (error) {
         if (!(error instanceof AddressError)) throw error
@@ -176,11 +177,3 @@ const unmappedRange = ([network, bits]: [IPv4 | IPv6, number]): [IPv4 | IPv6, nu
   network.kind() === 'ipv6' && (network as IPv6).isIPv4MappedAddress() && bits >= 96
     ? [(network as IPv6).toIPv4Address(), bits - 96]
     : [network, bits]
-
-const within = async <T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late()), ms)
-  })
-  return Promise.race([work, timeout]).finally(() => clearTimeout(timer))
-}

@@ -1,7 +1,6 @@
 /**
- * How many deliveries are open, and which account may open another. An account may open more only while it holds less than is free, and n
- * accounts together leave 1/(n+1) of the capacity to the next one, in any order. On top of that there is a reserve, in which every account may
- * hold a few, so that hundreds of accounts with hanging receivers can't keep others from delivering.
+ * The two limits of concurrent deliveries. Fast slots limit requests to receivers that respond quickly: one that takes long gives its slot back and
+ * goes on without one, so that slow receivers don't delay fast ones. The capacity limits open deliveries, on hand and under way, of all kinds.
  */
 
 /** Open deliveries shared by all accounts. */
@@ -14,6 +13,25 @@ const quickTrials = 5
 /** Maximum accounts whose pace is remembered. */
 const pacesKept = 10_000
 
+/** Counts by account. */
+export const createCounts = () => {
+  const counts = new Map<string, number>()
+  let total = 0
+  return {
+    get total() {
+      return total
+    },
+    of: (account: string): number => counts.get(account) ?? 0,
+    accounts: (): string[] => [...counts.keys()],
+    add: (account: string, number: number): void => {
+      total += number
+      const count = (counts.get(account) ?? 0) + number
+      if (count === 0) counts.delete(account)
+      else counts.set(account, count)
+    }
+  }
+}
+
 type Options = {
   shared?: number
   reserve?: number
@@ -23,74 +41,92 @@ type Options = {
 
 export type Capacity = ReturnType<typeof createCapacity>
 
-/** Makes the count for one engine. The defaults are `sharedAtMost` and `reserveAtMost`. */
+/**
+ * Makes the capacity of one engine; the defaults are `sharedAtMost` and `reserveAtMost`. An account may open more only while it holds less than is
+ * free, so that n accounts together leave 1/(n+1) to the next one. In the reserve, every account may hold a few, so that hundreds of accounts with
+ * hanging receivers can't keep others from delivering.
+ */
 export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost, isAllowed }: Options) => {
-  const openOf = new Map<string, number>()
+  const open = createCounts()
   // Whether each account's latest delivery was quick; ordered by when that last changed.
   const quick = new Map<string, boolean>()
-  let open = 0
-  // Accounts that have open deliveries and are not known to be quick.
-  let holders = 0
-
-  const isQuick = (account: string) => quick.get(account) === true
-
-  const notePace = (account: string, now: boolean | undefined) => {
-    const before = isQuick(account)
-    quick.delete(account)
-    if (now !== undefined) quick.set(account, now)
-    if (openOf.has(account) && before !== isQuick(account)) holders += before ? 1 : -1
-  }
 
   const hasRoom = (account: string): boolean => {
-    const own = openOf.get(account) ?? 0
-    if (!isAllowed(account, own)) return false
-    const free = shared - open
-    const isHolder = own > 0 && !isQuick(account)
-    if (own < free && free > shared / (holders + (isHolder ? 1 : 2))) return true
-    return own < (isQuick(account) ? quickTrials : trials) && open < shared + reserve
+    const held = open.of(account)
+    if (!isAllowed(account, held)) return false
+    return held < shared - open.total || (held < (quick.get(account) ? quickTrials : trials) && open.total < shared + reserve)
   }
 
   return {
     /** Number of open deliveries. */
     get open() {
-      return open
+      return open.total
     },
     /** Maximum of `open`. */
     limit: shared + reserve,
-    openOf: (account: string): number => openOf.get(account) ?? 0,
+    openOf: open.of,
     /** Whether the account may open another delivery. */
     hasRoom,
 
     /** Counts another delivery of the account as open, if it has room. Returns whether it has. */
     tryOpen: (account: string): boolean => {
-      if (!hasRoom(account)) return false
-      const own = openOf.get(account) ?? 0
-      openOf.set(account, own + 1)
-      if (own === 0 && !isQuick(account)) holders++
-      open++
-      return true
+      const isOpened = hasRoom(account)
+      if (isOpened) open.add(account, 1)
+      return isOpened
     },
 
     /** A delivery of the account is no longer open. */
-    close: (account: string): void => {
-      const own = openOf.get(account)! - 1
-      open--
-      if (own > 0) return void openOf.set(account, own)
-      openOf.delete(account)
-      if (!isQuick(account)) holders--
-    },
+    close: (account: string): void => open.add(account, -1),
 
     /** Notes whether a delivery of the account was quick. */
     note: (account: string, wasQuick: boolean): void => {
       if (quick.get(account) === wasQuick) return
-      notePace(account, wasQuick)
-      if (quick.size > pacesKept) notePace(quick.keys().next().value!, undefined)
+      quick.delete(account)
+      quick.set(account, wasQuick)
+      if (quick.size > pacesKept) quick.delete(quick.keys().next().value!)
     },
 
     /** Whether the account's latest delivery was slow. */
     isSlow: (account: string): boolean => quick.get(account) === false,
 
     /** Accounts with open deliveries that may not open another. */
-    full: (): string[] => [...openOf.keys()].filter(account => !hasRoom(account))
+    full: (): string[] => open.accounts().filter(account => !hasRoom(account))
+  }
+}
+
+type SlotOptions = {
+  /** Number of slots. */
+  slots: number
+  /** A request gives its slot back after this time. */
+  slowAfterMs: number
+  /** A request of the account took too long for a fast slot. */
+  onSlow: (account: string) => void
+}
+
+/** Makes the fast slots of one engine. */
+export const createFastSlots = ({ slots, slowAfterMs, onSlow }: SlotOptions) => {
+  const used = createCounts()
+  return {
+    /** Whether the account may take another slot: only while it has fewer than are free. */
+    hasRoom: (account: string): boolean => used.of(account) < slots - used.total,
+
+    /** Lends a slot. The returned function gives it back, if it isn't back already. */
+    lend: (account: string): (() => void) => {
+      const giveBack = () => {
+        if (!timer) return
+        clearTimeout(timer)
+        timer = undefined
+        used.add(account, -1)
+      }
+      // If this process was busy, the response may have arrived already: it is read before the immediate runs.
+      const late = () => {
+        if (!timer) return
+        giveBack()
+        onSlow(account)
+      }
+      used.add(account, 1)
+      let timer: NodeJS.Timeout | undefined = setTimeout(() => setImmediate(late), slowAfterMs)
+      return giveBack
+    }
   }
 }

@@ -35,8 +35,6 @@ export const leaseTimes = (leaseMs = constants.flightLeaseMs) => ({
   idleMs: leaseMs
 })
 
-export type Leases = ReturnType<typeof createLeases>
-
 /** `leaseMs` is the lease that flights are begun with; that of `createFlights` by default. */
 export const createLeases = ({ fn, flights, now, connectedAt, metrics, log, leaseMs }: Options) => {
   const { silentMs, settledMs, recoverMs } = leaseTimes(leaseMs)

@@ -9,10 +9,10 @@ import { type DueCue, dueColumns, isLast, movedColumns } from '../firing/due-cue
 import type { DueQueue, WaitingAttempt } from '../firing/due-queue.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { createCapacity } from './capacity.ts'
+import { type Capacity, createCapacity, createCounts } from './capacity.ts'
 import { createLimits } from './limits.ts'
 import { createSender, type SenderOptions } from './sender.ts'
-import { createWaiting } from './waiting-attempts.ts'
+import { createWaitingAttempts } from './waiting-attempts.ts'
 
 type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   fn: Pick<Functions, 'takeDueCues' | 'takeLastSlots' | 'lookWaiting' | 'beginAttempts' | 'openLimits' | 'goneAttempts'>
@@ -34,18 +34,16 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   metrics: SenderOptions['metrics'] & Pick<Metrics, 'taken'>
 }
 
-/** Attempts per statement: few at first, so that sending starts sooner, and twice as many each time while there are more. */
-const batchSize = 1000
-const firstBatchSize = 50
+/** Attempts per statement. More would put off sending the first. */
+const batchSize = 250
+/** A statement that takes fewer is cheap, and leaves nothing due. */
+const few = 50
 /** Nothing is taken while this many attempts are on hand: as many as are sent while a statement is under way. */
 const enoughOnHand = 1000
 const maxTakers = 2
 /** Two statements that take many at once slow each other down. So the second waits this long: the first may have lost its connection. */
 const aloneMs = 250
-/**
- * A statement costs as much as ten attempts in it. So after one that takes few, the next waits this long while it is under way, or so many cues
- * are near that some come due meanwhile.
- */
+/** A statement costs as much as ten attempts in it. So after one that takes few, the next waits this long, and cues gather. */
 const gatherMs = 10
 /** After a statement for cues that others had mostly taken already, the next waits this long, so that few of several engines try each cue. */
 const yieldMs = 50
@@ -54,34 +52,18 @@ const pauseMs = 500
 export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
-  const { fn, ahead, queue, flights, now, missedAfter, onChange, onError, onDone = () => {}, metrics } = options
+  const { fn, ahead, queue, now, onChange, onError, onDone = () => {} } = options
   const { engines = () => 1, isHeld = () => false } = options
-  let takers = 0
-  let size = firstBatchSize
-  let aloneUntil = 0
-  let gatherUntil = 0
-  let pausedUntil = 0
-  let yieldsUntil = 0
-  let stopped = false
-  let lateness: number | null = null
-
   const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines, onChange, onError, onDone })
   const isAllowed = (account: string, open: number) => !isHeld(account) && isWithinLimits(account, open)
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaiting({ fn, queue, now, onChange, onError, onDone })
+  const waiting = createWaitingAttempts({ fn, queue, now, onChange, onError, onDone })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)
   }
   const sender = createSender({ ...options, capacity, close })
-
-  /** How many attempts to take now: none while the service is held, enough are on hand or being taken, or all open deliveries are in use. */
-  const room = () => {
-    if (stopped || isHeld() || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < pausedUntil) return 0
-    if (performance.now() < yieldsUntil || (takers > 0 && performance.now() < aloneUntil)) return 0
-    if ((takers > 0 || ahead.isDense) && performance.now() < gatherUntil) return 0
-    return Math.min(size, capacity.limit - capacity.open)
-  }
+  const taker = createTaker({ ...options, capacity, waiting, sender, close })
 
   const look = async () => {
     try {
@@ -94,15 +76,77 @@ export const createPump = (options: Options) => {
     }
   }
 
+  return {
+    /** Sends and takes what there is room for, and looks ahead if it is time. */
+    turn: (): void => {
+      sender.send()
+      if (!isHeld()) waiting.lookIfDue()
+      taker.take()
+      if (ahead.isLookDue()) void look()
+    },
+    /** An attempt waits that is due at `at`, in epoch milliseconds. */
+    expectWaiting: waiting.expect,
+    /** When to take the next turn, as far as is known, in epoch milliseconds; 0 for at once. */
+    get wakeAt() {
+      return taker.room() > 0 ? Math.min(ahead.wakeAt, waiting.wakeAt) : Number.POSITIVE_INFINITY
+    },
+    /** Number of open deliveries. */
+    get open() {
+      return capacity.open
+    },
+    /** Maximum number of open deliveries. */
+    openLimit: capacity.limit,
+    /** Accounts that have open deliveries, and may not open another. */
+    fullAccounts: capacity.full,
+    /** Number of due deliveries that wait for room. */
+    get held() {
+      return queue.held
+    },
+    /** How late the latest batch of cues was taken, in milliseconds; null before the first. */
+    get lateness() {
+      return taker.lateness
+    },
+    abortGone: sender.abortGone,
+
+    /** Stops taking attempts. Returns those that were taken and not sent. */
+    stop: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
+      await taker.stop(signal)
+      return sender.takeUnsent()
+    },
+    ended: sender.ended
+  }
+}
+
+type TakerOptions = Omit<Options, 'capacity'> & {
+  capacity: Capacity
+  waiting: ReturnType<typeof createWaitingAttempts>
+  sender: ReturnType<typeof createSender>
+  close: (account: string) => void
+}
+
+/** Takes due cues and begins waiting attempts, in batches. */
+const createTaker = (options: TakerOptions) => {
+  const { fn, ahead, flights, now, missedAfter, onChange, onError, onDone = () => {}, isHeld = () => false, metrics } = options
+  const { capacity, waiting, sender, close } = options
+  let takers = 0
+  let restsUntil = 0
+  let stopped = false
+  let lateness: number | null = null
+
+  /** Nothing more is taken for this long, unless a statement ends that took many. */
+  const rest = (ms: number) => {
+    restsUntil = performance.now() + ms
+    setTimeout(onChange, ms + 1) // timers may fire a fraction early
+  }
+
+  /** How many attempts to take now: none while the service is held, enough are on hand or being taken, or all open deliveries are in use. */
+  const room = () => {
+    if (stopped || isHeld() || takers >= maxTakers || sender.onHand >= enoughOnHand || performance.now() < restsUntil) return 0
+    return Math.min(batchSize, capacity.limit - capacity.open)
+  }
+
   const take = () => {
-    if (!isHeld()) waiting.lookIfDue()
-    for (let limit = room(); limit > 0; limit = room()) {
-      const count = takeDue(limit)
-      if (count === size) size = Math.min(2 * size, batchSize)
-      if (count > 0) continue
-      size = firstBatchSize
-      return
-    }
+    for (let limit = room(); limit > 0; limit = room()) if (takeDue(limit) === 0) return
   }
 
   const takeDue = (limit: number) => {
@@ -117,34 +161,27 @@ export const createPump = (options: Options) => {
   const taking = async (counted: { account_id: string }[], begin: () => Promise<BegunAttempt[]>) => {
     takers++
     const sentAt = performance.now()
-    const isFew = counted.length < firstBatchSize
-    if (isFew) gatherUntil = sentAt + gatherMs
-    aloneUntil = isFew ? 0 : sentAt + aloneMs
-    setTimeout(onChange, (isFew ? gatherMs : aloneMs) + 1) // timers may fire a fraction early
-    const countOf = new Map<string, number>()
+    const isFew = counted.length < few
+    rest(isFew ? gatherMs : aloneMs)
+    const unbegun = createCounts()
+    for (const { account_id } of counted) unbegun.add(account_id, 1)
     try {
       const attempts = await begin()
       onDone('take attempts')
-      if (attempts.length < counted.length / 2) yieldsUntil = performance.now() + yieldMs
-      for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, own.length, sentAt)
+      if (attempts.length < counted.length / 2) rest(yieldMs)
+      else if (!isFew) restsUntil = 0
+      for (const [flight, begun] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, begun.length, sentAt)
       for (const attempt of attempts) {
         sender.add(attempt)
-        countOf.set(attempt.account_id, (countOf.get(attempt.account_id) ?? 0) + 1)
+        unbegun.add(attempt.account_id, -1)
       }
     } catch (error) {
       // Attempts that were begun although no answer arrived are recovered when their flight's lease expires.
-      pausedUntil = performance.now() + pauseMs
-      setTimeout(onChange, pauseMs)
+      rest(pauseMs)
       onError(error, 'take attempts')
     } finally {
       takers--
-      const restMs = yieldsUntil - performance.now()
-      if (restMs > 0) setTimeout(onChange, restMs + 1)
-      for (const { account_id } of counted) {
-        const begun = countOf.get(account_id) ?? 0
-        if (begun > 0) countOf.set(account_id, begun - 1)
-        else close(account_id)
-      }
+      for (const account of unbegun.accounts()) for (let n = unbegun.of(account); n > 0; n--) close(account)
       onChange()
     }
   }
@@ -166,7 +203,7 @@ export const createPump = (options: Options) => {
     for (const cue of cues) {
       if (taken.has(cue.cue_id)) {
         metrics.taken(time - cue.slot.next_run.getTime())
-        ahead.putBack(cue)
+        ahead.fired(cue)
       } else ahead.tryAgain(cue)
     }
     return attempts
@@ -183,42 +220,15 @@ export const createPump = (options: Options) => {
   }
 
   return {
-    /** Sends and takes what there is room for, and looks ahead if it is time. */
-    turn: (): void => {
-      sender.send()
-      take()
-      if (ahead.isLookDue()) void look()
-    },
-    /** An attempt waits that is due at `at`, in epoch milliseconds. */
-    expectWaiting: waiting.expect,
-    /** When to take the next turn, as far as is known, in epoch milliseconds; 0 for at once. */
-    get wakeAt() {
-      return room() > 0 ? Math.min(ahead.wakeAt, waiting.wakeAt) : Number.POSITIVE_INFINITY
-    },
-    /** Number of open deliveries. */
-    get open() {
-      return capacity.open
-    },
-    /** Maximum number of open deliveries. */
-    openLimit: capacity.limit,
-    /** Accounts that have open deliveries, and may not open another. */
-    fullAccounts: capacity.full,
-    /** Number of due deliveries that wait for room. */
-    get held() {
-      return queue.held
-    },
-    /** How late the latest batch of cues was taken, in milliseconds; null before the first. */
+    take,
+    room,
     get lateness() {
       return lateness
     },
-    abortGone: sender.abortGone,
-
-    /** Stops taking attempts. Returns those that were taken and not sent. */
-    stop: async (signal: AbortSignal): Promise<BegunAttempt[]> => {
+    /** Takes nothing more. Resolves when no statement is under way. */
+    stop: async (signal: AbortSignal): Promise<void> => {
       stopped = true
       while (takers > 0 && !signal.aborted) await delay(10)
-      return sender.takeUnsent()
-    },
-    ended: sender.ended
+    }
   }
 }

@@ -1,13 +1,12 @@
 /**
- * Writes the results of attempts in batches: those that end within 20 ms in one statement. While one is under way, results gather for three
- * times as long before another one starts, as a statement costs as much as 20 results in it. While the database is unavailable, results are held
- * in memory. The attempt's number keeps a result from being written twice.
+ * Writes the results of attempts in batches: of each kind, those that end within 20 ms or while a statement is under way in one statement. While the
+ * database is unavailable, results are held in memory. The attempt's number keeps a result from being written twice.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
-import { isAway, isHeld, mayBeOfOne } from '../errors.ts'
+import { isLockTimeout } from '../errors.ts'
 import type { Flights } from './flights.ts'
 import type { ReportInResponse } from './report.ts'
 
@@ -28,11 +27,10 @@ export type AttemptResult = {
 }
 
 type Ended = { attempt: BegunAttempt; result: AttemptResult }
-type Statement = (batch: Ended[], endedFlights: number[]) => Promise<unknown>
 
 type Options = {
   fn: Pick<Functions, 'finishAttempts' | 'settleAttempts' | 'heldAttempts'>
-  flights: Flights
+  flights: Pick<Flights, 'end' | 'giveUp'>
   /** A batch was written or given up. */
   onWritten: () => void
   log: Pick<FastifyBaseLogger, 'warn' | 'error'>
@@ -41,144 +39,99 @@ type Options = {
 /** Maximum results per statement. */
 export const batchSize = 1000
 const waitMs = 20
-const waitBesideMs = 60
-/** Maximum statements at the same time. */
+/** Statements at the same time: one of each kind. */
 export const writersAtMost = 2
 const retryMs = 500
 
 export type Results = ReturnType<typeof createResults>
 
-export const createResults = ({ fn, flights, onWritten, log }: Options) => {
-  const plain: Ended[] = []
-  const other: Ended[] = []
-  let writers = 0
+export const createResults = (options: Options) => {
+  const { fn } = options
+  const plain = createWriter(options, batch => fn.finishAttempts(columns(batch)))
+  const other = createWriter(options, batch => fn.settleAttempts({ ...columns(batch), ...otherColumns(batch) }))
+  return {
+    /** Queues a result to be written. */
+    add: (attempt: BegunAttempt, result: AttemptResult): void =>
+      (attempt.plain && result.error === null ? plain : other).add({ attempt, result }),
+
+    /** Resolves when everything is written, or at the signal: results still held then lapse with their flights and are recovered. */
+    stop: async (signal: AbortSignal): Promise<void> => {
+      await Promise.all([plain.stop(signal), other.stop(signal)])
+    }
+  }
+}
+
+/** Writes the results of a kind, one statement at a time. */
+const createWriter = ({ fn, flights, onWritten, log }: Options, statement: (batch: Ended[]) => Promise<unknown>) => {
+  const queue: Ended[] = []
+  let isWriting = false
   /** Results to be written later, because another transaction has locked a row that they need. */
   let putOff = 0
   let stopped = false
-  let timer: NodeJS.Timeout | undefined
-  let gatheringSince = 0
 
-  /** How long the results at hand are still left to gather, in milliseconds: not if they fill a statement. */
-  const gatherMs = () => {
-    if (plain.length >= batchSize || other.length >= batchSize) return 0
-    return gatheringSince + (writers === 0 ? waitMs : waitBesideMs) - performance.now()
+  const add = (...results: Ended[]): void => {
+    queue.push(...results)
+    if (!isWriting) void work()
   }
 
-  const flush = () => {
-    clearTimeout(timer)
-    timer = undefined
-    while (writers < writersAtMost && plain.length + other.length > 0) {
-      const ms = gatherMs()
-      if (ms > 0) {
-        timer = setTimeout(flush, ms)
-        return
-      }
-      gatheringSince = performance.now()
-      if (plain.length > 0) write(plain.splice(0, batchSize), finish)
-      else write(other.splice(0, batchSize), settle)
+  const work = async () => {
+    isWriting = true
+    while (queue.length > 0) {
+      if (queue.length < batchSize) await delay(waitMs)
+      await write(new Set(queue.splice(0, batchSize)))
+      onWritten()
     }
+    isWriting = false
   }
 
-  const write = async (batch: Ended[], statement: Statement) => {
-    writers++
-    await keepWriting(batch, statement)
-    writers--
-    onWritten()
-    flush()
-  }
-
-  /** Writes a batch, except results that the database refuses. If it refuses all of them, they are held until it is back. */
-  const keepWriting = (batch: Ended[], statement: Statement): Promise<unknown> =>
-    untilBack(batch, () =>
-      bisect(
-        batch,
-        async part => {
-          await writeOrWait(part, statement)
-          return []
-        },
-        ({ attempt: { flight_id, execution_id } }, err) => {
-          if (stopped) return
-          log.error({ err, execution_id }, 'result not recorded')
-          flights.giveUp(flight_id)
-        }
-      )
-    )
-
-  /** Tries again while the database is unavailable. Rejects with any other error. */
-  const untilBack = async (batch: Ended[], write: () => Promise<unknown>, mayPass = isAway): Promise<void> => {
-    for (let tries = 0; !stopped; tries++) {
+  /** Writes results until none is left, except those that the database refuses. */
+  const write = async (pending: Set<Ended>): Promise<void> => {
+    for (let tries = 0; pending.size > 0 && !stopped; tries++) {
       try {
-        await write()
+        await bisect([...pending], part => writePart(part, pending), giveUp)
         return
       } catch (error) {
         if (stopped) return
-        if (!mayPass(error)) throw error
-        if (tries === 0) log.warn({ err: error, attempts: batch.length }, 'results held in memory until the database is back')
+        if (isLockTimeout(error)) {
+          await putOffLocked(pending)
+          continue
+        }
+        if (tries === 0) log.warn({ err: error, attempts: pending.size }, 'results held in memory until the database is back')
         await delay(retryMs)
       }
     }
   }
 
-  /** Puts off results whose rows are locked. Rejects if the database refuses the batch. */
-  const writeOrWait = (batch: Ended[], statement: Statement): Promise<void> => {
-    const ended = new Map<number, number>()
-    for (const { attempt } of batch) ended.set(attempt.flight_id, (ended.get(attempt.flight_id) ?? 0) + 1)
-    const write = async () => {
-      const gone = flights.ending(ended)
-      try {
-        await statement(batch, gone)
-        flights.end(ended, gone)
-      } catch (error) {
-        if (stopped || !isHeld(error)) throw error
-        const free = await putOffLocked(batch, statement)
-        if (free.length > 0) await keepWriting(free, statement)
-      }
-    }
-    return untilBack(batch, write, error => !mayBeOfOne(error))
+  const writePart = async (part: Ended[], pending: Set<Ended>): Promise<never[]> => {
+    await statement(part)
+    for (const ended of part) pending.delete(ended)
+    flights.end(part.map(({ attempt }) => attempt))
+    return []
   }
 
-  /** Puts off the results that need a locked row. Returns the others; none if a whole table is locked. */
-  const putOffLocked = async (batch: Ended[], statement: Statement): Promise<Ended[]> => {
-    const { execution_ids, cue_ids } = columns(batch)
-    const locked = new Set(batch.length > 1 ? await fn.heldAttempts({ execution_ids, cue_ids }).catch(() => []) : [])
-    const late = locked.size > 0 ? batch.filter(({ attempt }) => locked.has(attempt.execution_id)) : batch
+  const giveUp = ({ attempt }: Ended, err: unknown) => {
+    if (stopped) return
+    log.error({ err, execution_id: attempt.execution_id }, 'result not recorded')
+    flights.giveUp(attempt)
+  }
+
+  /** Puts off the results that need a locked row; all, if a whole table is locked. */
+  const putOffLocked = async (pending: Set<Ended>): Promise<void> => {
+    const { execution_ids, cue_ids } = columns([...pending])
+    const locked = new Set(pending.size > 1 ? await fn.heldAttempts({ execution_ids, cue_ids }).catch(() => []) : [])
+    const late = [...pending].filter(({ attempt }) => locked.size === 0 || locked.has(attempt.execution_id))
+    for (const ended of late) pending.delete(ended)
     putOff += late.length
     setTimeout(() => {
       putOff -= late.length
-      ;(statement === finish ? plain : other).push(...late)
-      flush()
+      add(...late)
     }, retryMs)
-    return locked.size > 0 ? batch.filter(({ attempt }) => !locked.has(attempt.execution_id)) : []
   }
 
-  const finish: Statement = (batch, endedFlights) => fn.finishAttempts({ ...columns(batch), ended_flights: endedFlights })
-
-  const settle: Statement = (batch, endedFlights) =>
-    fn.settleAttempts({
-      ...columns(batch),
-      errors: batch.map(({ result }) => result.error),
-      retry_after_ms: batch.map(({ result }) => result.retry_after_ms),
-      gone: batch.map(({ result }) => result.gone),
-      reports: batch.map(({ result }) => result.reported?.report ?? null),
-      omitted: batch.map(({ result }) => result.reported?.omitted ?? null),
-      ended_flights: endedFlights
-    })
-
   return {
-    /** Queues a result to be written. */
-    add: (attempt: BegunAttempt, result: AttemptResult) => {
-      if (plain.length + other.length === 0) gatheringSince = performance.now()
-      if (attempt.plain && result.error === null) plain.push({ attempt, result })
-      else other.push({ attempt, result })
-      if (!timer || plain.length === batchSize || other.length === batchSize) flush()
-    },
-
-    /** Resolves when everything is written, or at the signal: results still held then lapse with their flights and are recovered. */
+    add,
     stop: async (signal: AbortSignal): Promise<void> => {
-      while ((writers + putOff > 0 || plain.length > 0 || other.length > 0) && !signal.aborted) {
-        flush()
-        await delay(5)
-      }
+      while ((isWriting || putOff > 0) && !signal.aborted) await delay(5)
       stopped = true
     }
   }
@@ -192,4 +145,12 @@ const columns = (batch: Ended[]) => ({
   duration_ms: batch.map(({ result }) => result.duration_ms),
   http_status: batch.map(({ result }) => result.http_status),
   bodies: batch.map(({ result }) => result.body)
+})
+
+const otherColumns = (batch: Ended[]) => ({
+  errors: batch.map(({ result }) => result.error),
+  retry_after_ms: batch.map(({ result }) => result.retry_after_ms),
+  gone: batch.map(({ result }) => result.gone),
+  reports: batch.map(({ result }) => result.reported?.report ?? null),
+  omitted: batch.map(({ result }) => result.reported?.omitted ?? null)
 })

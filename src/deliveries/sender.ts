@@ -4,9 +4,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { createTurnQueue } from '../firing/turn-queue.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Capacity } from './capacity.ts'
+import { type Capacity, createFastSlots } from './capacity.ts'
 import type { Handle } from './exchange.ts'
-import { createFastSlots } from './fast-slots.ts'
 import type { Flights } from './flights.ts'
 import { maskSecrets } from './mask-secrets.ts'
 import { reportIn } from './report.ts'
@@ -88,7 +87,7 @@ export const createSender = (options: SenderOptions) => {
       sending.delete(one)
       one.exchange?.fail('no longer wanted')
       close(attempt.account_id)
-      flights.end(new Map([[attempt.flight_id, 1]]))
+      flights.end([attempt])
       metrics.attemptEnded('aborted')
       log.info({ execution_id: attempt.execution_id, attempt: attempt.attempt }, 'attempt aborted')
     }

@@ -20,7 +20,7 @@ export type SignedWebhookOptions = {
 }
 
 /** The request of a job, as it is when it is sent. */
-export type Notice<E extends object = object> = {
+type Notice<E extends object = object> = {
   url: string
   /** Current one first. */
   secrets: string[]

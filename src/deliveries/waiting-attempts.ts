@@ -5,6 +5,7 @@
  */
 import type { Functions, LookWaitingRow } from '../database/functions.ts'
 import { type DueQueue, inRotatedOrder, type WaitingAttempt } from '../firing/due-queue.ts'
+import { createCounts } from './capacity.ts'
 
 type Options = {
   fn: Pick<Functions, 'lookWaiting'>
@@ -35,12 +36,11 @@ const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
 const isBefore = (a: Place, b: Place) => a.at < b.at || (a.at === b.at && a.id < b.id)
 
-export const createWaiting = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
+export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
   // Ids of attempts that are in the queue or being begun.
   const ids = new Set<string>()
-  // Account → its attempts in the queue.
-  const queued = new Map<string, number>()
-  let size = 0
+  // Attempts in the queue.
+  const queued = createCounts()
   // Account → place of its first attempt that was read but not held.
   const left = new Map<string, Place>()
   let front = before(0)
@@ -57,14 +57,13 @@ export const createWaiting = ({ fn, queue, now, onChange, onError, onDone = () =
   }
 
   const enqueue = (attempt: WaitingAttempt) => {
-    queued.set(attempt.account_id, (queued.get(attempt.account_id) ?? 0) + 1)
-    size++
+    queued.add(attempt.account_id, 1)
     queue.addWaiting(attempt)
   }
 
   const hold = ({ execution_id, account_id, due_at }: LookWaitingRow) => {
     if (ids.has(execution_id)) return
-    if ((queued.get(account_id) ?? 0) < heldPerAccount) {
+    if (queued.of(account_id) < heldPerAccount) {
       ids.add(execution_id)
       enqueue({ execution_id, account_id, due: due_at / 1000 })
     } else if (!left.has(account_id)) left.set(account_id, { at: due_at - 1, id: firstId })
@@ -101,7 +100,7 @@ export const createWaiting = ({ fn, queue, now, onChange, onError, onDone = () =
   }
 
   // The next page is read after this one has been handed out.
-  const isCrowded = () => size >= pageSize && queue.count('send', now()) > 0
+  const isCrowded = () => queued.total >= pageSize && queue.count('send', now()) > 0
   const lookDueAt = () => (looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(frontDueAt, backDueAt))
 
   const look = async () => {
@@ -143,15 +142,9 @@ export const createWaiting = ({ fn, queue, now, onChange, onError, onDone = () =
     /** These attempts were taken from the queue. The caller must pass them to `ended` once they were begun or could not be. */
     taken: (attempts: readonly WaitingAttempt[]): void => {
       for (const { account_id } of attempts) {
-        const remaining = queued.get(account_id)! - 1
-        size--
-        if (remaining > 0) {
-          queued.set(account_id, remaining)
-          continue
-        }
-        queued.delete(account_id)
+        queued.add(account_id, -1)
         const place = left.get(account_id)
-        if (!place) continue
+        if (!place || queued.of(account_id) > 0) continue
         left.delete(account_id)
         readAgainFrom(place)
       }

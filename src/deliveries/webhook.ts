@@ -1,7 +1,7 @@
 /** The HTTP client for webhooks: every request to an address that a tenant chose goes through `post`. A failure is a result, not an exception. */
 import { Agent } from 'undici'
+import { memoize } from '../cache/memoize.ts'
 import { headerName, headerValue } from '../http/header-text.ts'
-import { memoize } from '../memoize/memoize.ts'
 import type { AddressRules } from './address.ts'
 import { type Answer, Exchange, type Handle } from './exchange.ts'
 import { textOf } from './response-text.ts'

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { ConfigError, readOrMake } from '../config.ts'
-import { isAway } from '../errors.ts'
+import { isUnavailable } from '../errors.ts'
 import { shortPath } from '../files/directories.ts'
 import { settle } from './postgres-home.ts'
 import {
@@ -53,14 +53,14 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
 
   const evict = async () => {
     const end = Date.now() + patienceMs
-    for (let left = findServer(home); left; left = findServer(home)) {
-      const claim = await claimOwnership(urlOf(left.port, 'postgres')).catch(() => undefined)
+    for (let orphan = findServer(home); orphan; orphan = findServer(home)) {
+      const claim = await claimOwnership(urlOf(orphan.port, 'postgres')).catch(() => undefined)
       if (claim === 'taken') throw inUse()
       if (claim) {
         log('Stopping a PostgreSQL left behind by a killed process')
-        await shutDown(home, left.pid)
+        await shutDown(home, orphan.pid)
         await claim.client.end()
-      } else if (Date.now() > end) throw new ConfigError(`PostgreSQL process ${left.pid} in DATA_DIR ${dataDir} does not respond`)
+      } else if (Date.now() > end) throw new ConfigError(`PostgreSQL process ${orphan.pid} in DATA_DIR ${dataDir} does not respond`)
       await delay(100) // the server is starting, recovering or stopping
     }
     dropStalePidFile(home)
@@ -88,7 +88,7 @@ export const startEmbedded = async (options: EmbeddedOptions): Promise<Embedded>
   let { server, port } = await start()
   // Fails if a concurrent start owns the server, or is stopping it to start its own.
   const claimed = await claimOwnership(urlOf(port, 'postgres')).catch(error => {
-    if (isAway(error) && !/^28/.test(error.code)) return 'taken' as const
+    if (isUnavailable(error) && !/^28/.test(error.code)) return 'taken' as const
     throw error
   })
   if (claimed === 'taken') throw inUse()
@@ -154,9 +154,9 @@ const otherMajor = (dataDir: string, major: string) =>
     `DATA_DIR ${dataDir} holds a database of PostgreSQL ${major}: start the pgcue release whose embedded PostgreSQL is ${major}, and move it with pgcue-admin cells move; see "Outgrow the embedded database" in src/guide/self-hosting.md`
   )
 
-/** Finds a free port, or checks that `wanted` is free. */
-export const freePort = async (host = '127.0.0.1', wanted = 0) => {
-  const server = createServer().listen(wanted, host)
+/** Finds a free port, or checks that `preferred` is free. */
+export const freePort = async (host = '127.0.0.1', preferred = 0) => {
+  const server = createServer().listen(preferred, host)
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   server.close()

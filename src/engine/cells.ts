@@ -10,7 +10,7 @@ import type { Config } from '../config.ts'
 import { createClock } from '../database/clock.ts'
 import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
 import { type AddressRules, createAddressRules } from '../deliveries/address.ts'
-import { isAway } from '../errors.ts'
+import { isUnavailable } from '../errors.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { Unreachable } from '../migrate/migrate.ts'
 import { prepareCell, requireOrder } from '../startup/prepare.ts'
@@ -117,7 +117,7 @@ const startOne = ({ config, metrics, outageLog, log }: Cell, rules: AddressRules
 
 /** Throws errors other than those of an unavailable database. */
 const mayPass = (error: unknown): void => {
-  if (!(error instanceof Unreachable || isAway(error))) throw error
+  if (!(error instanceof Unreachable || isUnavailable(error))) throw error
 }
 
 const sayOf = (config: Config, say: (line: string) => void) => {

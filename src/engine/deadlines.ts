@@ -15,15 +15,13 @@ type Options = {
   now: () => number
 }
 
-/** Rows that can't be moved, because they are locked, remain past their deadline. So after a try in vain, the next one waits, twice as long each time. */
-const leastRestMs = 100
-const mostRestMs = 2000
+/** Rows that can't be moved, because they are locked, remain past their deadline. So after a try in vain, the next one waits this long. */
+const restMs = 500
 
 export type Deadlines = ReturnType<typeof createDeadlines>
 
 export const createDeadlines = ({ fn, endPauses, recordExclusions, readNext, metrics, now }: Options) => {
   let at = Number.POSITIVE_INFINITY
-  let restMs = leastRestMs
   let restUntil = 0
 
   return {
@@ -37,8 +35,7 @@ export const createDeadlines = ({ fn, endPauses, recordExclusions, readNext, met
     },
     /** A reading found that the first deadline is at `instant`, in epoch milliseconds. */
     isAt: (instant: number): void => {
-      if (instant > now()) restMs = leastRestMs
-      at = Math.min(at, Math.max(instant, restUntil))
+      at = Math.min(at, instant > now() ? instant : restUntil)
     },
     /** Ends what has passed its deadline, a batch of each kind. */
     meet: async (): Promise<void> => {
@@ -48,11 +45,9 @@ export const createDeadlines = ({ fn, endPauses, recordExclusions, readNext, met
       const moved = (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await endPauses()) + (await recordExclusions()) + lost
       if (moved > 0) {
         at = 0
-        restMs = leastRestMs
         return
       }
       restUntil = now() + restMs
-      restMs = Math.min(2 * restMs, mostRestMs)
       await readNext()
     }
   }

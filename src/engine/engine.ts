@@ -1,35 +1,34 @@
 /** What fires and delivers in a replica: builds the parts, starts them in order, and stops them. `scheduler.ts` decides what runs when. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
-import type pg from 'pg'
 import type { Purpose } from '../accounts/keys.ts'
 import { startCustomers } from '../billing/customers.ts'
 import { constants } from '../catalog.ts'
 import { type Config, engineConnections } from '../config.ts'
 import type { Clock } from '../database/clock.ts'
 import { readClock } from '../database/follow-clock.ts'
-import { createFunctions, type Functions } from '../database/functions.ts'
+import { createFunctions } from '../database/functions.ts'
 import { createListener, type Listener } from '../database/listener.ts'
 import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
 import { answerMs, createPool, longAnswerMs, type PoolOptions } from '../database/pool.ts'
 import type { AddressRules } from '../deliveries/address.ts'
 import { createFlights } from '../deliveries/flights.ts'
-import { createLeases, type Leases, leaseTimes } from '../deliveries/leases.ts'
+import { createLeases, leaseTimes } from '../deliveries/leases.ts'
 import { startNotifications } from '../deliveries/notifications.ts'
 import { capacityFor } from '../deliveries/open-files.ts'
-import { createPump, type Pump } from '../deliveries/pump.ts'
+import { createPump } from '../deliveries/pump.ts'
 import { createRequests } from '../deliveries/request.ts'
 import { createResults, writersAtMost } from '../deliveries/results.ts'
 import { deriveKey } from '../deliveries/signature.ts'
-import { createWebhookClient, type WebhookClient } from '../deliveries/webhook.ts'
-import { isAway, isSilent } from '../errors.ts'
+import { createWebhookClient } from '../deliveries/webhook.ts'
+import { isSilent, isUnavailable } from '../errors.ts'
 import { createCalendars } from '../firing/calendars.ts'
-import { type Computing, createComputing } from '../firing/computing.ts'
+import { createComputing } from '../firing/computing.ts'
 import { createDueQueue } from '../firing/due-queue.ts'
 import { createPauseSweep } from '../firing/ended-pauses.ts'
 import { createExclusionSweep } from '../firing/excluded-slots.ts'
 import { createFiring } from '../firing/fire-others.ts'
-import { type Ahead, createAhead } from '../firing/look-ahead.ts'
+import { createAhead } from '../firing/look-ahead.ts'
 import { createWindowSweep } from '../firing/missed-windows.ts'
 import { type Jobs, startJobs } from '../jobs/boss.ts'
 import { startHousekeeping } from '../jobs/housekeeping.ts'
@@ -40,10 +39,10 @@ import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { startOperations } from '../operations/work.ts'
 import { startTracker } from '../support/tracker.ts'
 import { type Traces, untraced } from '../traces/traces.ts'
-import { createDeadlines, type Deadlines } from './deadlines.ts'
+import { createDeadlines } from './deadlines.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHolds } from './holds.ts'
-import { type PeriodicTask, startKeeper } from './keeper.ts'
+import { startKeeper } from './keeper.ts'
 import { createScheduler } from './scheduler.ts'
 import { handOver } from './stop.ts'
 import { createWakeTimes } from './wake-times.ts'
@@ -82,61 +81,24 @@ type Options = {
  * @throws {ConfigError} if LISTEN_URL is not a direct connection; the database's error if it is unavailable
  */
 export const startEngine = async (options: Options): Promise<Engine> => {
-  const { config, clock, log, outageLog = createOutageLog(log), metrics = createMetrics() } = options
+  const { clock, log, outageLog = createOutageLog(log), metrics = createMetrics() } = options
   const engineId = randomUUID()
   const now = () => clock.now().getTime()
   const running: Running = { isStopped: false, wasAway: false }
   const onError = createOnError(running, outageLog, log)
   const parts = buildParts({ ...options, outageLog, metrics, engineId, now, onError }, running)
-  const { pools, fn, client, heartbeat, flights, leases, sweeping, ahead, holds, results, pump, deadlines, scheduler } = parts
-  const beat = async () => {
-    await heartbeat.beat()
-    if (running.wasAway) ahead.forgive()
-    running.wasAway = false
-  }
+  const { pools, fn, client, heartbeat, flights, results, pump, scheduler } = parts
 
   await heartbeat.beat()
   // The first answers are slow: the connection is new. Slow answers say little about the time.
   for (let read = 0; read < 3; read++) await readClock(fn, clock)
   const jobs = await startJobs(pools.rest, log, outageLog, metrics.jobFailed)
-  const wakeTimes = createWakeTimes({ fn, flights, pump, deadlines, ahead, jobs, now })
+  const wakeTimes = createWakeTimes({ ...parts, jobs })
   running.readWakeTimes = wakeTimes.read
-  const listener = await listen(config, {
-    ahead,
-    pump,
-    deadlines,
-    jobs,
-    outageLog,
-    wake: scheduler.wake,
-    soon: task => running.keeper?.soon(task),
-    onError
-  })
+  const listener = await listen(parts, jobs, running)
   running.listener = listener
-  await startQueues({ ...options, pool: pools.rest, jobs, fn, client, computing: sweeping.computing, now })
-  const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
-  const keeper = startKeeper({
-    tickMs: times.extendMs,
-    idleTickMs: Math.min(times.idleMs, heartbeatMs, config.pollIntervalMs),
-    isIdle: wakeTimes.isIdle,
-    run: scheduler.run,
-    tasks: [
-      ...leaseTasks(leases, pump),
-      { task: 'heartbeat', everyMs: heartbeatMs, work: beat },
-      { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
-      { task: 'read holds', everyMs: times.idleMs, work: holds.read },
-      {
-        task: 'read wake times',
-        everyMs: Math.min(times.idleMs, config.pollIntervalMs),
-        work: () => wakeTimes.read().finally(() => running.keeper?.notice())
-      },
-      {
-        task: 'check missed windows',
-        everyMs: windowsMs,
-        isDue: wakeTimes.mayHavePassedWindow,
-        work: createWindowSweep(sweeping)
-      }
-    ]
-  })
+  await startQueues(parts, jobs)
+  const keeper = startTasks(parts, wakeTimes, running)
   running.keeper = keeper
   scheduler.wake()
 
@@ -167,7 +129,7 @@ type Running = {
 
 const createOnError = (running: Running, outageLog: OutageLog, log: FastifyBaseLogger) => (error: unknown, task: string) => {
   if (running.isStopped) return
-  running.wasAway ||= isAway(error)
+  running.wasAway ||= isUnavailable(error)
   // Notifications may be lost as well.
   if (isSilent(error)) running.listener?.renew()
   // The failed task may have read or been notified of an instant, so all are read again.
@@ -245,8 +207,10 @@ const buildParts = (building: Building, running: Running) => {
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
-  return { pools, fn, client, heartbeat, flights, leases, sweeping, ahead, holds, results, pump, deadlines, scheduler }
+  return { ...building, pools, fn, client, heartbeat, flights, leases, sweeping, ahead, holds, results, pump, deadlines, scheduler }
 }
+
+type Parts = ReturnType<typeof buildParts>
 
 const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => void) => {
   const open = (name: string, max: number, options?: PoolOptions) => {
@@ -261,21 +225,16 @@ const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => 
   }
 }
 
-type Listening = {
-  ahead: Ahead
-  pump: Pump
-  deadlines: Deadlines
-  jobs: Jobs
-  outageLog: OutageLog
-  wake: () => void
-  /** Runs a task of the keeper soon. */
-  soon: (task: string) => void
-  onError: (error: unknown, task: string) => void
-}
-
 /** Passes notifications on to the parts that wait for them. */
-const listen = (config: Config, { ahead, pump, deadlines, jobs, outageLog, wake, soon, onError }: Listening): Promise<Listener> =>
-  createListener(config, {
+const listen = (
+  { config, ahead, pump, deadlines, outageLog, scheduler, onError }: Parts,
+  jobs: Jobs,
+  running: Running
+): Promise<Listener> => {
+  const soon = (...tasks: string[]) => {
+    for (const task of tasks) running.keeper?.soon(task)
+  }
+  return createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
@@ -284,42 +243,56 @@ const listen = (config: Config, { ahead, pump, deadlines, jobs, outageLog, wake,
       if (channel === 'cue_due') ahead.expect(at)
       else if (channel === 'cue_waiting') pump.expectWaiting(at)
       else deadlines.expect(at)
-      wake()
+      scheduler.wake()
     },
     // Notifications sent meanwhile are lost, and the database may run on another host.
     onConnected: () => {
       outageLog.back('listening')
       ahead.forgive()
       ahead.expect(0)
-      for (const task of ['read wake times', 'read holds', 'read clock']) soon(task)
-      wake()
+      soon('read wake times', 'read holds', 'read clock')
+      scheduler.wake()
     },
     onLost: error => onError(error, 'listening')
   })
-
-type Queues = Pick<Options, 'config' | 'decryptKey' | 'log'> & {
-  pool: pg.Pool
-  jobs: Jobs
-  fn: Functions
-  client: WebhookClient
-  computing: Computing
-  now: () => number
 }
 
 /** Starts to work off the queues of pg-boss. */
-const startQueues = async ({ config, decryptKey, log, pool, jobs, fn, client, computing, now }: Queues): Promise<void> => {
+const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweeping, now }: Parts, jobs: Jobs): Promise<void> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })
-  await startOperations({ jobs, fn, computing, now, log })
+  await startOperations({ jobs, fn, computing: sweeping.computing, now, log })
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
-  const patient = createFunctions({ query: query => pool.query(Object.assign(query, { query_timeout: longAnswerMs })) })
+  const patient = createFunctions({ query: query => pools.rest.query(Object.assign(query, { query_timeout: longAnswerMs })) })
   await startHousekeeping({ jobs, fn: patient, retentionDays: config.executionRetentionDays, release, now, log })
 }
 
-const leaseTasks = (leases: Leases, pump: Pump): PeriodicTask[] => [
-  { task: 'extend leases', everyMs: 0, work: leases.extend },
-  { task: 'abort unwanted attempts', everyMs: 0, work: pump.abortGone },
-  { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover }
-]
+/** Starts the tasks that run again and again. */
+const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>, running: Running) => {
+  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, scheduler } = parts
+  const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
+  const beat = async () => {
+    await heartbeat.beat()
+    if (running.wasAway) ahead.forgive()
+    running.wasAway = false
+  }
+  const readWakeTimes = () => wakeTimes.read().finally(() => running.keeper?.notice())
+  return startKeeper({
+    tickMs: times.extendMs,
+    idleTickMs: Math.min(times.idleMs, heartbeatMs, config.pollIntervalMs),
+    isIdle: wakeTimes.isIdle,
+    run: scheduler.run,
+    tasks: [
+      { task: 'extend leases', everyMs: 0, work: leases.extend },
+      { task: 'abort unwanted attempts', everyMs: 0, work: pump.abortGone },
+      { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
+      { task: 'heartbeat', everyMs: heartbeatMs, work: beat },
+      { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
+      { task: 'read holds', everyMs: times.idleMs, work: holds.read },
+      { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
+      { task: 'check missed windows', everyMs: windowsMs, isDue: wakeTimes.mayHavePassedWindow, work: createWindowSweep(sweeping) }
+    ]
+  })
+}

@@ -4,7 +4,7 @@
  */
 
 /** `everyMs` is rounded to ticks; 0 means at every tick. `isDue` decides as well, if there is one, and is called at every tick. */
-export type PeriodicTask = { task: string; everyMs: number; isDue?: () => boolean; work: () => Promise<unknown> }
+type PeriodicTask = { task: string; everyMs: number; isDue?: () => boolean; work: () => Promise<unknown> }
 
 type Options = {
   tasks: PeriodicTask[]

@@ -7,7 +7,7 @@ import type { Results } from '../deliveries/results.ts'
 type Options = {
   engineId: string
   pump: Pick<Pump, 'stop' | 'ended'>
-  flights: Pick<Flights, 'end'>
+  flights: Pick<Flights, 'end' | 'removeEnded'>
   results: Pick<Results, 'stop'>
   fn: Pick<Functions, 'stopEngine' | 'releaseFlight' | 'loseAttempts'>
   onError: (error: unknown, task: string) => void
@@ -28,7 +28,7 @@ export const handOver = async ({ engineId, pump, flights, results, fn, onError }
       const ids = own.map(attempt => attempt.execution_id)
       try {
         await write(flight, ids)
-        flights.end(new Map([[flight, ids.length]]))
+        flights.end(own)
         returned += ids.length
       } catch (error) {
         onError(error, 'return attempts')
@@ -45,5 +45,6 @@ export const handOver = async ({ engineId, pump, flights, results, fn, onError }
     fn.loseAttempts({ flight_id, execution_ids, error: 'the sending replica stopped before the response arrived' })
   )
   await results.stop(AbortSignal.timeout(resultsMs))
+  await flights.removeEnded().catch(error => onError(error, 'end flights'))
   return returned
 }

@@ -9,7 +9,7 @@ import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
-import type { Execution, ExecutionDetail, Executions, ListExecutions } from './schemas.ts'
+import { Execution, type ExecutionDetail, type Executions, type ListExecutions } from './schemas.ts'
 
 type Listed = Static<typeof ListExecutions>
 export type Filters = Omit<Listed, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to'>
@@ -18,34 +18,8 @@ type View = SelectQueryBuilder<DB, 'execution_view', object>
 /** Totals are counted up to this number. */
 const { countedTo } = constants
 
-const columns = [
-  'id',
-  'cue_id',
-  'cue_name',
-  'scheduled_for',
-  'due_at',
-  'status',
-  'outcome_state',
-  'outcome_success',
-  'triggered_by',
-  'replayed_from',
-  'attempts',
-  'http_status',
-  'error_message',
-  'started_at',
-  'last_attempt_at',
-  'delivered_at',
-  'next_retry',
-  'claimed_by_worker',
-  'claimed_at',
-  'last_heartbeat_at',
-  'lease_expires_at',
-  'created_at',
-  'updated_at',
-  'outcome',
-  'metadata',
-  'artifacts'
-] as const
+/** Free JSON of the outcome is beside it, as text. */
+const columns = [...(Object.keys(Execution.properties) as (keyof typeof Execution.properties)[]), 'metadata', 'artifacts'] as const
 
 /** Approximate size of an execution in a list. Control characters take six times as much there, but are not expected. */
 const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(octet_length(artifacts), 0)
@@ -94,9 +68,9 @@ export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, n
   return query
 }
 
-const dates = (given: (string | undefined)[]) => given.filter(text => text !== undefined).map(text => new Date(text))
-const latest = (...given: (string | undefined)[]) => dates(given).sort((a, b) => +b - +a)[0]
-const earliest = (...given: (string | undefined)[]) => dates(given).sort((a, b) => +a - +b)[0]
+const dates = (texts: (string | undefined)[]) => texts.filter(text => text !== undefined).map(text => new Date(text))
+const latest = (...texts: (string | undefined)[]) => dates(texts).sort((a, b) => +b - +a)[0]
+const earliest = (...texts: (string | undefined)[]) => dates(texts).sort((a, b) => +a - +b)[0]
 
 /** No execution is created later; the bound excludes partitions created ahead. */
 const tomorrow = (now: Date): number => now.getTime() + 86_400_000
@@ -121,8 +95,8 @@ export const pageQuery = (
   bytes = PAGE_BYTES,
   end: string | null = null
 ) => {
-  const found = endingAt(end, matching(db, account_id, filters, now))
-  const ids = (cursor === undefined ? found.offset(offset) : startingAt(cursor, found))
+  const searched = endingAt(end, matching(db, account_id, filters, now))
+  const ids = (cursor === undefined ? searched.offset(offset) : startingAt(cursor, searched))
     .select('id')
     .orderBy('id', 'desc')
     .limit(limit + 1)
@@ -157,8 +131,8 @@ export const pageQuery = (
  * index is read; dead letters have one of their own.
  */
 export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date, end: string | null = null) => {
-  const { limit: _, offset: __, cursor, count_to: ___, search_to: ____, ...others } = filters
-  const { dead, error_group, ...rest } = others
+  const { limit: _, offset: __, cursor, count_to: ___, search_to: ____, ...conditions } = filters
+  const { dead, error_group, ...rest } = conditions
   const isAllDead = (dead || (error_group && dead !== false)) && Object.values(rest).every(value => value === undefined)
   const ofGroup = error_group ? sql`and d.error_group = ${error_group}` : sql``
   const most = mostCounted(filters) + 1
@@ -176,10 +150,10 @@ const startingAt = (cursor: string | undefined, query: View): View => (cursor ==
 const endingAt = (end: string | null, query: View): View => (end === null ? query : query.where('id', '>=', end))
 
 /** Whether an index has nothing but what matches: then a search needs no end. */
-const isIndexed = ({ cue_id, dead, error_group, outcome_state, from, to, since, until, ...others }: Filters): boolean => {
+const isIndexed = ({ cue_id, dead, error_group, outcome_state, from, to, since, until, ...rest }: Filters): boolean => {
   const kinds = [dead || error_group, outcome_state].filter(Boolean)
   const isWaiting = outcome_state === undefined || (outcome_state === 'verification_pending' && cue_id === undefined)
-  return dead !== false && kinds.length < 2 && isWaiting && Object.values(others).every(value => value === undefined)
+  return dead !== false && kinds.length < 2 && isWaiting && Object.values(rest).every(value => value === undefined)
 }
 
 /** The id at which a search ends; null if it goes through all. Of an index alone, so that this is quick. */
@@ -206,8 +180,8 @@ export const listExecutions = async (
   filters: Listed,
   now: Date
 ): Promise<Static<typeof Executions>> => {
-  const { limit, offset, cursor, count_to: _, search_to, ...others } = filters
-  const isSearch = search_to !== undefined && !isIndexed(others)
+  const { limit, offset, cursor, count_to: _, search_to, ...conditions } = filters
+  const isSearch = search_to !== undefined && !isIndexed(conditions)
   const end = isSearch ? await searchEnd(db, account_id, filters, now) : null
   const rows = await pageQuery(db, account_id, filters, now, PAGE_BYTES, end).execute()
   const is_full = rows.length > 0 && rows[0]!.found > rows.length
@@ -219,7 +193,7 @@ export const listExecutions = async (
       : (await totalQuery(db, account_id, isSearch ? filters : { ...filters, cursor: undefined }, now, end).executeTakeFirstOrThrow()).total
   const next = is_full ? rows.at(-1)!.id : null
   return {
-    executions: rows.map(({ found, ...row }) => summary(row)),
+    executions: rows.map(({ found: rowCount, ...row }) => summary(row)),
     ...pageInfo({ limit, offset, cursor, count_to: most }, isSearch, { total, next, end })
   }
 }

@@ -2,7 +2,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
-import { ErrorBody } from '../schemas.ts'
 import { createShow, listExecutions } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -21,7 +20,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'listExecutions',
         summary: 'List executions, newest first',
         querystring: schemas.ListExecutions,
-        response: { 200: schemas.Executions, '4xx': ErrorBody }
+        response: { 200: schemas.Executions }
       }
     },
     async request => listExecutions(app.db, request.caller.account_id, request.query, app.now())
@@ -36,7 +35,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'getExecution',
         summary: 'Get an execution and its attempts',
         params,
-        response: { 200: schemas.ExecutionDetail, '4xx': ErrorBody }
+        response: { 200: schemas.ExecutionDetail }
       }
     },
     async request => show(request.caller.account_id, request.params.execution_id)
@@ -53,7 +52,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: IdempotencyKey,
         body: schemas.Replay,
-        response: { 200: schemas.Replayed, '4xx': ErrorBody }
+        response: { 200: schemas.Replayed }
       }
     },
     async (request, reply) =>
@@ -76,7 +75,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'cancelExecution',
         summary: 'Cancel a waiting execution',
         params,
-        response: { 200: schemas.Cancelled, '4xx': ErrorBody }
+        response: { 200: schemas.Cancelled }
       }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
@@ -92,7 +91,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Remove an execution from the dead letters',
         description: 'The execution stays as it is; `dead=true` no longer lists it. Repeating this changes nothing.',
         params,
-        response: { 200: schemas.Dismissed, '4xx': ErrorBody }
+        response: { 200: schemas.Dismissed }
       }
     },
     async request => {

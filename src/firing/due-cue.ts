@@ -17,7 +17,7 @@ export type ReadCue = CueColumns & {
 }
 
 /** What cues share that have one schedule and one instant. */
-export type DueSlot = {
+type DueSlot = {
   next_run: Date
   /** The slot after it. */
   following: Run | null
@@ -76,7 +76,7 @@ export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] => {
  *
  * @param cueId the only cue that has it, if its schedule has rules
  */
-export const prepareSlot = (schedule: ScheduleColumns, next_run: Date, cueId: string, excludes: readonly Calendar[] = []): DueSlot => {
+const prepareSlot = (schedule: ScheduleColumns, next_run: Date, cueId: string, excludes: readonly Calendar[] = []): DueSlot => {
   const { schedule_type, runs_left, outage_until, window_slots } = schedule
   const plan = schedule_type === 'recurring' && !outage_until ? planOf(scheduleOf(schedule), cueId, excludes) : undefined
   const slot = schedule.next_slot ?? next_run
@@ -106,13 +106,6 @@ export const prepare = (cues: readonly ReadCue[], excludes?: readonly Calendar[]
 const dueCue = ({ cue_id, account_id, version, schedule, at }: ReadCue, slot: DueSlot): DueCue => {
   const due = at + (schedule.transport === 'worker' || schedule.tracked ? surelyMs : 0)
   return { cue_id, account_id, version, schedule, slot, due }
-}
-
-/** The cue after its next slot fired, without a window for its success. */
-export const followingCue = ({ schedule, cue_id, account_id, version }: DueCue, next: Run): ReadCue => {
-  const next_slot = slotIn(schedule, next)
-  const isSame = schedule.window_slots === null && schedule.next_slot === null && next_slot === null
-  return { cue_id, account_id, version, schedule: isSame ? schedule : { ...schedule, next_slot, window_slots: null }, at: +next.due }
 }
 
 /** Whether a cue completes with this slot. */

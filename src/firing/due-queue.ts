@@ -50,21 +50,14 @@ export const createDueQueue = () => {
     },
     /** Whether a due cue of the account waits for a delivery slot. */
     holdsCue: (account: string): boolean => turns.send.has(account, isCue),
-    /** Number of cues of which a condition holds that are not due yet. */
-    countAhead: (condition: (cue: DueCue) => boolean): number => {
-      let count = 0
-      for (let n = head; n < cues.length; n++) if (condition(cues[n]!)) count++
-      return count
-    },
 
-    /** Replaces the cues by a new list, except those to keep, and keeps only the due ones of accounts that were skipped when it was read. */
-    fill: (list: DueCue[], skipped: ReadonlySet<string> = new Set(), isKept: (cue: DueCue) => boolean = () => false): void => {
-      const kept = cues.slice(head).filter(isKept)
-      cues = list.length > 0 ? inRotatedOrder([...kept, ...list], cue => cue.due) : kept
+    /** Replaces the cues by a new list, except the due ones of accounts that were skipped when it was read. */
+    fill: (list: DueCue[], skipped: ReadonlySet<string> = new Set()): void => {
+      cues = inRotatedOrder(list, cue => cue.due)
       head = 0
       for (const kind of kinds) {
         const isHeld = turns[kind].size > maxHeld ? () => false : (cue: DueCue) => skipped.has(cue.account_id)
-        turns[kind].keepOnly((item: Item) => !isCue(item) || isHeld(item) || isKept(item))
+        turns[kind].keepOnly((item: Item) => !isCue(item) || isHeld(item))
       }
     },
     insert: (cue: DueCue): void => insertByDue(cues, cue, dueOf, head),

@@ -50,7 +50,7 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
         some => fn.takeDueCues({ ...dueColumns(some), ...movedColumns(some), missed_after: missedAfter })
       )
       await fire(cues.filter(isLast), some => fn.takeLastSlots({ ...dueColumns(some), missed_after: missedAfter }))
-      for (const cue of cues) ahead.putBack(cue)
+      for (const cue of cues) ahead.fired(cue)
     })
 
   const missed = () =>
@@ -75,7 +75,7 @@ export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {
           missed_after: missedAfter
         })
       )
-      for (const cue of cues) ahead.putBack(cue)
+      for (const cue of cues) ahead.fired(cue)
     })
 
   return { workers, missed, tracked }

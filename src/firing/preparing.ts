@@ -1,4 +1,5 @@
 /** Prepares cues for which that may take long: those with rules, and those that missed slots. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { lastDueBy, planOf, runAfter } from '../schedule/plan.ts'
 import { nthRun, previousRun, slotsBetween, slotsCounted } from '../schedule/runs.ts'
@@ -15,29 +16,43 @@ type Options = {
 /** Whether preparing a cue may take long. One with rules shares its schedule with no other. */
 export const takesLong = ({ schedule_rules, outage_until }: ReadCue['schedule']): boolean => Boolean(schedule_rules ?? outage_until)
 
+/** `due`: once it is prepared. */
+type Job = { cue: ReadCue; due?: DueCue }
+
 /** Prepares each cue when it is its account's turn. */
 export const createPreparing = ({ computing, onPrepared, onError }: Options) => {
-  const cues = new Map<string, ReadCue>()
+  let jobs = new Map<string, Job>()
+
+  const start = (cue: ReadCue, excludes: readonly Calendar[]) => {
+    const job: Job = { cue }
+    jobs.set(cue.cue_id, job)
+    const isCurrent = () => jobs.get(cue.cue_id) === job
+    const compute = () => (isCurrent() ? prepareInSteps(cue, excludes) : undefined)
+    computing.run<DueCue | undefined>(cue.account_id, compute).then(
+      due => {
+        if (!due || !isCurrent()) return
+        job.due = due
+        onPrepared(due)
+      },
+      error => {
+        if (!isCurrent()) return
+        jobs.delete(cue.cue_id)
+        onError(cue, error)
+      }
+    )
+  }
+
   return {
-    /** Cues that are not prepared yet. */
-    cues,
-    start: (cue: ReadCue, excludes: readonly Calendar[]): void => {
-      const { cue_id, account_id } = cue
-      cues.set(cue_id, cue)
-      const isCurrent = () => cues.get(cue_id) === cue
-      const compute = () => (isCurrent() ? prepareInSteps(cue, excludes) : undefined)
-      computing.run<DueCue | undefined>(account_id, compute).then(
-        due => {
-          if (!due || !isCurrent()) return
-          cues.delete(cue_id)
-          onPrepared(due)
-        },
-        error => {
-          if (!isCurrent()) return
-          cues.delete(cue_id)
-          onError(cue, error)
-        }
-      )
+    /** Replaces the cues that are to be prepared. Returns those that are, and haven't changed since. */
+    fill: (cues: readonly ReadCue[], excludesOf: (cue: ReadCue) => readonly Calendar[]): DueCue[] => {
+      const former = jobs
+      jobs = new Map()
+      return cues.flatMap(cue => {
+        const job = former.get(cue.cue_id)
+        if (!job || !isDeepStrictEqual(job.cue, cue)) start(cue, excludesOf(cue))
+        else jobs.set(cue.cue_id, job)
+        return jobs.get(cue.cue_id)!.due ?? []
+      })
     }
   }
 }

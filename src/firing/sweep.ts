@@ -7,6 +7,7 @@ import type { Functions } from '../database/functions.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { type Calendars, createCalendars } from './calendars.ts'
 import { type Computing, createComputing, type Steps } from './computing.ts'
+import { createLeftOut } from './left-out.ts'
 
 type Row = { cue_id: string; account_id: string; calendars: number[] | null }
 
@@ -35,18 +36,16 @@ export const createSweep = <R extends Row, M>(
   { fn, calendars = createCalendars(fn), computing = createComputing(), onError = () => {} }: SweepOptions,
   { task, read, compute, write }: Kind<R, M>
 ) => {
-  // Cues → until when they are left out, on the clock of `performance.now()`.
-  const leftOut = new Map<string, number>()
+  const leftOut = createLeftOut(() => performance.now())
   let ready: { row: R; move: M }[] = []
   let before = new Set<string>()
-  const leaveOut = ({ cue_id }: Row, ms: number) => void leftOut.set(cue_id, performance.now() + ms)
   const giveUp = (row: Row, error: unknown) => {
-    leaveOut(row, brokenMs)
+    leftOut.add(row.cue_id, brokenMs)
     onError(error, `${task} of cue ${row.cue_id}`)
   }
 
   const computeMove = async (row: R, used: readonly Calendar[]) => {
-    leaveOut(row, Number.POSITIVE_INFINITY)
+    leftOut.add(row.cue_id, Number.POSITIVE_INFINITY)
     try {
       const move = await computing.run(row.account_id, () => compute(row, used))
       ready.push({ row, move })
@@ -56,14 +55,13 @@ export const createSweep = <R extends Row, M>(
   }
 
   return async (): Promise<{ count: number; isFull: boolean }> => {
-    for (const [id, until] of leftOut) if (until <= performance.now()) leftOut.delete(id)
-    const rows = await read({ limit: pageSize, skip: [...leftOut.keys()] })
+    const rows = await read({ limit: pageSize, skip: leftOut.ids() })
     await calendars.load(rows)
     const computations = rows.flatMap(row => {
       const used = calendars.of(row)
       // One of the former page could not be moved.
       if (used && !before.has(row.cue_id)) return computeMove(row, used)
-      leaveOut(row, lockedMs)
+      leftOut.add(row.cue_id, lockedMs)
       return []
     })
     before = new Set(rows.map(({ cue_id }) => cue_id))

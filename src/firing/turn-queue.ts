@@ -9,8 +9,6 @@ const passedOverAtMost = 500
 /** Items that a queue has handed out and still holds. */
 const takenAtMost = 1000
 
-export type TurnQueue<T> = ReturnType<typeof createTurnQueue<T>>
-
 /**
  * @param turnLength items of an account in one turn
  * @param dueOf by which an account's items are ordered; by default, they are served in the order in which they were added

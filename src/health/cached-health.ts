@@ -1,5 +1,6 @@
 /** Caches health checks, so that simultaneous requests share one. */
 import type { FastifyInstance } from 'fastify'
+import { inTime } from '../errors.ts'
 
 const maxAgeMs = 5000
 /** A health check must not wait until a lost connection is noticed. */
@@ -11,18 +12,14 @@ export const createLook = <T>(
   read: () => Promise<T>,
   patienceMs = healthMs
 ) => {
-  let asked = Number.NEGATIVE_INFINITY
+  let readAt = Number.NEGATIVE_INFINITY
   let answer: Promise<T | null>
 
   return (): Promise<T | null> => {
     const time = now().getTime()
-    if (Math.abs(time - asked) < maxAgeMs) return answer
-    asked = time
-    let timer: NodeJS.Timeout
-    const late = new Promise<null>(resolve => {
-      timer = setTimeout(resolve, patienceMs, null)
-    })
-    const found = read().then(
+    if (Math.abs(time - readAt) < maxAgeMs) return answer
+    readAt = time
+    const reading = read().then(
       answer => {
         outageLog.back('health check')
         return answer
@@ -32,7 +29,7 @@ export const createLook = <T>(
         return null
       }
     )
-    answer = Promise.race([found, late]).finally(() => clearTimeout(timer))
+    answer = inTime(reading, patienceMs).catch(() => null)
     return answer
   }
 }

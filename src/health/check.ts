@@ -17,42 +17,42 @@ const seconds = (from: Date | null | undefined, now: Date) =>
 /** `last_taken_at`: when engines last took something; `held`: why the operator holds the service. */
 export type Found = ServiceHealthRow & { last_taken_at?: Date | null; held?: string | null }
 
-/** @param found null if the database is unreachable or read-only */
-export const judge = (found: Found | null, now: Date) => {
-  const seenAgo = seconds(found?.last_seen_at, now)
-  const oldest = seconds(found?.oldest_pending_at, now)
+/** @param figures null if the database is unreachable or read-only */
+export const judge = (figures: Found | null, now: Date) => {
+  const seenAgo = seconds(figures?.last_seen_at, now)
+  const oldest = seconds(figures?.oldest_pending_at, now)
   const stalled =
-    found?.last_taken_at === undefined ? 0 : Math.min(oldest ?? 0, seconds(found.last_taken_at, now) ?? Number.POSITIVE_INFINITY)
-  const behind = Math.max(oldest ?? 0, (found?.lateness_ms ?? 0) / 1000)
+    figures?.last_taken_at === undefined ? 0 : Math.min(oldest ?? 0, seconds(figures.last_taken_at, now) ?? Number.POSITIVE_INFINITY)
+  const behind = Math.max(oldest ?? 0, (figures?.lateness_ms ?? 0) / 1000)
   const reasons: { service: 'postgres' | 'poller' | 'delivery'; state: State; reason: string }[] = []
-  if (!found) reasons.push({ service: 'postgres', state: 'down', reason: 'the database is unreachable or read-only' })
+  if (!figures) reasons.push({ service: 'postgres', state: 'down', reason: 'the database is unreachable or read-only' })
   else if (seenAgo === null || seenAgo > degradedAfterSeconds) {
     const state = seenAgo !== null && seenAgo <= downAfterSeconds ? 'degraded' : 'down'
     const reason = seenAgo === null ? 'no engine has run yet' : `no engine has been seen for ${seenAgo} s`
     reasons.push({ service: 'poller', state, reason }, { service: 'delivery', state, reason })
-  } else if (found.held) {
-    reasons.push({ service: 'delivery', state: 'degraded', reason: `held: ${found.held}` })
+  } else if (figures.held) {
+    reasons.push({ service: 'delivery', state: 'degraded', reason: `held: ${figures.held}` })
   } else if (stalled >= stalledSeconds) {
     reasons.push({ service: 'delivery', state: 'down', reason: `due work has not been taken for ${stalled} s` })
   } else if (behind >= behindSeconds) {
     reasons.push({ service: 'delivery', state: 'degraded', reason: `deliveries are ${Math.round(behind)} s behind` })
   }
-  const stateOf = (service: string): State => reasons.find(reason => reason.service === service)?.state ?? (found ? 'healthy' : 'down')
+  const stateOf = (service: string): State => reasons.find(reason => reason.service === service)?.state ?? (figures ? 'healthy' : 'down')
   const first = reasons[0]
   return {
     status: first?.state ?? ('healthy' as State),
     reason: first?.reason,
     services: { postgres: stateOf('postgres'), poller: stateOf('poller'), delivery: stateOf('delivery') },
-    poller: { last_run: found?.last_seen_at ?? null, seconds_ago: seenAgo, lateness_ms: found?.lateness_ms ?? null },
-    workers: { active_count: found?.active_workers ?? null, last_heartbeat: found?.last_heartbeat ?? null },
+    poller: { last_run: figures?.last_seen_at ?? null, seconds_ago: seenAgo, lateness_ms: figures?.lateness_ms ?? null },
+    workers: { active_count: figures?.active_workers ?? null, last_heartbeat: figures?.last_heartbeat ?? null },
     queue: {
-      pending: found?.pending ?? null,
-      retrying: found?.retrying ?? null,
-      delivering: found?.delivering ?? null,
-      pending_worker: found?.pending_worker ?? null,
-      oldest_pending_seconds: found ? (oldest ?? 0) : null
+      pending: figures?.pending ?? null,
+      retrying: figures?.retrying ?? null,
+      delivering: figures?.delivering ?? null,
+      pending_worker: figures?.pending_worker ?? null,
+      oldest_pending_seconds: figures ? (oldest ?? 0) : null
     },
-    replicas: found?.replicas ?? null
+    replicas: figures?.replicas ?? null
   }
 }
 
@@ -60,8 +60,8 @@ type Judged = ReturnType<typeof judge>
 
 /** Several cells as one service: degraded while some of it is up. Counts are those of the cells that answer. */
 export const judgeCells = (looks: readonly { id: number; found: Found | null }[], now: Date) => {
-  const cells = looks.map(({ id, found }) => ({ id, ...judge(found, now) }))
-  const answers = looks.flatMap(({ found }) => found ?? [])
+  const cells = looks.map(({ id, found: figures }) => ({ id, ...judge(figures, now) }))
+  const answers = looks.flatMap(({ found: figures }) => figures ?? [])
   const whole = judge(answers.length > 0 ? merge(answers) : null, now)
   const common = (states: State[]): State => (states.every(state => state === states[0]) ? states[0]! : 'degraded')
   const services = ['postgres', 'poller', 'delivery'] as const

@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { memoize } from '../memoize/memoize.ts'
+import { memoize } from '../cache/memoize.ts'
 
 const longest = 64
 const cached = 10_000

@@ -82,7 +82,7 @@ export const uniteSmall = (parts: Split, { names }: Free): unknown => {
 
 type Route = { schema?: FastifySchema; config?: { free?: Free } }
 
-const known = new WeakMap<Schema, Free>()
+const freeOfSchema = new WeakMap<Schema, Free>()
 const none: Free = { names: [] }
 
 /** The free members of a route's body. */
@@ -90,10 +90,10 @@ const freeOf = ({ schema, config }: Route): Free => {
   if (config?.free) return config.free
   const body = schema?.body as Schema | undefined
   if (!body) return none
-  let free = known.get(body)
+  let free = freeOfSchema.get(body)
   if (!free) {
     free = { names: Object.entries(body.properties ?? {}).flatMap(([name, member]) => (member['x-json'] ? [name] : [])) }
-    known.set(body, free)
+    freeOfSchema.set(body, free)
   }
   return free
 }

@@ -1,30 +1,36 @@
 /** Connections: how many of their requests are open, and whether their clients are still there. */
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 
-/** Maximum open requests of a connection, which a pipelining client may exceed with a single packet. */
+/** Maximum open requests of a connection. */
 export const PIPELINED = 100
 
 const openRequests = new WeakMap<Socket, number>()
 
-/** Returns false for a request of a connection that has too many, and is therefore closed. */
-export const isWithinPipeline = ({ raw: { socket } }: FastifyRequest): boolean => {
-  if ((openRequests.get(socket) ?? 0) > PIPELINED) socket.destroy()
-  return !socket.destroyed
+/**
+ * Lets `serve` handle a server's requests, except of connections with too many, which are closed: a packet may contain a thousand requests, and
+ * through Fastify, each would be logged.
+ */
+export const serveRequests = (server: Server, serve: RequestListener): void => {
+  server.removeAllListeners('request').on('request', (request, response) => {
+    const { socket } = request
+    const open = (openRequests.get(socket) ?? 0) + 1
+    if (open > PIPELINED) socket.destroy()
+    if (socket.destroyed) return
+    openRequests.set(socket, open)
+    response.once('close', () => openRequests.set(socket, openRequests.get(socket)! - 1))
+    serve(request, response)
+  })
 }
 
 /**
- * Counts the open requests of a server's connections, also those that have not reached a route. Returns a function that closes the connections
- * without any. To Node, one that has had no request yet is not idle, so it would wait for it when closing.
+ * Returns a function that closes a server's connections without open requests, including those that have not reached a route. To Node, a connection
+ * that has had no request yet is not idle, so it would wait for it when closing.
  */
 export const watchConnections = (server: Server): (() => void) => {
   const sockets = new Set<Socket>()
   server.on('connection', socket => sockets.add(socket.once('close', () => sockets.delete(socket))))
-  server.prependListener('request', ({ socket }, response) => {
-    openRequests.set(socket, (openRequests.get(socket) ?? 0) + 1)
-    response.once('close', () => openRequests.set(socket, openRequests.get(socket)! - 1))
-  })
   return () => {
     for (const socket of sockets) if (!openRequests.get(socket)) socket.destroy()
   }
@@ -32,9 +38,9 @@ export const watchConnections = (server: Server): (() => void) => {
 
 /** Returns a signal that is aborted when the client disconnects before the response is sent. */
 export const goneSignal = (reply: FastifyReply): AbortSignal => {
-  const gone = new AbortController()
-  const abort = () => gone.abort()
+  const closed = new AbortController()
+  const abort = () => closed.abort()
   reply.raw.once('close', abort)
   reply.raw.once('finish', () => reply.raw.off('close', abort))
-  return gone.signal
+  return closed.signal
 }

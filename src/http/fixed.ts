@@ -13,6 +13,6 @@ export const fixed = (content: string | Buffer): Fixed => {
 /** Sends the bytes, or 304 if the client has them: its If-None-Match contains the ETag. */
 export const sendFixed = (request: FastifyRequest, reply: FastifyReply, { bytes, etag }: Fixed): FastifyReply => {
   reply.header('etag', etag)
-  const known = request.headers['if-none-match']?.split(',').map(tag => tag.trim().replace(/^W\//, ''))
-  return known?.some(tag => tag === etag || tag === '*') ? reply.code(304).send() : reply.send(bytes)
+  const tags = request.headers['if-none-match']?.split(',').map(tag => tag.trim().replace(/^W\//, ''))
+  return tags?.some(tag => tag === etag || tag === '*') ? reply.code(304).send() : reply.send(bytes)
 }

@@ -13,7 +13,7 @@ import {
 import fp from 'fastify-plugin'
 import { ApiError, type ErrorCode, isConflict, toApiError, tooLarge, unavailable } from '../errors.ts'
 import { MAX_BODY } from './body.ts'
-import { isWithinPipeline, watchConnections } from './connections.ts'
+import { serveRequests, watchConnections } from './connections.ts'
 import { createInFlight, type InFlight, type ResponseLimits } from './in-flight.ts'
 import { createOrigins, type Origins } from './origins.ts'
 import { buildSerializer } from './serializer.ts'
@@ -85,6 +85,7 @@ export default fp(
   async (app: FastifyInstance, { responseLimits }: HttpOptions) => {
     const corsOrigins: readonly string[] = app.config.corsOrigins
     const stopping = new AbortController()
+    serveRequests(app.server, app.routing)
     const closeIdle = watchConnections(app.server)
     const inFlight = createInFlight(responseLimits)
     app.decorate('inFlight', inFlight)
@@ -105,7 +106,6 @@ export default fp(
     })
 
     app.addHook('onRequest', (request, reply, done) => {
-      if (!isWithinPipeline(request)) return void reply.hijack()
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       if (corsOrigins.length) reply.headers({ vary: 'Origin' })
       const refusal = origins.refusalOf(request.raw)
@@ -168,7 +168,7 @@ export default fp(
     const paths = new Map<string, { pattern: RegExp; methods: Set<string> }>()
     app.addHook('onRoute', ({ method, url }) => {
       const path = paths.get(url) ?? { pattern: patternOf(url), methods: new Set() }
-      for (const one of [method].flat()) path.methods.add(one)
+      for (const verb of [method].flat()) path.methods.add(verb)
       paths.set(url, path)
     })
     // For requests without a route; their bodies are not read.

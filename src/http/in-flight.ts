@@ -24,8 +24,8 @@ export const createInFlight = (limits: ResponseLimits = responseLimits) => {
 
   const add = (subject: string, bytes: number) => {
     all += bytes
-    const left = (bytesOf.get(subject) ?? 0) + bytes
-    if (left > 0) bytesOf.set(subject, left)
+    const total = (bytesOf.get(subject) ?? 0) + bytes
+    if (total > 0) bytesOf.set(subject, total)
     else bytesOf.delete(subject)
   }
 

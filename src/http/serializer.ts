@@ -18,9 +18,9 @@ type Serializer = (value: unknown) => string
 const compiled = new WeakMap<Schema, Serializer>()
 
 const serializerOf = (schema: Schema, shared: Shared): Serializer => {
-  const known = compiled.get(schema) ?? compile(schema, shared)
-  compiled.set(schema, known)
-  return known
+  const serialize = compiled.get(schema) ?? compile(schema, shared)
+  compiled.set(schema, serialize)
+  return serialize
 }
 
 const compile = (schema: Schema, shared: Shared): Serializer => {
@@ -46,8 +46,8 @@ const withTexts = (schema: Schema): Schema => {
     }
   }
   if (typeof schema.additionalProperties === 'object') {
-    const others = withTexts(schema.additionalProperties)
-    if (others !== schema.additionalProperties) changed = { ...changed, additionalProperties: others }
+    const additional = withTexts(schema.additionalProperties)
+    if (additional !== schema.additionalProperties) changed = { ...changed, additionalProperties: additional }
   }
   const items = schema.items && withTexts(schema.items)
   return items === schema.items ? changed : { ...changed, items }

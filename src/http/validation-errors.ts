@@ -25,20 +25,32 @@ export const explain = (
     if (!entries.has(key) && entries.size < MAX_ENTRIES) entries.set(key, entry)
   }
   for (const error of withoutUnions(schema, errors)) {
-    const own = walk(schema, error.schemaPath).findLast(node => node['x-error'])?.['x-error']
-    if (own) return new ApiError(own.code, own.message)
-    const { path, found } = locate(value, error.instancePath)
+    const refusal = walk(schema, error.schemaPath).findLast(node => node['x-error'])?.['x-error']
+    if (refusal) return new ApiError(refusal.code, refusal.message)
+    const { path, found: actual } = locate(value, error.instancePath)
     if (error.keyword === 'required') {
       for (const name of error.params.requiredProperties) {
         // Not the other headers, which may contain keys.
-        const input = place === 'header' ? null : shown(found, path)
+        const input = place === 'header' ? null : shown(actual, path)
         add({ type: 'missing', loc: [place, ...path, name], msg: 'Field required', input })
       }
+    } else if (error.keyword === 'boolean' && error.schemaPath.endsWith('/additionalProperties')) {
+      add({ type: 'extra_forbidden', msg: unknownField(schema, error.schemaPath, path), loc: [place, ...path], input: shown(actual, path) })
     } else if (error.keyword !== 'additionalProperties') {
-      add({ ...complaint(error, place !== 'body', found), loc: [place, ...path], input: shown(found, path) })
+      add({ ...complaint(error, place !== 'body', actual), loc: [place, ...path], input: shown(actual, path) })
     }
   }
   return invalid([...entries.values()])
+}
+
+/** Says which names there are, and where the unknown one is. */
+const unknownField = (schema: Schema, schemaPath: string, path: (string | number)[]): string => {
+  const members = walk(schema, schemaPath.slice(0, -'/additionalProperties'.length)).at(-1)?.properties ?? {}
+  const name = String(path.at(-1))
+  const holder = Object.keys(members).find(member => Object.hasOwn(members[member]!.properties ?? {}, name))
+  if (holder) return `Unknown field here: put it into \`${holder}\``
+  const names = Object.keys(members)
+  return `Unknown field. ${names.length > 0 ? `Allowed: ${names.join(', ')}` : 'None is allowed here'}`
 }
 
 /** Keeps only the errors of one branch of each union: the branch whose type fits. */
@@ -63,11 +75,11 @@ const meant = (union: Schema, path: string, group: TLocalizedValidationError[]):
   const values = branches.map(({ node }) => (node as { const?: unknown }).const)
   if (values.every(value => value !== undefined))
     return [{ ...at, schemaPath: path, keyword: 'enum', params: { allowedValues: values } } as never]
-  const others = branches.filter(({ node, errors }) => node.type !== 'null' && errors.length > 0)
-  const fits = others.filter(({ errors }) => !errors.some(e => e.keyword === 'type' && e.instancePath === at.instancePath))
-  if (fits.length || others.length === 1)
-    return (fits.length ? fits : others).reduce((a, b) => (a.errors.length <= b.errors.length ? a : b)).errors
-  return [{ ...at, schemaPath: path, keyword: 'type', params: { type: others.flatMap(({ node }) => node.type ?? []) } } as never]
+  const candidates = branches.filter(({ node, errors }) => node.type !== 'null' && errors.length > 0)
+  const fits = candidates.filter(({ errors }) => !errors.some(e => e.keyword === 'type' && e.instancePath === at.instancePath))
+  if (fits.length || candidates.length === 1)
+    return (fits.length ? fits : candidates).reduce((a, b) => (a.errors.length <= b.errors.length ? a : b)).errors
+  return [{ ...at, schemaPath: path, keyword: 'type', params: { type: candidates.flatMap(({ node }) => node.type ?? []) } } as never]
 }
 
 /** The schemas on the path to the one that it points to. */
@@ -88,13 +100,13 @@ const steps = (path: string): string[] =>
     .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))
 
 const locate = (value: unknown, pointer: string): { path: (string | number)[]; found: unknown } => {
-  let found = value
+  let current = value
   const path = steps(pointer).map(step => {
-    const name = Array.isArray(found) ? Number(step) : step
-    found = Object.getOwnPropertyDescriptor(Object(found), name)?.value
+    const name = Array.isArray(current) ? Number(step) : step
+    current = Object.getOwnPropertyDescriptor(Object(current), name)?.value
     return name
   })
-  return { path, found }
+  return { path, found: current }
 }
 
 const names: Record<string, [string, string]> = {
@@ -114,9 +126,7 @@ const complaint = (error: TLocalizedValidationError, textual: boolean, input: un
   const items = typeof input === 'string' ? 'characters' : 'items'
   switch (error.keyword) {
     case 'boolean':
-      return error.schemaPath.endsWith('/additionalProperties')
-        ? { type: 'extra_forbidden', msg: 'Extra inputs are not permitted' }
-        : { type: 'value_error', msg: 'Value is not permitted' }
+      return { type: 'value_error', msg: 'Value is not permitted' }
     case 'type': {
       const types = [error.params.type].flat().filter(type => type !== 'null')
       const [name, noun] = names[types[0] ?? 'null']!
@@ -132,6 +142,7 @@ const complaint = (error: TLocalizedValidationError, textual: boolean, input: un
       return should('literal_error', `be '${error.params.allowedValue}'`)
     case 'minLength':
     case 'minItems':
+      if (error.params.limit === 1) return should(unit === 'String' ? 'string_too_short' : 'too_short', 'not be empty')
       return {
         type: unit === 'String' ? 'string_too_short' : 'too_short',
         msg: `${unit} should have at least ${error.params.limit} ${items}`
@@ -185,31 +196,12 @@ export const shown = (value: unknown, path: (string | number)[]): unknown => {
   return text.length > MAX_INPUT ? text.slice(0, MAX_INPUT) : JSON.parse(text)
 }
 
-/** The beginning of a value as JSON. Stops as soon as it is long enough, since a body may have megabytes. */
+/** The beginning of a value as JSON: at least as much of it as is shown, since a body may have megabytes. */
 const preview = (value: unknown): string => {
-  let text = ''
-  const write = (value: unknown): void => {
-    if (text.length > MAX_INPUT) return
-    if (value instanceof Json) text += value.text.slice(0, MAX_INPUT + 1)
-    else if (Array.isArray(value)) {
-      text += '['
-      for (let i = 0; i < value.length && text.length <= MAX_INPUT; i++) {
-        if (i) text += ','
-        write(value[i])
-      }
-      text += ']'
-    } else if (typeof value === 'object' && value !== null) {
-      text += '{'
-      let first = true
-      for (const name in value) {
-        if (text.length > MAX_INPUT) break
-        text += `${first ? '' : ','}${JSON.stringify(name)}:`
-        write(secretName.test(name) ? mask : (value as Record<string, unknown>)[name])
-        first = false
-      }
-      text += '}'
-    } else text += JSON.stringify(typeof value === 'string' ? value.slice(0, MAX_INPUT + 1) : value)
-  }
-  write(value)
-  return text
+  if (value instanceof Json) return value.text.slice(0, MAX_INPUT + 1)
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, MAX_INPUT + 1))
+  if (Array.isArray(value)) return `[${value.slice(0, MAX_INPUT).map(preview)}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).slice(0, MAX_INPUT)
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${preview(secretName.test(name) ? mask : member)}`)}}`
 }

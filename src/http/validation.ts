@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { Settings } from 'typebox/system'
 import { type Detail, invalid } from '../errors.ts'
-import { Json } from '../json/canonical-json.ts'
+import { isObject, Json } from '../json/canonical-json.ts'
 import type { Schema } from './schema.ts'
 import { explain, shown } from './validation-errors.ts'
 
@@ -26,8 +26,8 @@ export const validatorCompiler: FastifySchemaCompiler<TSchema> = ({ schema, http
   const root = schema as Schema
   const place = places[httpPart!] ?? 'body'
   const optional = httpPart === 'body' && (root.required ?? []).every(name => root.properties?.[name]?.default !== undefined)
-  return (given: unknown) => {
-    const value = optional && (given === undefined || given === null) ? {} : given
+  return (input: unknown) => {
+    const value = optional && (input === undefined || input === null) ? {} : input
     if (httpPart === 'body' && value === null && !accepts(root, 'null')) {
       return { error: invalid([{ type: 'missing', loc: ['body'], msg: 'Field required: send a JSON body', input: null }]) }
     }
@@ -66,8 +66,6 @@ export const refuseUnknownQuery = (request: FastifyRequest): void => {
   const detail = unknown.map(name => ({ type: 'extra_forbidden', loc: ['query', name], msg, input: shown(query[name], [name]) }))
   if (detail.length > 0) throw invalid(detail)
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const accepts = ({ type, anyOf }: Schema, name: string): boolean =>
   type === name || (Array.isArray(type) && type.includes(name)) || (anyOf?.some(branch => accepts(branch, name)) ?? false)
@@ -109,13 +107,13 @@ const wrongJson = (schema: Schema, value: unknown): Detail[] => {
   if (!isObject(value) || !schema.properties) return []
   const wrong: Detail[] = []
   for (const [name, member] of Object.entries(schema.properties)) {
-    const given = value[name]
+    const json = value[name]
     const kind = member['x-json']
-    if (!kind || kind === 'any' || !(given instanceof Json)) continue
-    if (given.text === 'null' && member['x-nullable']) value[name] = null
-    else if (given.text[0] !== (kind === 'object' ? '{' : '[')) {
+    if (!kind || kind === 'any' || !(json instanceof Json)) continue
+    if (json.text === 'null' && member['x-nullable']) value[name] = null
+    else if (json.text[0] !== (kind === 'object' ? '{' : '[')) {
       const [type, what] = kind === 'object' ? ['dict_type', 'an object'] : ['list_type', 'a list']
-      wrong.push({ type, loc: ['body', name], msg: `Input should be ${what}`, input: shown(given, [name]) })
+      wrong.push({ type, loc: ['body', name], msg: `Input should be ${what}`, input: shown(json, [name]) })
     }
   }
   return wrong

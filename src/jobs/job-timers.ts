@@ -31,12 +31,12 @@ export const createJobTimers = ({ read, wake, onError }: Options) => {
   const look = async () => {
     const askedAt = performance.now()
     try {
-      const found = await read(`${Math.ceil(askedAt - readAt)} milliseconds`)
+      const waiting = await read(`${Math.ceil(askedAt - readAt)} milliseconds`)
       readAt = askedAt
       if (stopped) return
       // Timers that have not fired yet are for jobs that this query has found again.
       for (const timer of timers) clearTimeout(timer)
-      timers = found
+      timers = waiting
         .filter(({ wait_ms }) => wait_ms <= soonMs)
         .map(({ queue, wait_ms }) => setTimeout(due, Math.max(wait_ms, 0) + slackMs, queue))
     } catch (error) {

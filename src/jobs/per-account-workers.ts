@@ -77,10 +77,10 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
       stopped = true
       clearInterval(poll)
       for (const end = Date.now() + timeoutMs; underWay.size > 0 && Date.now() < end; ) await delay(20)
-      const left = [...underWay.values()].map(({ id, retryCount }) => ({ id, retryCount }))
+      const unfinished = [...underWay.values()].map(({ id, retryCount }) => ({ id, retryCount }))
       // Else they expire.
-      const given = left.length > 0 && boss.fail(queue, left, { message: 'the service stopped' })
-      await Promise.resolve(given).catch(error => warn(error, 'running jobs not returned to their queues', { queue }))
+      const returned = unfinished.length > 0 && boss.fail(queue, unfinished, { message: 'the service stopped' })
+      await Promise.resolve(returned).catch(error => warn(error, 'running jobs not returned to their queues', { queue }))
     }
   }
 }

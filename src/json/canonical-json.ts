@@ -43,6 +43,18 @@ export class Json {
   }
 }
 
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Like `JSON.stringify`, but inserts the text of `Json` values without parsing it. */
+export const splice = (value: unknown): string => {
+  if (value instanceof Json) return value.text
+  if (Array.isArray(value)) return `[${value.map(splice)}]`
+  if (!isObject(value)) return JSON.stringify(value) ?? 'null'
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${splice(member)}`)}}`
+}
+
 /** The members that `split` keeps as text. */
 export type Free = {
   names: readonly string[]
@@ -77,8 +89,7 @@ const splitValue = (value: unknown, { names, depth = 0, asWritten = false }: Fre
     kept.push(asWritten ? { ...canonical, text: JSON.stringify(member) } : canonical)
     return `"\\u0000${kept.length - 1}"`
   }
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return { rest: write(value, isObject ? 0 : 1, levels, names.length > 0 ? keep : undefined), kept }
+  return { rest: write(value, isObject(value) ? 0 : 1, levels, names.length > 0 ? keep : undefined), kept }
 }
 
 const keptOf = (value: unknown, level = 0, levels = MAX_LEVELS): Kept => {

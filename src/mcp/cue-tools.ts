@@ -19,20 +19,20 @@ const { type: _, ...schedule } = schedules.GivenSchedule.properties
 const scheduleMembers = Object.keys(schedule)
 
 /** Splits arguments into the schedule and the others. */
-const withSchedule = <G extends object>(given: G) => {
-  const [members, others] = [true, false].map(wanted =>
-    Object.fromEntries(Object.entries(given).filter(([name]) => scheduleMembers.includes(name) === wanted))
+const withSchedule = <G extends object>(input: G) => {
+  const [members, rest] = [true, false].map(isSchedule =>
+    Object.fromEntries(Object.entries(input).filter(([name]) => scheduleMembers.includes(name) === isSchedule))
   ) as [schedules.GivenSchedule, Omit<G, keyof typeof schedule>]
-  return { ...others, ...(Object.keys(members).length > 0 && { schedule: members }) }
+  return { ...rest, ...(Object.keys(members).length > 0 && { schedule: members }) }
 }
 
 const settings = Type.Pick(cues.CreateCue, ['callback_url', 'key', 'description', 'tags', 'overlap']).properties
 const definition = { name: cues.CreateCue.properties.name, ...schedule, payload, ...settings }
 
 /** Without a callback, the cue is one for workers. */
-const withTransport = <G extends { callback_url?: string | null | undefined }>(given: G) => ({
-  ...given,
-  ...(given.callback_url == null && { worker: true })
+const withTransport = <G extends { callback_url?: string | null | undefined }>(input: G) => ({
+  ...input,
+  ...(input.callback_url == null && { worker: true })
 })
 
 const made = { warning: cues.Cue.properties.warning, next_step: NextStep }
@@ -55,7 +55,7 @@ export const cueTools: readonly Tool[] = [
     readOnly: true,
     input: Type.Object({ ...schedule, ...Type.Partial(Type.Omit(schedules.PreviewRequest, ['schedule'])).properties }),
     output: schedules.Preview,
-    run: async (client, given) => client.cues.preview({ schedule: {}, ...withSchedule(given) } as never)
+    run: async (client, input) => client.cues.preview({ schedule: {}, ...withSchedule(input) } as never)
   }),
   tool({
     name: 'create_cue',
@@ -64,8 +64,8 @@ export const cueTools: readonly Tool[] = [
     readOnly: false,
     input: Type.Object({ ...definition, idempotency_key: IdempotencyKey }),
     output: Type.Object({ ...CueLine.properties, ...made }),
-    run: async (client, { idempotency_key: idempotencyKey, ...given }) => {
-      const cue = await client.cues.create(withTransport(withSchedule(given)) as never, { idempotencyKey })
+    run: async (client, { idempotency_key: idempotencyKey, ...input }) => {
+      const cue = await client.cues.create(withTransport(withSchedule(input)) as never, { idempotencyKey })
       return { ...cueLine(cue), next_step: fireOrList }
     }
   }),
@@ -76,8 +76,8 @@ export const cueTools: readonly Tool[] = [
     readOnly: false,
     input: Type.Object({ ...definition, key: Type.String({ ...bounds.key, description: 'Your own name for the cue.' }) }),
     output: Type.Object({ ...CueLine.properties, changed: cues.UpsertedCue.properties.changed, ...made }),
-    run: async (client, { key, ...given }) => {
-      const cue = await client.cues.put(key, withTransport(withSchedule(given)) as never)
+    run: async (client, { key, ...input }) => {
+      const cue = await client.cues.put(key, withTransport(withSchedule(input)) as never)
       return { ...cue, ...cueLine(cue), next_step: fireOrList }
     }
   }),
@@ -90,8 +90,8 @@ export const cueTools: readonly Tool[] = [
     readOnly: false,
     input: Type.Object({ ...declared.Apply.properties, dry_run }),
     output: Type.Object({ ...applied, next_step: NextStep }),
-    run: async (client, { dry_run = true, ...given }) => ({
-      ...(await client.cues.apply({ ...given, dry_run } as never)),
+    run: async (client, { dry_run = true, ...input }) => ({
+      ...(await client.cues.apply({ ...input, dry_run } as never)),
       next_step: dry_run ? 'nothing was changed: apply with dry_run: false does it' : 'list_cues shows the cues'
     })
   }),

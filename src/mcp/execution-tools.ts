@@ -106,14 +106,14 @@ export const executionTools: readonly Tool[] = [
     readOnly: false,
     input: Type.Omit(workers.ClaimNextRequest, ['limit']),
     output: Type.Object({ ...Type.Partial(workers.Claim).properties, claimed: Type.Boolean(), next_step: NextStep }),
-    run: async (client, request, gone) => {
+    run: async (client, request, signal) => {
       const [claim] = await client.executions.claimNext(request as never)
       if (!claim) return { claimed: false, next_step: 'nothing is claimable now; claim_next with wait: 30 waits for work' }
       const { execution_id, claim_token, lease_seconds } = claim
       // An agent that never learns of the claim cannot work on it.
       const giveBack = () => void client.executions.release(execution_id, claim_token).catch(() => {})
-      if (gone.aborted) giveBack()
-      else gone.addEventListener('abort', giveBack)
+      if (signal.aborted) giveBack()
+      else signal.addEventListener('abort', giveBack)
       return {
         ...claim,
         next_step: `report_outcome with this execution_id and claim_token within ${lease_seconds} seconds, or heartbeat_execution until then`

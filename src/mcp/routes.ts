@@ -6,8 +6,7 @@ import { Type } from 'typebox'
 import { createClient } from '../client/index.ts'
 import { version } from '../config.ts'
 import { goneSignal } from '../http/connections.ts'
-import { unite } from '../json/canonical-json.ts'
-import { splice } from '../json/splice.ts'
+import { splice, unite } from '../json/canonical-json.ts'
 import { AnyJson, ErrorBody } from '../schemas.ts'
 import { freeAnswers, freeArguments } from './tools.ts'
 
@@ -39,7 +38,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async (request, reply) => {
-      const gone = goneSignal(reply)
+      const signal = goneSignal(reply)
       const client = createClient({
         baseUrl: 'http://pgcue.internal',
         apiKey: request.headers.authorization?.replace(/^Bearer +/i, '').trim(),
@@ -51,7 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       // Imported with the first request: the SDK takes 20 MB of memory.
       const { WebStandardStreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js')
       const { createMcpServer } = await import('./server.ts')
-      const server = createMcpServer(client, { scopes: request.scopes, gone, json: app.largeJson }, version)
+      const server = createMcpServer(client, { scopes: request.scopes, signal: signal, json: app.largeJson }, version)
       const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
       reply.raw.once('close', () => void server.close())
       await server.connect(transport)

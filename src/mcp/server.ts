@@ -4,9 +4,8 @@ import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } fr
 import { Value } from 'typebox/value'
 import { type Client, PgcueError } from '../client/index.ts'
 import { published, type Schema } from '../http/schema.ts'
-import { Json, JsonError, parseExactly } from '../json/canonical-json.ts'
+import { Json, JsonError, parseExactly, splice } from '../json/canonical-json.ts'
 import type { LargeJson } from '../json/large-json.ts'
-import { splice } from '../json/splice.ts'
 import { omitLarge } from './omit-large.ts'
 import type { Tool } from './tool.ts'
 import { tools } from './tools.ts'
@@ -22,7 +21,7 @@ type Caller = {
   /** They decide which tools are listed; the service checks them again on each call. */
   scopes: readonly string[]
   /** Aborted when the caller disconnects before the response is sent. */
-  gone: AbortSignal
+  signal: AbortSignal
   /** Reads free JSON, which may be large. */
   json: Pick<LargeJson, 'canonicalJson'>
 }
@@ -57,7 +56,7 @@ const scalars = ['object', 'string', 'number', 'boolean', 'null']
 const anyType = [...scalars, 'array']
 const anyJson: Schema = { type: anyType, items: { type: anyType, items: { type: scalars } } }
 
-const call = async (client: Client, tool: Tool, args: object, { gone, json }: Caller) => {
+const call = async (client: Client, tool: Tool, args: object, { signal, json }: Caller) => {
   const members = Object.entries(args).map(async ([name, value]) => [name, await unquoted(value, tool.input.properties[name], json)])
   const input = Object.fromEntries(await Promise.all(members))
   if (!Value.Check(tool.input, input)) {
@@ -65,7 +64,7 @@ const call = async (client: Client, tool: Tool, args: object, { gone, json }: Ca
     return failed(`Invalid input for ${tool.name}: ${faults.slice(0, 5).join('; ')}.`)
   }
   try {
-    const text = splice(omitLarge(trimmed(await tool.run(client, input as never, gone), tool.output as Schema)))
+    const text = splice(omitLarge(trimmed(await tool.run(client, input as never, signal), tool.output as Schema)))
     return { content: [{ type: 'text' as const, text }], structuredContent: parseExactly(text) as Record<string, unknown> }
   } catch (error) {
     if (error instanceof PgcueError) return failed(`${error.code}: ${error.message}`)

@@ -14,14 +14,14 @@ export type Tool = {
   input: TObject
   /** The allow-list of the result: other members are left out, and so are optional ones that are null. */
   output: TObject
-  /** `gone` is aborted when the caller disconnects before the response is sent. */
-  run: (client: Client, input: never, gone: AbortSignal) => Promise<object>
+  /** `signal` is aborted when the caller disconnects before the response is sent. */
+  run: (client: Client, input: never, signal: AbortSignal) => Promise<object>
 }
 
 export const tool = <P extends TProperties>(
   definition: Omit<Tool, 'run' | 'input'> & {
     input: TObject<P>
-    run: (client: Client, input: Static<TObject<P>>, gone: AbortSignal) => Promise<object>
+    run: (client: Client, input: Static<TObject<P>>, signal: AbortSignal) => Promise<object>
   }
 ): Tool => definition as unknown as Tool
 

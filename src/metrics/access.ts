@@ -1,9 +1,9 @@
 /** Who may read the metrics: machines in private networks, and holders of the token; and the comparison of such tokens of the service. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
+import { createRecent } from '../cache/recent.ts'
 import { ApiError } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
-import { createRecent } from '../memoize/recent.ts'
 
 const ranges = ['loopback', 'private', 'uniqueLocal', 'linkLocal']
 

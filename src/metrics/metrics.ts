@@ -158,19 +158,19 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
   measureDeliveries('pgcue_open_deliveries_limit', 'Maximum open webhook deliveries of this replica.', ({ openLimit }) => openLimit)
   measureDeliveries('pgcue_held_deliveries', 'Due deliveries waiting for capacity of their account.', ({ held }) => held)
 
-  const observe = (found: Found | null, now: Date) => {
-    up.set(found ? 1 : 0)
-    if (!found) return
-    for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, found[queue])
-    oldest.set(found.oldest_pending_at ? Math.max(0, (now.getTime() - found.oldest_pending_at.getTime()) / 1000) : 0)
-    engines.set(found.replicas)
-    for (const { queue, waiting } of found.jobs) jobsWaiting.set({ queue }, waiting)
+  const observe = (figures: Found | null, now: Date) => {
+    up.set(figures ? 1 : 0)
+    if (!figures) return
+    for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, figures[queue])
+    oldest.set(figures.oldest_pending_at ? Math.max(0, (now.getTime() - figures.oldest_pending_at.getTime()) / 1000) : 0)
+    engines.set(figures.replicas)
+    for (const { queue, waiting } of figures.jobs) jobsWaiting.set({ queue }, waiting)
     ended.reset()
-    for (const { status, count } of found.ended) ended.inc({ status }, count)
+    for (const { status, count } of figures.ended) ended.inc({ status }, count)
   }
   const values = async (): Promise<MetricValues> => {
-    const own = await registry.getMetricsAsJSON()
-    return common === registry ? own : [...(await common.getMetricsAsJSON()), ...own]
+    const ours = await registry.getMetricsAsJSON()
+    return common === registry ? ours : [...(await common.getMetricsAsJSON()), ...ours]
   }
 
   return {
@@ -192,17 +192,17 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
     watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
 
     /**
-     * Returns everything in Prometheus' text format, including the values of other cells. `found` is null if the database didn't answer.
+     * Returns everything in Prometheus' text format, including the values of other cells. `figures` is null if the database didn't answer.
      */
-    text: async (found: Found | null, now: Date, others: readonly Promise<MetricValues>[] = []): Promise<string> => {
-      observe(found, now)
-      if (!askEngines && others.length === 0 && common === registry) return registry.metrics()
-      const [own, engines, ...rest] = await Promise.all([values(), askEngines?.() ?? [], ...others])
-      return AggregatorRegistry.aggregate([own, ...engines, ...rest]).metrics()
+    text: async (figures: Found | null, now: Date, elsewhere: readonly Promise<MetricValues>[] = []): Promise<string> => {
+      observe(figures, now)
+      if (!askEngines && elsewhere.length === 0 && common === registry) return registry.metrics()
+      const [ours, engines, ...rest] = await Promise.all([values(), askEngines?.() ?? [], ...elsewhere])
+      return AggregatorRegistry.aggregate([ours, ...engines, ...rest]).metrics()
     },
     values,
-    valuesWith: (found: Found | null, now: Date): Promise<MetricValues> => {
-      observe(found, now)
+    valuesWith: (figures: Found | null, now: Date): Promise<MetricValues> => {
+      observe(figures, now)
       return values()
     },
     contentType: registry.contentType

@@ -46,8 +46,8 @@ export default fp(
         if (!comesFromNear(peer) && !app.hasToken(authorization, app.config.metricsToken, request.ip)) {
           throw new ApiError('not_authenticated', 'Metrics require a private network, or METRICS_TOKEN as bearer token.')
         }
-        const others = app.cells.flatMap(cell => (cell.config.cell === app.config.cell ? [] : cell.measure()))
-        return reply.type(metrics.contentType).send(await metrics.text(await look(), app.now(), others))
+        const elsewhere = app.cells.flatMap(cell => (cell.config.cell === app.config.cell ? [] : cell.measure()))
+        return reply.type(metrics.contentType).send(await metrics.text(await look(), app.now(), elsewhere))
       }
     )
   },

@@ -32,9 +32,9 @@ const buildIndex = async (client: pg.Client, file: File, statement: Statement, i
   const { unique, name, schema, table, definition } = index
   const step = (text: string) => run(client, file, { text, line: statement.line })
   const build = async (partName: string, part: string) => {
-    const found = await validityOf(client, schema, partName)
-    if (found) return
-    if (found === false) await step(`drop index concurrently ${schema}.${partName}`)
+    const validity = await validityOf(client, schema, partName)
+    if (validity) return
+    if (validity === false) await step(`drop index concurrently ${schema}.${partName}`)
     log(`Building index ${schema}.${partName}: no writer waits for it, and it waits for transactions that are open`)
     await step(`create ${unique}index concurrently ${partName} on ${schema}.${part} ${definition}`)
   }

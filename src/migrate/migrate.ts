@@ -218,10 +218,10 @@ const prepareQueues = async (client: pg.Client, queues: Queues) => {
   boss.on('error', () => {}) // the same error is also thrown
   await boss.start()
   try {
-    const known = new Map((await boss.getQueues()).map(queue => [queue.name, queue]))
+    const existing = new Map((await boss.getQueues()).map(queue => [queue.name, queue]))
     for (const { name, options = {} } of queues) {
       const { policy, partition, ...changeable } = options
-      if (!known.has(name)) await boss.createQueue(name, options)
+      if (!existing.has(name)) await boss.createQueue(name, options)
       else if (Object.keys(changeable).length) await boss.updateQueue(name, changeable)
     }
   } finally {

@@ -24,14 +24,14 @@ export const loadSources = async (client: pg.Client, sources: File[], release: R
   }
   await client.query('set local check_function_bodies = on')
   const loaded = await definitions(client)
-  const left = [...loaded].filter(([oid, { version }]) => before.get(oid)?.version === version).map(([oid]) => oid)
+  const unchanged = [...loaded].filter(([oid, { version }]) => before.get(oid)?.version === version).map(([oid]) => oid)
   await client.query(
     `select case l.lanname when 'sql' then fmgr_sql_validator(p.oid) when 'plpgsql' then plpgsql_validator(p.oid) end
        from pg_proc p join pg_language l on l.oid = p.prolang
       where p.pronamespace = 'cue'::regnamespace and p.oid <> all ($1)`,
-    [left]
+    [unchanged]
   )
-  await dropFormer(client, loaded, left, release)
+  await dropFormer(client, loaded, unchanged, release)
   for (const source of sources.filter(source => !definesSomething(source))) await runFile(client, source)
   const present = new Set([...loaded.values()].map(({ name }) => name))
   for (const { kind, name, grantee, privilege, grantable } of grants) {
@@ -81,8 +81,8 @@ const readGrants = async (client: pg.Client): Promise<Grant[]> => {
 
 const load = async (client: pg.Client, source: File, statement: Statement, before: Map<number, Definition>, dropped: Set<string>) => {
   const [, kind, name = ''] = /^create or replace (function|procedure|view) (cue\.\w+)/.exec(statement.text) ?? []
-  const known = [...before.values()].some(former => former.name === name)
-  if (!known) return run(client, source, statement)
+  const exists = [...before.values()].some(former => former.name === name)
+  if (!exists) return run(client, source, statement)
   await client.query('savepoint statement')
   try {
     await run(client, source, statement)
@@ -139,8 +139,8 @@ const drop = async (client: pg.Client, { kind, signature, name }: Definition, dr
 }
 
 /** Handles objects no longer in the files: marked by the first release without them, dropped by the next. */
-const dropFormer = async (client: pg.Client, loaded: Map<number, Definition>, left: number[], release: Release) => {
-  for (const oid of left) {
+const dropFormer = async (client: pg.Client, loaded: Map<number, Definition>, unchanged: number[], release: Release) => {
+  for (const oid of unchanged) {
     const definition = loaded.get(oid)!
     const { kind, signature, former } = definition
     if (former === null)

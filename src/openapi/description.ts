@@ -1,4 +1,5 @@
-/** Generates the API description, `/openapi.json`, from the routes' schemas. */
+/** Serves the API description, which `npm run generate` makes from the routes' schemas. */
+import { readFileSync } from 'node:fs'
 import { STATUS_CODES } from 'node:http'
 import swagger from '@fastify/swagger'
 import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
@@ -63,6 +64,7 @@ seconds.
 **Webhooks** are signed; see [Webhooks](#webhooks) for their headers, and the guide for [code that checks them](docs/guide/delivery).
 Delivery is at least once: deduplicate by \`X-Service-Execution-Id\`.`
 
+const file = new URL('../openapi.json', import.meta.url)
 const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })
 const others: Record<string, string> = {
@@ -122,7 +124,8 @@ export default fp(
         }
       },
       async (request, reply) => {
-        document ??= fixed(JSON.stringify(app.swagger()))
+        // Not from `app.swagger()`, which takes a third of a second.
+        document ??= fixed(JSON.stringify(JSON.parse(readFileSync(file, 'utf8'))))
         return sendFixed(request, reply.type('application/json; charset=utf-8').header('cache-control', 'public, max-age=60'), document)
       }
     )

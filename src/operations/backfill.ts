@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createSingleCues } from '../cues/batched.ts'
 import { fault } from '../cues/changes.ts'
-import { createGiveWay } from '../database/give-way.ts'
+import { createYield } from '../database/yield.ts'
 import { invalid } from '../errors.ts'
 import { calendarsOf, slotsAfter } from '../schedule/parse-schedule.ts'
 import { planOf } from '../schedule/plan.ts'
@@ -14,27 +14,27 @@ import { type CreateOperation, MAX_SLOTS } from './schemas.ts'
 export const slotsToBackfill = async (
   app: FastifyInstance,
   { caller }: Pick<FastifyRequest, 'caller'>,
-  given: CreateOperation
+  request: CreateOperation
 ): Promise<string[]> => {
   for (const name of ['cue_id', 'from', 'to'] as const)
-    if (given[name] == null) throw invalid([{ type: 'missing', loc: ['body', name], msg: 'Field required', input: null }])
+    if (request[name] == null) throw invalid([{ type: 'missing', loc: ['body', name], msg: 'Field required', input: null }])
   for (const name of ['filter', 'ids'] as const)
-    if (given[name] != null) throw invalid([fault([name], 'is not for type backfill; give cue_id, from and to')])
-  const [from, to] = [new Date(given.from!), new Date(given.to!)]
+    if (request[name] != null) throw invalid([fault([name], 'is not for type backfill; give cue_id, from and to')])
+  const [from, to] = [new Date(request.from!), new Date(request.to!)]
   if (from >= to) throw invalid([fault(['to'], 'must be after from')])
   if (to > app.now()) throw invalid([fault(['to'], 'must not be in the future')])
-  const cue = await createSingleCues(app.fn).find(caller.account_id, given.cue_id!)
+  const cue = await createSingleCues(app.fn).find(caller.account_id, request.cue_id!)
   if (cue.schedule.type === 'once') throw invalid([fault(['cue_id'], 'is a cue that runs once; fire it, or replay its execution')])
   // What is still to come runs by itself.
   const end = Math.min(+to, +(cue.next_slot ?? cue.next_run ?? to))
   const calendars = await readCalendars(app.fn, caller.account_id, cue.schedule.exclude_calendars ?? [])
   const plan = planOf(cue.schedule, cue.id, calendarsOf(cue.schedule, calendars))
   const all: Date[] = []
-  const giveWay = createGiveWay()
+  const yieldToRequests = createYield()
   for (const slot of slotsAfter(cue.schedule, plan, new Date(+from - 1), MAX_SLOTS, end)) {
     all.push(new Date(slot))
     if (all.length >= slotsCounted) throw tooMany(`${slotsCounted} or more`)
-    await giveWay()
+    await yieldToRequests()
   }
   const slots = await app.fn.slotsWithoutExecution({ cue_id: cue.id, slots: all })
   if (slots.length > MAX_SLOTS) throw tooMany(String(slots.length))

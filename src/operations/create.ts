@@ -21,48 +21,48 @@ const ownTypes = {
 } as const
 
 /** @throws ApiError for what no filter or id can repair, before anything is read */
-export const checkOperation = (given: CreateOperation, confirmation: unknown, now: Date): void => {
-  const { type, dry_run, until } = given
+export const checkOperation = (request: CreateOperation, confirmation: unknown, now: Date): void => {
+  const { type, dry_run, until } = request
   for (const [name, types] of Object.entries(ownTypes))
-    if (given[name as keyof typeof ownTypes] != null && !(types as readonly string[]).includes(type))
+    if (request[name as keyof typeof ownTypes] != null && !(types as readonly string[]).includes(type))
       throw invalid([fault([name], `is only for type ${types.join(', ')}`)])
   if (until != null && new Date(until) <= now) throw invalid([fault(['until'], 'must be in the future')])
   if (type === 'delete' && !dry_run && confirmation !== 'true')
     throw new ApiError('confirmation_required', 'This cannot be undone. To confirm, send the header X-Confirm-Destructive: true.')
 }
 
-export const dryRun = async (app: FastifyInstance, asking: Asking, given: CreateOperation): Promise<Static<typeof DryRun>> => {
+export const dryRun = async (app: FastifyInstance, asking: Asking, request: CreateOperation): Promise<Static<typeof DryRun>> => {
   const { caller } = asking
-  if (given.type === 'backfill') {
-    const slots = await slotsToBackfill(app, asking, given)
+  if (request.type === 'backfill') {
+    const slots = await slotsToBackfill(app, asking, request)
     return { total: slots.length, sample: slots.slice(0, 10).map(slot => ({ scheduled_for: new Date(slot) })) }
   }
-  const targets = targetsOf(app.db, caller.account_id, given, app.now())
+  const targets = targetsOf(app.db, caller.account_id, request, app.now())
   return app.readList(caller.account_id, async () => ({ total: await countTargets(targets), sample: await sampleTargets(targets) }))
 }
 
 export const createOperation = async (
   app: FastifyInstance,
   asking: Asking,
-  given: CreateOperation,
+  request: CreateOperation,
   fn: Pick<Functions, 'createOperation'> = app.fn
 ): Promise<OperationsRow> => {
-  const { type, name, rate_per_minute } = given
+  const { type, name, rate_per_minute } = request
   const { caller } = asking
-  const selection = await (type === 'backfill' ? slots(app, asking, given) : selected(app, asking, given))
-  return fn.createOperation({ type, ...selection, name, rate_per_minute, settings: settingsOf(given), ...caller })
+  const selection = await (type === 'backfill' ? slots(app, asking, request) : selected(app, asking, request))
+  return fn.createOperation({ type, ...selection, name, rate_per_minute, settings: settingsOf(request), ...caller })
 }
 
-const slots = async (app: FastifyInstance, asking: Asking, given: CreateOperation) => ({
-  targets: JSON.stringify(await slotsToBackfill(app, asking, given)),
+const slots = async (app: FastifyInstance, asking: Asking, request: CreateOperation) => ({
+  targets: JSON.stringify(await slotsToBackfill(app, asking, request)),
   missing: []
 })
 
-const selected = async (app: FastifyInstance, { caller: { account_id } }: Asking, given: CreateOperation) => {
-  const chosen = targetsOf(app.db, account_id, given, app.now())
+const selected = async (app: FastifyInstance, { caller: { account_id } }: Asking, request: CreateOperation) => {
+  const chosen = targetsOf(app.db, account_id, request, app.now())
   return app.readList(account_id, async () => {
     await countTargets(chosen)
-    return listTargets(app.db, given.type, chosen)
+    return listTargets(app.db, request.type, chosen)
   })
 }
 

@@ -4,7 +4,6 @@ import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
 import { ApiError, sqlstates } from '../errors.ts'
-import { ErrorBody } from '../schemas.ts'
 import { checkOperation, createOperation, dryRun } from './create.ts'
 import * as schemas from './schemas.ts'
 
@@ -27,7 +26,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           'one of each type runs at a time. Fires count towards `fires_per_hour` of the plan (10 per cue).',
         headers: Type.Object({ ...IdempotencyKey.properties, ...schemas.Confirmed }),
         body: schemas.CreateOperation,
-        response: { 200: schemas.DryRun, 202: schemas.Operation, '4xx': ErrorBody }
+        response: { 200: schemas.DryRun, 202: schemas.Operation }
       }
     },
     async (request, reply) => {
@@ -47,7 +46,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'listOperations',
         summary: 'List operations, newest first',
         querystring: schemas.ListOperations,
-        response: { 200: schemas.Operations, '4xx': ErrorBody }
+        response: { 200: schemas.Operations }
       }
     },
     async request => {
@@ -91,7 +90,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'getOperation',
         summary: 'Get an operation and its errors',
         params,
-        response: { 200: schemas.OperationDetail, '4xx': ErrorBody }
+        response: { 200: schemas.OperationDetail }
       }
     },
     async request => {
@@ -117,7 +116,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Abort a running operation',
         description: 'What it has done stays done. Repeating this changes nothing.',
         params,
-        response: { 200: schemas.Operation, '4xx': ErrorBody }
+        response: { 200: schemas.Operation }
       }
     },
     async request => shown(await app.fn.abortOperation({ ...request.params, ...request.caller }))

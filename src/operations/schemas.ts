@@ -31,7 +31,7 @@ const Filter = Strict(
   {
     ...cues.filters,
     ...executions.filters,
-    status: Type.Optional(Type.Enum([...enums.cueStatus, ...enums.executionStatus].filter((one, i, all) => all.indexOf(one) === i))),
+    status: Type.Optional(Type.Enum([...enums.cueStatus, ...enums.executionStatus].filter((name, i, all) => all.indexOf(name) === i))),
     tag
   },
   {

@@ -22,18 +22,18 @@ const compile = (schema: typeof schemas.CueFilter | typeof schemas.ExecutionFilt
 const validate = { cues: compile(schemas.CueFilter), executions: compile(schemas.ExecutionFilter) }
 
 /** @throws ApiError unless there is either a filter or a list of ids, and the filter fits the type */
-export const targetsOf = (db: Kysely<DB>, account_id: string, given: schemas.CreateOperation, now: Date): Targets => {
-  const { type, filter = null, ids = null } = given
+export const targetsOf = (db: Kysely<DB>, account_id: string, request: schemas.CreateOperation, now: Date): Targets => {
+  const { type, filter = null, ids = null } = request
   if (filter && ids) throw invalid([fault(['ids'], 'give filter or ids, not both')])
   if (!filter && !ids) throw invalid([fault(['filter'], 'give a filter, or ids')])
   if (filter && Object.keys(filter).length === 0) throw invalid([fault(['filter'], 'must have at least one member')])
   const isOnExecutions = schemas.isOnExecutions(type)
   const { error } = validate[isOnExecutions ? 'executions' : 'cues']({ filter }) as { error?: Error }
   if (error) throw error
-  const wanted = { ...filter, tag: typeof filter?.tag === 'string' ? [filter.tag] : filter?.tag }
+  const conditions = { ...filter, tag: typeof filter?.tag === 'string' ? [filter.tag] : filter?.tag }
   return isOnExecutions
-    ? executionsOf(db, account_id, type, wanted as Parameters<typeof matchingExecutions>[2], ids, now)
-    : cuesOf(db, account_id, type, wanted as Parameters<typeof matchingCues>[2], ids)
+    ? executionsOf(db, account_id, type, conditions as Parameters<typeof matchingExecutions>[2], ids, now)
+    : cuesOf(db, account_id, type, conditions as Parameters<typeof matchingCues>[2], ids)
 }
 
 const executionsOf = (
@@ -91,14 +91,14 @@ export const sampleTargets = ({ query, order, columns }: Targets) =>
 
 /** The ids of all targets and their states as JSON arrays, which are only passed on, and the ids that were not found. */
 export const listTargets = async (db: Kysely<DB>, type: schemas.OperationType, { query, order, ids }: Targets) => {
-  const found = inOrder(query.select(['id', 'created_at']), order)
+  const ordered = inOrder(query.select(['id', 'created_at']), order)
     .limit(schemas.MAX_TARGETS)
     .as('target')
   const listOf = (column: RawBuilder<unknown>) => sql<string>`coalesce(json_agg(${column} order by ${sql.raw(String(order))}), '[]')::text`
   const { targets, states } = await db
-    .selectFrom(found)
+    .selectFrom(ordered)
     .select([listOf(sql`id`).as('targets'), listOf(sql`cue.target_state(${type}, id::text)`).as('states')])
     .executeTakeFirstOrThrow()
-  const known = new Set(ids && (JSON.parse(targets) as string[]))
-  return { targets, states, missing: ids?.filter(id => !known.has(id)) ?? [] }
+  const listed = new Set(ids && (JSON.parse(targets) as string[]))
+  return { targets, states, missing: ids?.filter(id => !listed.has(id)) ?? [] }
 }

@@ -17,7 +17,7 @@ type Options = { jobs: Pick<Jobs, 'work'>; fn: Used; computing: Computing; now: 
 const sliceMs = 2000
 
 export const startOperations = async ({ jobs, fn, computing, now, log }: Options): Promise<void> => {
-  const run = createBatches(fn, now, computing, createQueue())
+  const run = createOperationBatches(fn, now, computing, createQueue())
   await jobs.work<Job>('operations', async ({ operation_id }) => {
     for (const end = performance.now() + sliceMs; ; ) {
       const { status, wait_ms, took_ms } = await run(operation_id)
@@ -30,7 +30,7 @@ export const startOperations = async ({ jobs, fn, computing, now, log }: Options
 }
 
 /** Makes a function that runs the next batch of an operation. What it resumes is computed before its turn. */
-export const createBatches =
+export const createOperationBatches =
   (fn: Omit<Used, 'queueOperation'>, now: () => number, computing = createComputing(), inTurn: InTurn = work => work()) =>
   async (operation_id: string) => {
     const resumed = await nextRuns(fn, operation_id, new Date(now()), computing)

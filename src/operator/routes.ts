@@ -11,7 +11,6 @@ import type { ReadOperatorRow } from '../database/functions.ts'
 import { ApiError, invalid, toApiError } from '../errors.ts'
 import { createLook } from '../health/cached-health.ts'
 import { judge } from '../health/check.ts'
-import { ErrorBody } from '../schemas.ts'
 import { questions } from './on-call.ts'
 import * as schemas from './schemas.ts'
 
@@ -54,7 +53,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'getOperator',
         summary: 'Get figures on the whole service, for its operator',
         description: 'With OPERATOR_TOKEN; with an embedded database, also for the account that the link of `npm start` opens.',
-        response: { 200: schemas.Operator, '4xx': ErrorBody }
+        response: { 200: schemas.Operator }
       }
     },
     async request => {
@@ -85,7 +84,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           'Nothing is taken, sent or claimed until it is released (claims: 409 `service_held`); what is in flight ends. `GET /status` stays 200. Repeated, ' +
           'it replaces the reason. Slots that come due meanwhile follow `catch_up`, or run late if the hold was short.',
         body: schemas.Hold,
-        response: { 200: schemas.Held, '4xx': ErrorBody }
+        response: { 200: schemas.Held }
       }
     },
     async request => {
@@ -107,7 +106,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'release',
         summary: 'Release the service, or one account',
         body: schemas.Release,
-        response: { 200: schemas.Released, '4xx': ErrorBody }
+        response: { 200: schemas.Released }
       }
     },
     async request => {
@@ -133,7 +132,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           .join('\n\n'),
         params: schemas.OnCallParams,
         querystring: schemas.OnCallQuery,
-        response: { 200: schemas.Answer, '4xx': ErrorBody }
+        response: { 200: schemas.Answer }
       }
     },
     async request => {
@@ -175,7 +174,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Find accounts, with their plans and limits',
         description: 'The first 100 by email address.',
         querystring: schemas.AccountsQuery,
-        response: { 200: schemas.Accounts, '4xx': ErrorBody }
+        response: { 200: schemas.Accounts }
       }
     },
     async request => {
@@ -188,8 +187,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           .limit(100)
           .execute()
       )
-      const found = (await Promise.all(reads)).flat() as Static<typeof schemas.Account>[]
-      return { accounts: found.sort((a, b) => (a.email < b.email ? -1 : 1)).slice(0, 100) }
+      const matches = (await Promise.all(reads)).flat() as Static<typeof schemas.Account>[]
+      return { accounts: matches.sort((a, b) => (a.email < b.email ? -1 : 1)).slice(0, 100) }
     }
   )
 
@@ -204,7 +203,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         description: 'If a limit on cues is lower than before, the newest ones above it are paused, and a mail lists them.',
         params: schemas.AccountParams,
         body: schemas.ChangeAccount,
-        response: { 200: schemas.Account, '4xx': ErrorBody }
+        response: { 200: schemas.Account }
       }
     },
     async request => {
@@ -244,7 +243,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Let a browser read the operator’s figures for 12 hours',
         description: 'Sets an HttpOnly cookie for `GET /v1/operator`. A new OPERATOR_TOKEN makes it invalid.',
         body: schemas.OpenOperatorSession,
-        response: { 204: Type.Null(), '4xx': ErrorBody }
+        response: { 204: Type.Null() }
       }
     },
     async (request, reply) => {

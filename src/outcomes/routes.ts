@@ -5,7 +5,6 @@ import type { ExecutionsRow } from '../database/functions.ts'
 import { filled, textLengths } from '../deliveries/report.ts'
 import { ApiError } from '../errors.ts'
 import type { Json } from '../json/canonical-json.ts'
-import { ErrorBody } from '../schemas.ts'
 import { ExecutionParams as params } from '../workers/schemas.ts'
 import { claimTokenOf } from '../workers/token.ts'
 import * as schemas from './schemas.ts'
@@ -24,15 +23,15 @@ type Given = {
 }
 
 /** Converts evidence for SQL: JSON becomes text, and blank text becomes null, so that it doesn't overwrite anything. */
-const evidenceOf = <T extends Given>({ artifacts, metadata, ...given }: T) => {
+const evidenceOf = <T extends Given>({ artifacts, metadata, ...rest }: T) => {
   if (metadata && metadata.bytes > constants.metadataBytes)
     throw new ApiError('metadata_too_large', 'metadata too large: the maximum is 10 KB of JSON.')
   if (artifacts && artifacts.bytes > constants.artifactsBytes) {
     throw new ApiError('artifacts_too_large', 'artifacts too large: the maximum is 64 KB of JSON.')
   }
-  const { external_id, result_url, result_ref, result_type, summary } = given
+  const { external_id, result_url, result_ref, result_type, summary } = rest
   return {
-    ...given,
+    ...rest,
     external_id: filled(external_id),
     result_url: filled(result_url),
     result_type: filled(result_type),
@@ -59,7 +58,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: schemas.TokenHeaders,
         body: schemas.Report,
-        response: { 200: schemas.Reported, '4xx': ErrorBody }
+        response: { 200: schemas.Reported }
       }
     },
     async request => {
@@ -91,7 +90,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         params,
         headers: schemas.TokenHeaders,
         body: schemas.Evidence,
-        response: { 200: schemas.Attached, '4xx': ErrorBody }
+        response: { 200: schemas.Attached }
       }
     },
     async request => {
@@ -112,7 +111,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Verify or reject a reported success',
         params,
         body: schemas.Verify,
-        response: { 200: schemas.Verified, '4xx': ErrorBody }
+        response: { 200: schemas.Verified }
       }
     },
     async request => {
@@ -131,7 +130,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'requestVerification',
         summary: 'Mark a reported success for manual verification',
         params,
-        response: { 200: schemas.Verified, '4xx': ErrorBody }
+        response: { 200: schemas.Verified }
       }
     },
     async request => {

@@ -1,5 +1,5 @@
 import { CronExpressionParser } from 'cron-parser'
-import { memoize } from '../memoize/memoize.ts'
+import { memoize } from '../cache/memoize.ts'
 import type { Calendar } from './slots.ts'
 import { makeCalendar, nextSlot } from './slots.ts'
 

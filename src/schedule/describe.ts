@@ -1,5 +1,5 @@
 import cronstrue from 'cronstrue'
-import { memoize } from '../memoize/memoize.ts'
+import { memoize } from '../cache/memoize.ts'
 import type { Cron } from './cron.ts'
 import { fieldValues, parseCron } from './cron.ts'
 import type { Calendar } from './exclusions.ts'
@@ -149,9 +149,9 @@ export const excludedNotes = (
   calendars: readonly Calendar[] = []
 ): Omit<PreviewRun, 'note'>[] => {
   const { all, excludedAt } = planOf(schedule, undefined, calendars)
-  const found: number[] = []
+  const numbers: number[] = []
   if (!all || until === undefined) return []
-  for (let slot = all.next(+from); slot < Date.parse(until) && found.length < count; slot = all.next(slot))
-    if (excludedAt(slot)) found.push(slot)
-  return found.map(slot => ({ at: new Date(slot).toISOString(), local: localText(schedule.timezone, new Date(slot)) }))
+  for (let slot = all.next(+from); slot < Date.parse(until) && numbers.length < count; slot = all.next(slot))
+    if (excludedAt(slot)) numbers.push(slot)
+  return numbers.map(slot => ({ at: new Date(slot).toISOString(), local: localText(schedule.timezone, new Date(slot)) }))
 }

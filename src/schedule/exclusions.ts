@@ -1,5 +1,5 @@
 /** Exclusions: stretches of time whose slots don't run. Pure. Instants are milliseconds since 1970. */
-import { createRecent } from '../memoize/recent.ts'
+import { createRecent } from '../cache/recent.ts'
 import { parseCron } from './cron.ts'
 import { cronTimetable, firstInstantAt } from './next-run.ts'
 import { effort, firstOf, monthOf } from './slots.ts'
@@ -151,9 +151,9 @@ type Compiled = { parts: Part[]; bytes: number }
 /** Those that pass most at once come first. */
 const compile = (exclude: readonly Exclusion[], timeZone: string): Part[] => {
   const zone = zoneOf(timeZone)
-  const dates = exclude.flatMap(one => ('dates' in one ? one.dates : []))
-  const ranges = exclude.flatMap(one => ('from' in one ? [one] : []))
-  const crons = exclude.flatMap((one, n) => ('cron' in one ? [{ ...one, n }] : [])).sort((a, b) => b.minutes - a.minutes)
+  const dates = exclude.flatMap(exclusion => ('dates' in exclusion ? exclusion.dates : []))
+  const ranges = exclude.flatMap(exclusion => ('from' in exclusion ? [exclusion] : []))
+  const crons = exclude.flatMap((exclusion, n) => ('cron' in exclusion ? [{ ...exclusion, n }] : [])).sort((a, b) => b.minutes - a.minutes)
   const part = (n: number, excluded: Excluded): Part => ({ ...remembered(excluded), path: ['exclude', n] })
   const first = (member: string) => exclude.findIndex(exclusion => member in exclusion)
   effort.steps += dates.length + 2 * ranges.length

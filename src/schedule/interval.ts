@@ -16,7 +16,7 @@ export const isTighterThan = (crons: readonly Cron[], seconds: number): boolean 
   if (seconds <= 1) return false // slots are on whole seconds
   if (crons.some(cron => isTightWithinDay(cron, seconds))) return true
   const days = crons.map(cron => ({ cron, times: crons.length > 1 ? timesOf(cron) : endsOf(cron) }))
-  const clashes = days.map((one, i) => days.map((other, n) => n < i && areClose(one.times, other.times, seconds)))
+  const clashes = days.map((cronDay, i) => days.map((other, n) => n < i && areClose(cronDay.times, other.times, seconds)))
   const [first, last] = [Math.min(...days.map(({ times }) => times[0]!)), Math.max(...days.map(({ times }) => times.at(-1)!))]
   if (day - last + first >= seconds && !clashes.flat().includes(true)) return false
   // From the last slot of a day to the first slot of the next day that has one.
@@ -61,12 +61,12 @@ const endsOf = (cron: Cron): number[] => {
 }
 
 /** Whether two ascending lists have different times less than `seconds` apart. */
-const areClose = (some: number[], others: number[], seconds: number) => {
-  effort.steps += Math.ceil((some.length + others.length) / 8)
+const areClose = (some: number[], rest: number[], seconds: number) => {
+  effort.steps += Math.ceil((some.length + rest.length) / 8)
   let i = 0
   return some.some(time => {
-    while (i < others.length && others[i]! <= time - seconds) i++
-    for (let n = i; n < others.length && others[n]! < time + seconds; n++) if (others[n] !== time) return true
+    while (i < rest.length && rest[i]! <= time - seconds) i++
+    for (let n = i; n < rest.length && rest[n]! < time + seconds; n++) if (rest[n] !== time) return true
     return false
   })
 }

@@ -35,9 +35,9 @@ const readPoint = (text: string, fail: (rule: string) => never) => {
 }
 
 /** @throws what `fail` throws */
-export const readExclude = (given: readonly GivenExclusion[], fail: Fail): Exclusion[] => {
-  const read = given.map((one, n) => readExclusion(one, (path, rule) => fail([n, ...path], rule)))
-  const dates = read.reduce((sum, one) => sum + ('dates' in one ? one.dates.length : 0), 0)
+export const readExclude = (rules: readonly GivenExclusion[], fail: Fail): Exclusion[] => {
+  const read = rules.map((exclusion, n) => readExclusion(exclusion, (path, rule) => fail([n, ...path], rule)))
+  const dates = read.reduce((sum, exclusion) => sum + ('dates' in exclusion ? exclusion.dates.length : 0), 0)
   if (dates > maxDates) fail([], `must have at most ${maxDates} dates in total; use a calendar for more`)
   if (read.filter(exclusion => 'cron' in exclusion).length > maxCrons)
     fail([], `must have at most ${maxCrons} entries with cron and minutes`)

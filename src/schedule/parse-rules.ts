@@ -19,16 +19,16 @@ export const wrong = (path: (string | number)[], rule: string): ApiError =>
  * @param stored the stored schedule, whose bounds stay
  * @throws ApiError validation_error
  */
-export const readRules = (given: GivenSchedule, sameKind?: Rules, stored?: Rules): Rules => {
-  const { max_runs = stored?.max_runs } = given
-  const crons = given.crons ?? sameKind?.crons
-  const every = given.every == null ? sameKind?.every : readLength(given.every)
-  const anchor = readInstant('anchor', given.anchor, stored?.anchor)
-  const starts_at = readInstant('starts_at', given.starts_at, stored?.starts_at)
-  const ends_at = readInstant('ends_at', given.ends_at, stored?.ends_at)
-  const exclude = given.exclude == null ? given.exclude : readExclude(given.exclude, failIn('exclude'))
-  const window = given.window == null ? given.window : readWindow(given.window)
-  if (given.anchor != null && every === undefined) throw wrong(['anchor'], 'goes with every')
+export const readRules = (request: GivenSchedule, sameKind?: Rules, stored?: Rules): Rules => {
+  const { max_runs = stored?.max_runs } = request
+  const crons = request.crons ?? sameKind?.crons
+  const every = request.every == null ? sameKind?.every : readLength(request.every)
+  const anchor = readInstant('anchor', request.anchor, stored?.anchor)
+  const starts_at = readInstant('starts_at', request.starts_at, stored?.starts_at)
+  const ends_at = readInstant('ends_at', request.ends_at, stored?.ends_at)
+  const exclude = request.exclude == null ? request.exclude : readExclude(request.exclude, failIn('exclude'))
+  const window = request.window == null ? request.window : readWindow(request.window)
+  if (request.anchor != null && every === undefined) throw wrong(['anchor'], 'goes with every')
   if (starts_at !== undefined && ends_at !== undefined && ends_at < starts_at) throw wrong(['ends_at'], 'must not be before starts_at')
   return {
     ...(crons !== undefined && { crons }),
@@ -38,14 +38,14 @@ export const readRules = (given: GivenSchedule, sameKind?: Rules, stored?: Rules
     ...(ends_at !== undefined && { ends_at }),
     ...(max_runs != null && { max_runs }),
     ...named('exclude', exclude, stored),
-    ...named('exclude_calendars', given.exclude_calendars, stored),
+    ...named('exclude_calendars', request.exclude_calendars, stored),
     ...named('window', window, stored)
   }
 }
 
 /** A member that is given, or stored. Null and empty lists remove it. */
-const named = <N extends keyof Rules>(name: N, given: Rules[N] | null, stored: Rules | undefined): Pick<Rules, N> | undefined => {
-  const value = given === undefined ? stored?.[name] : given
+const named = <N extends keyof Rules>(name: N, member: Rules[N] | null, stored: Rules | undefined): Pick<Rules, N> | undefined => {
+  const value = member === undefined ? stored?.[name] : member
   return value == null || (Array.isArray(value) && value.length === 0) ? undefined : ({ [name]: value } as Pick<Rules, N>)
 }
 
@@ -71,10 +71,10 @@ const readLength = (text: string) => {
 }
 
 /** As ISO 8601 in UTC; the stored one if none is given. */
-const readInstant = (name: keyof Rules, given: string | null | undefined, stored: string | undefined) => {
-  if (given === undefined) return stored
-  if (given === null) return undefined
-  const instant = Date.parse(given)
+const readInstant = (name: keyof Rules, text: string | null | undefined, stored: string | undefined) => {
+  if (text === undefined) return stored
+  if (text === null) return undefined
+  const instant = Date.parse(text)
   if (instant > lastInstant) throw wrong([name], 'must not be after the year 9999')
   return new Date(instant).toISOString()
 }

@@ -19,27 +19,27 @@ const kinds = ['cron', 'crons', 'every', 'at'] as const
  * Completes the given members with the stored schedule, if any; `cron`, `crons`, `every` or `at` alone also changes the type.
  * @throws ApiError invalid_schedule, invalid_timezone, validation_error
  */
-export const readSchedule = (given: GivenSchedule, stored?: Schedule): Schedule => {
-  const [kind, other] = kinds.filter(name => given[name] != null)
+export const readSchedule = (request: GivenSchedule, stored?: Schedule): Schedule => {
+  const [kind, other] = kinds.filter(name => request[name] != null)
   if (kind === 'cron' && other === 'at') throw refused('schedule: give either cron or at, not both')
   if (other !== undefined) throw wrong([other], `does not go with ${kind}: give one of ${kinds.join(', ')}`)
-  const type = given.type ?? (kind === undefined ? stored?.type : kind === 'at' ? 'once' : 'recurring')
-  const timezone = readTimeZone(given.timezone ?? stored?.timezone ?? 'UTC')
+  const type = request.type ?? (kind === undefined ? stored?.type : kind === 'at' ? 'once' : 'recurring')
+  const timezone = readTimeZone(request.timezone ?? stored?.timezone ?? 'UTC')
   if (type === undefined) throw refused('schedule: give cron, crons or every for a recurring cue, or at for one that runs once')
   const before = stored?.type === 'recurring' ? stored : undefined
   if (type === 'recurring') {
     if (kind === 'at') throw refused('schedule.cron is required for type recurring')
-    const { crons, every, ...rules } = readRules(given, kind === undefined ? before : undefined, before)
+    const { crons, every, ...rules } = readRules(request, kind === undefined ? before : undefined, before)
     if (every !== undefined) return { type, every, ...rules, timezone }
     if (crons !== undefined) return { type, crons: crons.map((cron, i) => readCron(cron, `crons.${i}`)), ...rules, timezone }
-    const cron = given.cron ?? before?.cron
+    const cron = request.cron ?? before?.cron
     if (cron === undefined) throw refused('schedule.cron is required for type recurring')
     return { type, cron: readCron(cron), ...rules, timezone }
   }
   if (kind === 'crons' || kind === 'every') throw wrong([kind], 'does not go with type once')
-  const of = Object.keys(readRules(given))
+  const of = Object.keys(readRules(request))
   if (of.length > 0) throw wrong([of[0]!], 'is for recurring schedules')
-  const instant = given.at ?? (stored?.type === 'once' && kind === undefined ? stored.at : undefined)
+  const instant = request.at ?? (stored?.type === 'once' && kind === undefined ? stored.at : undefined)
   if (instant === undefined) throw refused('schedule.at is required for type once')
   const date = new Date(instant)
   if (date.getTime() > lastInstant) throw refused('schedule.at must not be after the year 9999')
@@ -78,15 +78,15 @@ const longWithout = 366 * 86_400_000
  * @throws ApiError validation_error if searching takes too many steps; it names the exclusion
  */
 export function* slotsAfter(schedule: Schedule, plan: Plan, after: Date, count = 0, until = Infinity): Generator<number, undefined> {
-  let left = stepsPerRequest + count * stepsPerSlot
+  let remaining = stepsPerRequest + count * stepsPerSlot
   let latest = +after
   for (let slot = latest; ; ) {
     const began = effort.steps
     slot = plan.next(slot)
     if (slot >= until) return
     const isExcluded = plan.excludedAt(slot) !== undefined
-    left -= effort.steps - began
-    if (left < 0 && plan.all) {
+    remaining -= effort.steps - began
+    if (remaining < 0 && plan.all) {
       const isLong = latest === +after && slot - plan.all.next(latest) > longWithout
       throw isLong ? allExcluded(schedule) : tooExpensive(schedule as Recurring, plan)
     }
@@ -111,14 +111,14 @@ const textLength = 150
 
 /** Limits what the schedules of a request take together. */
 export const createAllowance = (cues: number) => {
-  let left = stepsPerRequest + cues * stepsPerCue
+  let remaining = stepsPerRequest + cues * stepsPerCue
   return <T>(search: () => T): T => {
-    if (left < 0) throw wrong([], 'is too expensive to search together with the other cues of this request; exclude longer stretches')
+    if (remaining < 0) throw wrong([], 'is too expensive to search together with the other cues of this request; exclude longer stretches')
     const began = effort.steps
     try {
       return search()
     } finally {
-      left -= effort.steps - began
+      remaining -= effort.steps - began
     }
   }
 }

@@ -11,11 +11,11 @@ import type { Preview, PreviewRequest } from './schemas.ts'
  * @throws ApiError invalid_schedule, invalid_timezone, as for a cue
  */
 export const preview = async (
-  { schedule: given, from, count }: Static<typeof PreviewRequest>,
+  { schedule: request, from, count }: Static<typeof PreviewRequest>,
   now: Date,
   stored?: ReadonlyMap<string, Calendar>
 ): Promise<Static<typeof Preview>> => {
-  const schedule = readSchedule(given)
+  const schedule = readSchedule(request)
   const calendars = calendarsOf(schedule, stored)
   const after = from == null ? now : new Date(from)
   firstRun(schedule, after, undefined, calendars)

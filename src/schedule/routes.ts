@@ -1,6 +1,5 @@
 /** Schedule preview, without a cue. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { ErrorBody } from '../schemas.ts'
 import { namesOf } from './parse-schedule.ts'
 import { preview } from './preview.ts'
 import { Preview, PreviewRequest } from './schemas.ts'
@@ -16,7 +15,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'previewSchedule',
         summary: 'Preview the next runs of a schedule, in words and as instants',
         body: PreviewRequest,
-        response: { 200: Preview, '4xx': ErrorBody }
+        response: { 200: Preview }
       }
     },
     async request => {

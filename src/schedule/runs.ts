@@ -90,12 +90,12 @@ export function* slotsBetween(
 
 /** Counts the steps of a search; others may search in between. */
 const limited = ({ next, previous }: Timetable) => {
-  let left = stepsOfAll
+  let remaining = stepsOfAll
   const counted = (search: (instant: number) => number) => (instant: number) => {
     const began = effort.steps
     const slot = search(instant)
-    left -= effort.steps - began
+    remaining -= effort.steps - began
     return slot
   }
-  return { next: counted(next), previous: counted(previous), isOver: () => left < 0 }
+  return { next: counted(next), previous: counted(previous), isOver: () => remaining < 0 }
 }

@@ -59,8 +59,8 @@ export const cronsOf = ({ cron, crons }: Recurring): string[] => crons ?? (cron 
 export const nominalSlots = (schedule: Schedule): Timetable => {
   if (schedule.type === 'once') return single(+new Date(schedule.at))
   const { every, anchor, timezone } = schedule
-  const [first, ...others] = cronsOf(schedule).map(cron => cronTimetable(parseCron(cron), timezone))
-  return first ? union([first, ...others]) : regular(lengthOf(every!), instantOf(anchor) ?? 0)
+  const [first, ...rest] = cronsOf(schedule).map(cron => cronTimetable(parseCron(cron), timezone))
+  return first ? union([first, ...rest]) : regular(lengthOf(every!), instantOf(anchor) ?? 0)
 }
 
 /** The slots of a schedule, whatever its `max_runs`. */

@@ -68,12 +68,12 @@ const timeFrom = ({ hour, minute, second }: Clock, secondOfDay: number) => {
   if (h < 0) return -1
   if (h > wantedHour) return h * 3600 + minute[0]! * 60 + second[0]!
   const rest = secondOfDay - h * 3600
-  const wanted = Math.floor(rest / 60)
-  let m = minute[wanted]!
-  if (m === wanted) {
-    const s = second[rest - wanted * 60]!
+  const minutes = Math.floor(rest / 60)
+  let m = minute[minutes]!
+  if (m === minutes) {
+    const s = second[rest - minutes * 60]!
     if (s >= 0) return h * 3600 + m * 60 + s
-    m = minute[wanted + 1]!
+    m = minute[minutes + 1]!
   }
   if (m < 0) {
     h = hour[h + 1]!

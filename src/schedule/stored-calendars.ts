@@ -10,4 +10,4 @@ type Reader = {
 
 /** Reads an account's calendars. Those that don't exist are left out. */
 export const readCalendars = async (fn: Reader, account_id: string, names: readonly string[]): Promise<StoredCalendars> =>
-  new Map(names.length > 0 ? (await fn.namedCalendars({ account_id, names: [...names] })).map(one => [one.name, one]) : [])
+  new Map(names.length > 0 ? (await fn.namedCalendars({ account_id, names: [...names] })).map(calendar => [calendar.name, calendar]) : [])

@@ -1,7 +1,7 @@
 // Time zones: canonical names, and cached stretches of constant offset, because a call of Intl takes a microsecond. Instants and local
 // times are whole seconds since 1970; local times are counted as if UTC. Offsets are seconds east of UTC.
 
-import { memoize } from '../memoize/memoize.ts'
+import { memoize } from '../cache/memoize.ts'
 import { effort } from './slots.ts'
 
 const lone =
@@ -102,11 +102,11 @@ const makeChunk = (timeZone: string, start: number, end: number): Segment[] => {
     segments.push({ ...open, end: at })
     open = { start: at, offset, before: open.offset }
   }
-  for (let left = start; left < end - 1; left = Math.min(left + step, end - 1)) {
-    const right = Math.min(left + step, end - 1)
+  for (let position = start; position < end - 1; position = Math.min(position + step, end - 1)) {
+    const right = Math.min(position + step, end - 1)
     const offset = offsetAt(right)
     while (open.offset !== offset) {
-      let low = Math.max(left, open.start)
+      let low = Math.max(position, open.start)
       let high = right
       while (high - low > 1) {
         const middle = Math.floor((low + high) / 2)

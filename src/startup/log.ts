@@ -1,5 +1,5 @@
 /** Logger options: what log lines may contain. */
-import { isAway } from '../errors.ts'
+import { isUnavailable } from '../errors.ts'
 
 /** Options for all loggers. Lines contain no headers, bodies or query strings, and only the useful part of errors. */
 export const loggerOptions = (level: string) => ({
@@ -17,7 +17,7 @@ const serializeError = (error: Loggable): Logged => ({
   message: error.message,
   code: error.code,
   where: error.where,
-  stack: isAway(error) || error.code === 'unavailable' ? '' : (error.stack ?? ''), // the stack of a lost connection is useless
+  stack: isUnavailable(error) || error.code === 'unavailable' ? '' : (error.stack ?? ''), // the stack of a lost connection is useless
   cause: error.cause instanceof Error ? serializeError(error.cause) : undefined
 })
 

@@ -15,14 +15,14 @@ import { requireSecrets } from './secrets.ts'
  * @throws {ConfigError} naming the reason if this replica cannot use it
  */
 export const prepareCell = async (configured: Config, log: (line: string) => void): Promise<Config> => {
-  const given = await followMoves(configured, log)
+  const current = await followMoves(configured, log)
   // A new embedded database has its own line.
   const say = (line: string) => {
-    if (!given.embedded || line !== createdSchema) log(line)
+    if (!current.embedded || line !== createdSchema) log(line)
   }
-  if (given.migrate) await migrate({ connectionString: given.listenUrl, cell: given.cell, log: say })
-  const pooled = await isPooled(given).catch(error => Promise.reject(unusable(error)))
-  const config = Object.freeze({ ...given, pooled })
+  if (current.migrate) await migrate({ connectionString: current.listenUrl, cell: current.cell, log: say })
+  const pooled = await isPooled(current).catch(error => Promise.reject(unusable(error)))
+  const config = Object.freeze({ ...current, pooled })
   return connected(config, async pool => {
     await requireFunctions(pool, config)
     requireNumber(await readNumber(pool), config)
@@ -56,21 +56,21 @@ const connected = async <T>(config: Config, work: (pool: pg.Pool) => Promise<T>)
 }
 
 /** The configuration with the URL that the database has now: a server that a cell has left says where it is. */
-const followMoves = async (given: Config, log: (line: string) => void): Promise<Config> => {
+const followMoves = async (configured: Config, log: (line: string) => void): Promise<Config> => {
   for (let url = ''; ; ) {
     try {
-      const client = await connectDirect(given, { name: 'pgcue probe' })
+      const client = await connectDirect(configured, { name: 'pgcue probe' })
       await client.end()
       break
     } catch (error) {
-      if (currentUrl(given.listenUrl) === (url || given.listenUrl)) throw unusable(error)
-      url = currentUrl(given.listenUrl)
+      if (currentUrl(configured.listenUrl) === (url || configured.listenUrl)) throw unusable(error)
+      url = currentUrl(configured.listenUrl)
     }
   }
-  const url = currentUrl(given.listenUrl)
-  if (url === given.listenUrl) return given
-  log(`Cell ${given.cell} has moved to ${new URL(url).host}: update ${given.databases.length > 1 ? 'CELLS' : 'DATABASE_URL'}`)
-  return Object.freeze({ ...given, databaseUrl: url, listenUrl: url })
+  const url = currentUrl(configured.listenUrl)
+  if (url === configured.listenUrl) return configured
+  log(`Cell ${configured.cell} has moved to ${new URL(url).host}: update ${configured.databases.length > 1 ? 'CELLS' : 'DATABASE_URL'}`)
+  return Object.freeze({ ...configured, databaseUrl: url, listenUrl: url })
 }
 
 const readNumber = async (pool: pg.Pool): Promise<number | undefined> => (await pool.query('select id from cue.cell')).rows[0]?.id

@@ -15,15 +15,15 @@ export const requireFunctions = async (db: pg.Pool, { migrate }: Pick<Config, 'm
        from pg_proc where pronamespace = to_regnamespace('cue')`
   )
   const isCallable = ([name, [, signature]]: [string, readonly [string, string, ...unknown[]]]) => {
-    const given = signature
+    const parameters = signature
       .split(' ')
       .filter(Boolean)
       .map(parameter => `p_${parameter}`)
     return rows.some(
       found =>
         found.name === name &&
-        given.every(parameter => found.arguments.includes(parameter)) &&
-        found.arguments.slice(0, found.required).every(parameter => given.includes(parameter))
+        parameters.every(parameter => found.arguments.includes(parameter)) &&
+        found.arguments.slice(0, found.required).every(parameter => parameters.includes(parameter))
     )
   }
   const missing = Object.entries(functions).filter(entry => !isCallable(entry))

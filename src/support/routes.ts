@@ -51,10 +51,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     },
     async request => {
       const { limit, offset } = request.query
-      const own = app.db.selectFrom('ticket_view').where('account_id', '=', request.caller.account_id)
+      const source = app.db.selectFrom('ticket_view').where('account_id', '=', request.caller.account_id)
       const [tickets, { total }] = await Promise.all([
-        own.select(columns).orderBy('ticket_id', 'desc').limit(limit).offset(offset).$castTo<Ticket>().execute(),
-        own.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
+        source.select(columns).orderBy('ticket_id', 'desc').limit(limit).offset(offset).$castTo<Ticket>().execute(),
+        source.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
       ])
       return { tickets, total, limit, offset }
     }

@@ -47,8 +47,8 @@ export const startTracker = async ({ jobs, fn, config, log }: Options): Promise<
     if (!hasTracker(config)) throw new Error('no issue tracker is configured on this replica')
     const ticket = await fn.beginIssue({ ticket_id })
     if (!ticket) return
-    const found = ticket.tried ? await find(ticket_id, ticket.created_at) : undefined
-    const { html_url } = found ?? (await ask<Issue>('POST', '', issueOf(ticket)))
+    const existing = ticket.tried ? await find(ticket_id, ticket.created_at) : undefined
+    const { html_url } = existing ?? (await ask<Issue>('POST', '', issueOf(ticket)))
     await fn.endIssue({ ticket_id, url: html_url })
     log.info({ ticket_id }, 'issue created for ticket')
   }

@@ -23,8 +23,8 @@ const sqlName = (name: string) => `cue.${name.replace(/[A-Z]/g, letter => `_${le
 /** Begins the span of a SQL function, in the trace of its parent or in a new one. */
 export const beginCall = (tracer: Tracer, name: string, parent?: Span, attributes: Attributes = {}): Span => {
   const context = parent ? trace.setSpan(ROOT_CONTEXT, parent) : ROOT_CONTEXT
-  const own = { ...postgres, [ATTR_DB_STORED_PROCEDURE_NAME]: sqlName(name), ...attributes }
-  return tracer.startSpan(sqlName(name), { kind: SpanKind.CLIENT, attributes: own }, context)
+  const described = { ...postgres, [ATTR_DB_STORED_PROCEDURE_NAME]: sqlName(name), ...attributes }
+  return tracer.startSpan(sqlName(name), { kind: SpanKind.CLIENT, attributes: described }, context)
 }
 
 /** Ends a span with the call that it is for. */
@@ -64,14 +64,14 @@ export const createCallSpans = (tracer: Tracer, current: AsyncLocalStorage<Span>
 
   return {
     functions: fn => {
-      const known = new Map<string, Call>()
+      const spans = new Map<string, Call>()
       // Not a copy: a transaction's functions are a proxy themselves.
       return new Proxy(fn, {
         get: (target, name: keyof Functions) => {
           const call = target[name] as Call | undefined
           if (!call) return call
-          const span = known.get(name) ?? traced(name, call)
-          known.set(name, span)
+          const span = spans.get(name) ?? traced(name, call)
+          spans.set(name, span)
           return span
         }
       })

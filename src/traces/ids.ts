@@ -10,17 +10,17 @@ export type Ids = ReturnType<typeof createIds>
 /** Makes random ids, except that the trace of an execution or an alert has its id: whichever replica sends an attempt, all are in one trace. */
 export const createIds = () => {
   const random = new RandomIdGenerator()
-  let given: string | undefined
+  let traceId: string | undefined
   return {
-    generateTraceId: () => given ?? random.generateTraceId(),
+    generateTraceId: () => traceId ?? random.generateTraceId(),
     generateSpanId: () => random.generateSpanId(),
     /** Calls `begin`, which begins a span, for the trace of this id if it has one. */
     within: <T>(id: string | undefined, begin: () => T): T => {
-      given = traceOf(id)
+      traceId = traceOf(id)
       try {
         return begin()
       } finally {
-        given = undefined
+        traceId = undefined
       }
     }
   } satisfies IdGenerator & { within: unknown }

@@ -56,8 +56,8 @@ export const createWebhookSpans = (tracer: Tracer, ids: Ids): Pick<Traces, 'taki
           tracer.startSpan(method, { kind: SpanKind.CLIENT, root: true, attributes, links })
         )
         // A cue's own header wins.
-        const own = Object.keys(headers).some(name => /^trace(parent|state)$/i.test(name))
-        const result = await client.post(own ? request : { ...request, headers: { ...headers, ...headersOf(span) } }, handle)
+        const isSet = Object.keys(headers).some(name => /^trace(parent|state)$/i.test(name))
+        const result = await client.post(isSet ? request : { ...request, headers: { ...headers, ...headersOf(span) } }, handle)
         if (result.http_status !== null) span.setAttribute(ATTR_HTTP_RESPONSE_STATUS_CODE, result.http_status)
         if (!result.ok) fail(span, typeOf(result), result.error ?? undefined)
         span.end()

@@ -13,20 +13,19 @@ const held = Symbol('held')
 
 /** Returns a function that claims for one worker and resolves to an empty list if nothing is claimable. */
 export const createClaiming = (fn: Pick<Functions, 'claimExecutions' | 'claimNext'>) => {
-  const alone = (wanted: Wanted): Promise<Claims> => fn.claimExecutions({ ...wanted, lease: claimLease })
+  const alone = (request: Wanted): Promise<Claims> => fn.claimExecutions({ ...request, lease: claimLease })
   const claim = createBatches<Wanted, Claims | typeof held>({
-    one: alone,
-    many: async wanted => {
-      const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(wanted), lease: claimLease }), ({ claim }) => claim)
-      return wanted.map((_, n) => {
-        const own = (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest)
-        return own[0]?.execution_id === null ? held : (own as Claims)
+    single: alone,
+    many: async requests => {
+      const claims = Map.groupBy(await fn.claimNext({ claims: JSON.stringify(requests), lease: claimLease }), ({ claim }) => claim)
+      return requests.map((_, n) => {
+        const rows = (claims.get(n + 1) ?? []).map(({ claim, ...rest }) => rest)
+        return rows[0]?.execution_id === null ? held : (rows as Claims)
       })
-    },
-    ownerOf: ({ account_id }) => account_id
+    }
   })
-  return async (wanted: Wanted): Promise<Claims> => {
-    const claims = await claim(wanted)
-    return claims === held ? alone(wanted) : claims // which throws the refusal
+  return async (request: Wanted): Promise<Claims> => {
+    const claims = await claim(request)
+    return claims === held ? alone(request) : claims // which throws the refusal
   }
 }

@@ -25,7 +25,7 @@ type Ask<T> = {
   account_id: string
   waitMs: number
   /** Aborted when the client has gone. */
-  gone: AbortSignal
+  signal: AbortSignal
   ask: () => Promise<T[]>
 }
 
@@ -108,23 +108,23 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
 
   return {
     /** Calls `ask` now and whenever its result may have changed, until it returns something, `waitMs` is over or the client has gone. */
-    until: async <T>({ account_id, waitMs, gone, ask }: Ask<T>): Promise<T[]> => {
+    until: async <T>({ account_id, waitMs, signal, ask }: Ask<T>): Promise<T[]> => {
       const until = performance.now() + waitMs
       const first = await ask()
       // If the client has gone, the service may have closed meanwhile: don't start a listener.
-      if (first.length > 0 || waitMs === 0 || gone.aborted || closed) return first
+      if (first.length > 0 || waitMs === 0 || signal.aborted || closed) return first
       listener ??= listen()
       await listener
       const { wake, sleep, leave } = register(account_id)
-      gone.addEventListener('abort', wake)
+      signal.addEventListener('abort', wake)
       try {
         for (;;) {
           // After registering, so that no notification in between is missed.
-          const found = await ask()
+          const results = await ask()
           const leftMs = until - performance.now()
-          if (found.length > 0 || gone.aborted || closing.aborted || leftMs <= 0) return found
+          if (results.length > 0 || signal.aborted || closing.aborted || leftMs <= 0) return results
           await sleep(leftMs)
-          if (gone.aborted) return []
+          if (signal.aborted) return []
         }
       } finally {
         leave()

@@ -11,7 +11,7 @@ import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
 import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
-import { ErrorBody, PAGE_BYTES } from '../schemas.ts'
+import { PAGE_BYTES } from '../schemas.ts'
 import { claimLease, createClaiming } from './claiming.ts'
 import { createWaiting, MAX_WAIT_SECONDS } from './long-poll.ts'
 import * as schemas from './schemas.ts'
@@ -27,8 +27,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.addHook('onClose', () => waiting.close())
   const claimNext = app.traces.call('claimNext', createClaiming(app.shared))
-  const claimablePage = shareReads((asked: Parameters<typeof app.fn.claimablePage>[0]) =>
-    app.readList(asked.account_id, () => app.fn.claimablePage(asked))
+  const claimablePage = shareReads((query: Parameters<typeof app.fn.claimablePage>[0]) =>
+    app.readList(query.account_id, () => app.fn.claimablePage(query))
   )
   const tokenKey = deriveKey(app.config.sessionSecret, 'execution-token')
 
@@ -49,14 +49,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'listClaimable',
         summary: 'List claimable executions, oldest first',
         querystring: schemas.ClaimableQuery,
-        response: { 200: schemas.Claimable, '4xx': ErrorBody }
+        response: { 200: schemas.Claimable }
       }
     },
     async (request, reply) => {
       const { task, limit, wait } = request.query
       const { account_id } = request.caller
       const ask = () => claimablePage({ account_id, task, limit })
-      const executions = await waiting.until({ account_id, waitMs: wait * 1000, gone: goneSignal(reply), ask })
+      const executions = await waiting.until({ account_id, waitMs: wait * 1000, signal: goneSignal(reply), ask })
       // Before the response is made: a wake-up may cause hundreds of them.
       app.inFlight.add(request, reply, sizeOf(executions))
       const has_more = executions[0]?.has_more ?? false
@@ -74,7 +74,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Claim one execution for a worker',
         params: schemas.ClaimParams,
         body: schemas.ClaimRequest,
-        response: { 200: schemas.Claim, '4xx': ErrorBody }
+        response: { 200: schemas.Claim }
       }
     },
     async (request, reply) => {
@@ -95,7 +95,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'claimNext',
         summary: 'Claim the next execution, or several at once',
         body: schemas.ClaimNextRequest,
-        response: { 200: schemas.Claims, '4xx': ErrorBody }
+        response: { 200: schemas.Claims }
       }
     },
     async (request, reply) => {
@@ -103,12 +103,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (task && tasks)
         throw invalid([{ type: 'value_error', loc: ['body', 'tasks'], msg: 'Give either task or tasks, not both', input: tasks }])
       const { account_id } = request.caller
-      const wanted = tasks ?? (task ? [task] : undefined)
-      const ask = () => claimNext({ account_id, worker_id, tasks: wanted, limit: limit ?? 1 })
-      const gone = goneSignal(reply)
-      const claims = await waiting.until({ account_id, waitMs: wait * 1000, gone, ask })
-      if (gone.aborted) await giveBack(account_id, claims)
-      else gone.addEventListener('abort', () => giveBack(account_id, claims))
+      const names = tasks ?? (task ? [task] : undefined)
+      const ask = () => claimNext({ account_id, worker_id, tasks: names, limit: limit ?? 1 })
+      const signal = goneSignal(reply)
+      const claims = await waiting.until({ account_id, waitMs: wait * 1000, signal, ask })
+      if (signal.aborted) await giveBack(account_id, claims)
+      else signal.addEventListener('abort', () => giveBack(account_id, claims))
       if (claims.length === 0)
         throw new ApiError(
           'nothing_claimable',
@@ -147,7 +147,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Extend the lease of a claim',
         params: schemas.ExecutionParams,
         headers: schemas.HeartbeatHeaders,
-        response: { 200: schemas.Extended, '4xx': ErrorBody }
+        response: { 200: schemas.Extended }
       }
     },
     async request => {
@@ -177,7 +177,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Release a claim',
         params: schemas.ExecutionParams,
         headers: schemas.ReleaseHeaders,
-        response: { 200: schemas.Released, '4xx': ErrorBody }
+        response: { 200: schemas.Released }
       }
     },
     async request => {
@@ -195,7 +195,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'heartbeatWorker',
         summary: 'Register a worker, or send its heartbeat',
         body: schemas.Heartbeat,
-        response: { 200: schemas.Acknowledged, '4xx': ErrorBody }
+        response: { 200: schemas.Acknowledged }
       }
     },
     async request => {
@@ -213,20 +213,20 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'listWorkers',
         summary: 'List workers, most recent heartbeat first',
         querystring: schemas.ListWorkers,
-        response: { 200: schemas.Workers, '4xx': ErrorBody }
+        response: { 200: schemas.Workers }
       }
     },
     async request => {
       const { limit, offset } = request.query
-      const own = app.db.selectFrom('worker_view').where('account_id', '=', request.caller.account_id)
-      const page = own.select(['worker_id', 'last_heartbeat', 'handlers', 'registered_since']).orderBy('last_heartbeat', 'desc')
+      const registered = app.db.selectFrom('worker_view').where('account_id', '=', request.caller.account_id)
+      const page = registered.select(['worker_id', 'last_heartbeat', 'handlers', 'registered_since']).orderBy('last_heartbeat', 'desc')
       const [{ rows }, { total }] = await Promise.all([
         sql<Registered>`
           select worker_id, last_heartbeat, handlers, registered_since from (
             select *, row_number() over w as place, sum(octet_length(handlers::text) + 512) over w as bytes
               from (${page.orderBy('worker_id').limit(limit).offset(offset)}) as page window w as (order by last_heartbeat desc, worker_id)) as sized
            where place = 1 or bytes <= ${PAGE_BYTES} order by place`.execute(app.db),
-        own.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
+        registered.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
       ])
       return { workers: rows.map(row => withStatus(row, app.now())), total }
     }
@@ -241,7 +241,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         operationId: 'deleteWorker',
         summary: 'Remove a worker',
         params: schemas.WorkerParams,
-        response: { 204: Type.Null(), '4xx': ErrorBody }
+        response: { 204: Type.Null() }
       }
     },
     async (request, reply) => {

@@ -1,7 +1,7 @@
 /** Alerts: raising, updating and acknowledging. */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { isHeld } from '../../src/errors.ts'
+import { isLockTimeout } from '../../src/errors.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly, pluck } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
@@ -230,7 +230,7 @@ t.test('counts all of several simultaneous failures and raises one alert', async
   const settle = async (attempt: (typeof attempts)[number]): Promise<unknown> =>
     fn.settleAttempts(resultsOf([attempt], { ...refused, gone: true }, clock.now())).catch(error => {
       // As an engine does: the statement waits only briefly for the cue's lock.
-      if (!isHeld(error)) throw error
+      if (!isLockTimeout(error)) throw error
       return settle(attempt)
     })
   await Promise.all(attempts.map(settle))

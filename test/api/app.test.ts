@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { Type } from 'typebox'
 import { build as buildApp } from '../../src/app.ts'
 import { createPool } from '../../src/database/pool.ts'
-import { isAway, toApiError } from '../../src/errors.ts'
+import { isUnavailable, toApiError } from '../../src/errors.ts'
 import { testConfig } from '../support/database.ts'
 import { exactly } from '../support/exactly.ts'
 import { build, error, eventually } from '../support/setup.ts'
@@ -222,7 +222,7 @@ t.test('maps each database error to its response', async t => {
     'failure on connection marked as essential: 127.0.0.1:5433',
     'Client has encountered a connection error and is not queryable'
   ]) {
-    t.ok(isAway(new Error(message)), message)
+    t.ok(isUnavailable(new Error(message)), message)
   }
   exactly(t, of({ code: 'QU031', detail: '17' }), {
     code: 'rate_limit_exceeded',

@@ -1,4 +1,6 @@
 /** Declared cues: POST /v1/cues/apply. */
+
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import t from 'tap'
 import { faults, hourly, nothing, stage, url, withClient } from '../support/apply-stage.ts'
@@ -74,8 +76,14 @@ t.test('500 unchanged cues are compared without a lock, and no row is written', 
     )
     return rows[0].rows
   }
-  await eventually(async () => (await written()) >= 1000)
-  const count = await written()
+  // Sessions report what they have written within seconds.
+  let count = 0
+  await eventually(async () => {
+    const former = count
+    count = await written()
+    await delay(2000)
+    return count >= 1000 && count === former && count === (await written())
+  })
   const statements: string[] = []
   const { query } = pg.Client.prototype
   t.teardown(() => Object.assign(pg.Client.prototype, { query }))

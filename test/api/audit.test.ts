@@ -1,6 +1,6 @@
 /** Who changed what: the audit log has every change of a cue. */
 import t from 'tap'
-import { createBatches } from '../../src/operations/work.ts'
+import { createOperationBatches } from '../../src/operations/work.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
@@ -55,7 +55,7 @@ t.test('an operation and an apply write one entry each, with their counts; a dry
   const { call, fn, cue, clock, events, actor } = await audited()
   const ids = [await cue(), await cue()]
   const { body: operation } = await call('POST', '/v1/operations', { type: 'pause', ids: [...ids, 'cue_000000000000'], reason: 'a flood' })
-  const batch = createBatches(fn, () => +clock.now())
+  const batch = createOperationBatches(fn, () => +clock.now())
   while ((await batch(operation.id))?.status === 'running');
   const list = (names: string[]) => names.map(key => ({ key, name: key, cron: '@daily', worker: true }))
   const apply = (cues: object[], more: object = {}) => call('POST', '/v1/cues/apply', { set: 's', cues, ...more })

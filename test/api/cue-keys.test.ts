@@ -59,7 +59,7 @@ t.test('refuses malformed keys, unknown members and keys that differ, and names 
   t.same(await put({ ...hourly, kye: 1 }), ['body.kye'])
   t.same(await put({ ...hourly, retry: { attempts: 1 } }), ['body.retry.attempts'])
   t.same(await put({ name: 'n', schedule: { cron: '@daily', tz: 'UTC' }, callback_url: url }), ['body.schedule.tz'])
-  t.same(await put({ cron: '@daily' }), ['body.name'])
+  t.same(await put({ cron: '@daily' }), ['body.name', 'body.callback.url'])
   t.same(await put({ name: 'n', cron: '@daily' }), ['body.callback.url'])
   exactly(t, await call('PUT', path('k'), { ...hourly, cron: '61 * * * *' }), error('invalid_schedule', 400))
   exactly(t, await call('PUT', path('k'), hourly, { 'if-none-match': '"7"' }), invalid('header', 'if-none-match'))

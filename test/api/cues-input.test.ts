@@ -244,3 +244,58 @@ t.test('accepts unusual but valid input', async t => {
     t.equal(status, 201, `${JSON.stringify(change).slice(0, 120)} ${body.error?.message ?? ''}`)
   }
 })
+
+t.test('all faults of a body are reported at once', async t => {
+  const { call, post } = await build(t)
+  const { id } = await post('/v1/cues', { name: 'report', cron: '@daily', callback_url: 'https://example.com', key: 'report' })
+  const codesOf = async (method: string, path: string, body: object) => {
+    const { status, body: answer } = await call(method, path, body)
+    return [
+      status,
+      answer.error.code,
+      ...(answer.detail ?? []).map(({ type, loc }: { type: string; loc: string[] }) => `${type} ${loc.slice(1).join('.')}`)
+    ]
+  }
+  const url = 'http://169.254.169.254/'
+  const bad = { name: '', schedule: { cron: '61 * * * *' }, callback: { url }, retry: { max_attempts: 99 } }
+  const entries = [
+    'string_too_short name',
+    'less_than_equal retry.max_attempts',
+    'invalid_callback_url callback.url',
+    'invalid_schedule schedule.cron'
+  ]
+  for (const [method, path] of [
+    ['POST', '/v1/cues'],
+    ['PUT', '/v1/cues/by-key/report'],
+    ['PUT', '/v1/cues/by-key/new'],
+    ['PATCH', `/v1/cues/${id}`]
+  ] as const)
+    t.strictSame(await codesOf(method, path, bad), [422, 'validation_error', ...entries], `${method} ${path}`)
+  const addresses = { name: 'x', cron: '@daily', callback_url: url, on_failure: { webhook: url } }
+  t.strictSame(
+    await codesOf('POST', '/v1/cues', addresses),
+    [400, 'invalid_callback_url', 'invalid_callback_url callback.url', 'invalid_callback_url on_failure.webhook'],
+    'they share a code'
+  )
+  t.strictSame(await codesOf('POST', '/v1/cues', { name: 'x', cron: 5, callback_url: 7 }), [
+    422,
+    'validation_error',
+    'string_type cron',
+    'string_type callback_url'
+  ])
+  t.strictSame(await codesOf('POST', '/v1/cues', { name: 'x', cron: '61 * * * *', callback_url: 'https://example.com' }), [
+    400,
+    'invalid_schedule'
+  ])
+  for (const body of ['null', '[]', '5']) exactly(t, await call('POST', '/v1/cues', body), { status: 422 }, body)
+  const named = { name: 'x', cron: '@daily', callback_url: 'https://example.com' }
+  exactly(t, await call('POST', '/v1/cues', { ...named, name: '' }, { 'idempotency-key': 'é' }), {
+    status: 422,
+    body: { detail: [{ loc: ['body', 'name'] }] }
+  })
+  exactly(t, await call('POST', '/v1/cues', named, { 'idempotency-key': 'x'.repeat(300) }), {
+    status: 422,
+    body: { detail: [{ loc: ['header', 'idempotency-key'] }] }
+  })
+  exactly(t, await call('PATCH', '/v1/cues/cue_000000000000', { ...bad }), { status: 422 })
+})

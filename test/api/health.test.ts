@@ -179,7 +179,8 @@ t.test('counts waiting work by kind, and since when', async t => {
 
   const attempt = await begun()
   t.strictSame(await counts(), { ...nothing, pending: 2, delivering: 1, oldest_pending_at: due })
-  await settle([attempt], refused, fn, [attempt.flight_id])
+  await settle([attempt], refused)
+  await fn.endFlights({ flight_ids: [attempt.flight_id] })
   t.strictSame(await counts(), { ...nothing, pending: 2, retrying: 1, oldest_pending_at: due })
 
   await take([await cue({ transport: 'worker', callback_url: null })])

@@ -142,7 +142,7 @@ t.test('waiting requests are woken by notifications only', async t => {
       asked.set(account_id, (asked.get(account_id) ?? 0) + 1)
       return asked.get(account_id)! > 2 ? ['found'] : []
     }
-    const answer = waiting.until({ account_id, waitMs: 30_000, gone: leaving.signal, ask })
+    const answer = waiting.until({ account_id, waitMs: 30_000, signal: leaving.signal, ask })
     await eventually(() => asked.get(account_id) === 2)
     return { answer }
   }
@@ -171,7 +171,7 @@ t.test("refuses waiting requests above the account's limit", async t => {
   const { waiting } = await waitingFor(t, { maxWaiting: 2 })
   const leaving = new AbortController()
   let found: string[] = []
-  const wait = (account_id: string) => waiting.until({ account_id, waitMs: 30_000, gone: leaving.signal, ask: async () => found })
+  const wait = (account_id: string) => waiting.until({ account_id, waitMs: 30_000, signal: leaving.signal, ask: async () => found })
   const crowd = [wait('a'), wait('a'), wait('a'), wait('a'), wait('b')]
   const refused = await Promise.allSettled([crowd[2]!, crowd[3]!])
   t.same(

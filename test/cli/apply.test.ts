@@ -115,6 +115,6 @@ t.test('refuses unusable files', async t => {
   exactly(t, await cli(['apply', '-f', '-', '-f', '-']), { code: 2, err: /standard input/ })
   exactly(t, await cli(['apply', '-f', '-', '--set', 's'], { stdin: '{key: a, name: a, croon: x, worker: true}' }), {
     code: 1,
-    err: /cues\.a\.croon: Extra inputs are not permitted/
+    err: /cues\.a\.croon: Unknown field\. Allowed: name, schedule, /
   })
 })

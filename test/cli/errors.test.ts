@@ -2,12 +2,12 @@
 import t from 'tap'
 import { cliStage } from '../support/cli-stage.ts'
 
-t.test("prints an error once, with the option's name", async t => {
+t.test("prints each error once, with the option's name", async t => {
   const { cli } = await cliStage(t)
   const cases: [args: string[], err: string][] = [
     [
       ['cues', 'create', 'x', '--at', 'tomorrow', '--url', 'http://127.0.0.1:9/'],
-      'pgcue: --at: Input should be a valid ISO 8601 datetime with Z or an offset\n'
+      'pgcue: --at: Input should be a valid ISO 8601 datetime with Z or an offset\n--url: port 9 is not allowed\n'
     ],
     [['cues', 'create', 'x'.repeat(256), '--cron', '@daily', '--worker'], 'pgcue: NAME: String should have at most 255 characters\n'],
     [['cues', 'create', 'x', '--cron', '@daily'], 'pgcue: --url: Field required\n'],

@@ -1,7 +1,6 @@
 /** Large members omitted from responses to agents. */
 import t from 'tap'
-import { split, unite } from '../../src/json/canonical-json.ts'
-import { splice } from '../../src/json/splice.ts'
+import { splice, split, unite } from '../../src/json/canonical-json.ts'
 import { omitLarge } from '../../src/mcp/omit-large.ts'
 
 const half = `"${'x'.repeat(33_000)}"`

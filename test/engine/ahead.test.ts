@@ -68,73 +68,48 @@ t.test('engines take the same cues, beginning at different ones', async t => {
   t.not(new Set(taken.map(([first]) => first!.cue_id)).size, 1)
 })
 
-t.test('a cue that another engine has taken is taken again at its next slot, without another look', async t => {
-  const { engines, at, look, looks } = setup([{ ...few[0], cron: '* * * * * *', next_slot: null, schedule_rules: null, runs_left: null }])
+t.test('a fired cue is seen again before it is due again', async t => {
+  const { engines, at, look, sees } = setup([{ ...few[0], cron: '* * * * * *' }])
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(150)
-  for (const cue of engine.takeDue('send', 1).cues) engine.tryAgain(cue)
-  t.same(engine.takeDue('send', 1).cues, [])
+  const { cues } = engine.takeDue('send', 1)
+  engine.doneWith(cues)
+  for (const cue of cues) engine.fired(cue)
+  sees([{ ...few[0], cron: '* * * * * *', next_run: new Date(start + 1000) }])
+  at(399)
+  t.notOk(engine.isLookDue())
+  at(400)
+  t.ok(engine.isLookDue(), '600 ms before')
+  await look()
   at(1000)
-  const [next] = engine.takeDue('send', 1).cues
-  exactly(t, next, { cue_id: few[0]!.cue_id, slot: { next_run: new Date(start + 1000) } })
-  t.equal(looks(), 1)
+  exactly(t, engine.takeDue('send', 1).cues[0], { cue_id: few[0]!.cue_id, slot: { next_run: new Date(start + 1000) } })
 })
 
-t.test('the more cues are near, the more often an engine looks, unless a thousand are due', async t => {
+t.test('while cues are near, an engine looks every 900 ms, unless a thousand are due', async t => {
   const { engines, at, look } = setup(many)
   const [engine] = engines as [(typeof engines)[0]]
   await look()
   at(99)
-  t.notOk(engine.isLookDue())
   t.equal(engine.wakeAt, start + 100)
-  engine.takeDue('send', 1).cues
-  at(334)
-  t.notOk(engine.isLookDue(), '3,000 are due')
-  engine.takeDue('send', 2000).cues
-  t.notOk(engine.isLookDue(), '1,000 are')
-  engine.takeDue('send', 1).cues
-  t.ok(engine.isLookDue(), 'the look that was due at 100 ms')
-
-  for (const [count, ms] of [
-    [2500, 100],
-    [1500, 134],
-    [1000, 200],
-    [150, 1000]
-  ] as const) {
-    const later = setup(many.slice(0, count).map(cue => ({ ...cue, next_run: new Date(start + 1500) })))
-    await later.look()
-    later.at(ms - 1)
-    t.notOk(later.engines[0]!.isLookDue())
-    later.at(ms)
-    t.ok(later.engines[0]!.isLookDue(), `${count} cues that are not due yet`)
-  }
-})
-
-t.test('after a look that found no new cues, the next one is a second later, however many are near', async t => {
-  const { engines, at, look } = setup(many.map(cue => ({ ...cue, next_run: new Date(start + 1900) })))
-  const [engine] = engines as [(typeof engines)[0]]
-  await look()
-  at(100)
-  t.ok(engine.isLookDue(), 'the first one found 3,000')
-  await look()
-  at(1099)
+  at(899)
   t.notOk(engine.isLookDue())
-  at(1100)
-  t.ok(engine.isLookDue())
+  at(900)
+  t.notOk(engine.isLookDue(), '3,000 are due')
+  engine.takeDue('send', 2000)
+  t.notOk(engine.isLookDue(), '1,000 are')
+  engine.takeDue('send', 1)
+  t.ok(engine.isLookDue(), '999 are')
 })
 
-t.test('cues that come due during a look stay, although it has not read them', async t => {
-  const { engines, at, sees } = setup(few)
+t.test('a look that finds a full page is followed by another at once', async t => {
+  const { engines, at, look } = setup(cuesOf(16_384).map(cue => ({ ...cue, next_run: new Date(start + 1400) })))
   const [engine] = engines as [(typeof engines)[0]]
-  await engine.look()
-  sees([])
-  at(99)
-  const looked = engine.look()
-  at(100)
-  t.equal(engine.takeDue('send', 50).cues.length, 50)
-  await looked
-  t.equal(engine.takeDue('send', 1000).cues.length, 250)
+  await look()
+  at(19)
+  t.notOk(engine.isLookDue())
+  at(800)
+  t.ok(engine.isLookDue())
 })
 
 t.test('a look leaves out cues that are being taken', async t => {
@@ -150,7 +125,7 @@ t.test('a look leaves out cues that are being taken', async t => {
   t.same(ids(engine.takeDue('send', 1000).cues), ids(cues))
 })
 
-t.test('after a look during which the only near cue was taken, the next one is a second later', async t => {
+t.test('after a look during which the only near cue was taken, the next one is a regular one', async t => {
   const { engines, at, look, sees } = setup(few.slice(0, 1))
   const [engine] = engines as [(typeof engines)[0]]
   await look()
@@ -162,9 +137,9 @@ t.test('after a look during which the only near cue was taken, the next one is a
   t.equal(taken.length, 1)
   await looked
   engine.doneWith(taken)
-  at(1098)
+  at(998)
   t.notOk(engine.isLookDue())
-  at(1099)
+  at(999)
   t.ok(engine.isLookDue(), 'it may be due again in a moment')
 })
 
@@ -181,10 +156,10 @@ t.test('a cue that could not be taken when due is tried once more without anothe
   const [again] = engine.takeDue('send', 1).cues
   exactly(t, again, { cue_id: cue!.cue_id, slot: cue!.slot })
   engine.tryAgain(again!)
-  at(900)
+  at(899)
   t.same(engine.takeDue('send', 1).cues, [])
   t.notOk(engine.isLookDue())
-  at(1000)
+  at(900)
   t.ok(engine.isLookDue(), 'the next look finds the remaining cue')
   t.equal(looks(), 1)
 })
@@ -220,9 +195,9 @@ t.test('cues that are read in one row share a schedule, but neither accounts, ve
     cue_ids: ['cue_a', 'cue_b', 'cue_c'],
     account_ids: ['a', 'b', 'a'],
     versions: [1, 2, 3],
-    next_runs: [start + 1000, start + 1000, start + 2000]
+    next_runs: [start + 1000, start + 1000, start + 1400]
   }
-  const other = { ...row, cron: '*/5 * * * * *', cue_ids: ['cue_d'], account_ids: ['a'], versions: [4], next_runs: [start + 2000] }
+  const other = { ...row, cron: '*/5 * * * * *', cue_ids: ['cue_d'], account_ids: ['a'], versions: [4], next_runs: [start + 1400] }
   const ahead = createAhead({
     fn: { lookAheadBySchedule: async () => [row, other], calendarsByRevision: async () => [] },
     now: () => time,
@@ -241,9 +216,9 @@ t.test('cues that are read in one row share a schedule, but neither accounts, ve
     ['cue_a', 'a', 1, 1000, 2000],
     ['cue_b', 'b', 2, 1000, 2000]
   ])
-  t.strictSame(taken(2000), [
-    ['cue_c', 'a', 3, 2000, 3000],
-    ['cue_d', 'a', 4, 2000, 5000]
+  t.strictSame(taken(1400), [
+    ['cue_c', 'a', 3, 1400, 2000],
+    ['cue_d', 'a', 4, 1400, 5000]
   ])
 })
 
@@ -266,18 +241,23 @@ t.test('a notification causes an extra look only if no regular look is in time',
       if (engine.isLookDue()) return ms
     }
   }
-  t.equal(lookAt(), 1000, 'something is near: every second')
-  for (const ms of [2001, 2500, 60_000]) engine.expect(start + ms)
-  t.equal(lookAt(), 1000)
-  engine.expect(start + 2000)
-  t.equal(lookAt(), 20, 'it would have been seen')
+  t.equal(lookAt(), 900, 'something is near')
+  for (const ms of [1501, 2500, 60_000]) engine.expect(start + ms)
+  t.equal(lookAt(), 900)
+  engine.expect(start + 1000)
+  t.equal(lookAt(), 400, '600 ms before it is due')
+  const soon = setup([])
+  await soon.look()
+  soon.engines[0]!.expect(start + 100)
+  soon.at(1000)
+  t.ok(soon.engines[0]!.isLookDue(), 'at once')
 
   const idle = setup([])
   await idle.look()
   idle.engines[0]!.expect(start + 4000)
-  idle.at(2999)
+  idle.at(3399)
   t.notOk(idle.engines[0]!.isLookDue())
-  idle.at(3000)
+  idle.at(3400)
   t.ok(idle.engines[0]!.isLookDue())
 })
 
@@ -302,8 +282,8 @@ t.test('a reading of the first due cue takes the place of a look while none is n
   t.equal(lookAt(4000), 9000, 'only a look finds out why one is still due')
   await look()
   at(13_000)
-  engine.firstIs(start + 19_000)
-  t.equal(lookAt(13_000), 17_000, 'two seconds before it is due')
+  engine.firstIs(start + 18_200)
+  t.equal(lookAt(13_000), 17_600, '600 ms before it is due')
   await look()
   at(18_000)
   engine.firstIs(start + 18_500)
@@ -313,7 +293,7 @@ t.test('a reading of the first due cue takes the place of a look while none is n
   at(18_500)
   t.equal(engine.takeDue('send', 1).cues.length, 1)
   engine.firstIs(never)
-  t.equal(lookAt(18_500), 19_000, 'a regular look, since one was near')
+  t.equal(lookAt(18_500), 18_900, 'a regular look, since one was near')
 })
 
 const ruled = { schedule_rules: { max_runs: 5 }, runs_left: 5 }

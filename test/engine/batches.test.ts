@@ -5,7 +5,7 @@ import { createBatches } from '../../src/database/batched.ts'
 import { exactly } from '../support/exactly.ts'
 
 /** Batches of numbers whose results, twice the number, arrive when the test says so. */
-const setup = (size?: number) => {
+const setup = () => {
   const asked: (number | number[])[] = []
   const pending: { answer: () => void; refuse: (error: unknown) => void }[] = []
   const until = <A>(answer: A) =>
@@ -15,13 +15,11 @@ const setup = (size?: number) => {
     return until(questions.map(question => question * 2))
   }
   const ask = createBatches<number, number>({
-    one: question => {
+    single: question => {
       asked.push(question)
       return until(question * 2)
     },
-    many,
-    ownerOf: String,
-    size
+    many
   })
   /** Completes the oldest statement, and waits for its effects. */
   const answer = async () => {
@@ -58,14 +56,14 @@ t.test('sends requests together that arrive in the same turn of the event loop',
 })
 
 t.test('a statement takes as many requests as fit', async t => {
-  const { asked, ask, answer } = setup(12)
-  const answers = Array.from({ length: 20 }, (_, n) => ask(n))
+  const { asked, ask, answer } = setup()
+  const answers = Array.from({ length: 120 }, (_, n) => ask(n))
   await turn()
   for (let n = 0; n < 2; n++) await answer()
   await Promise.all(answers)
   t.strictSame(
     asked.map(batch => [batch].flat().length),
-    [12, 8]
+    [100, 20]
   )
 })
 
@@ -110,7 +108,7 @@ t.test('limits the number of concurrent statements, however long they take', asy
 t.test('repeats each request of a failed batch separately, and only the faulty one fails', async t => {
   const asked: unknown[] = []
   const ask = createBatches<number, number>({
-    one: async question => {
+    single: async question => {
       asked.push(question)
       if (question === 3) throw new pg.DatabaseError('three is no question', 0, 'error')
       return question
@@ -118,8 +116,7 @@ t.test('repeats each request of a failed batch separately, and only the faulty o
     many: async questions => {
       asked.push(questions)
       throw new pg.DatabaseError('three is no question', 0, 'error')
-    },
-    ownerOf: String
+    }
   })
   const answers = await Promise.allSettled([1, 2, 3, 4].map(ask))
   t.strictSame(asked, [[1, 2, 3, 4], 1, 2, 3, 4])
@@ -145,7 +142,7 @@ t.test('repeats the requests of a failed batch before the next batch starts', as
   const asked: (number | number[])[] = []
   let release = () => {}
   const ask = createBatches<number, number>({
-    one: question => {
+    single: question => {
       asked.push(question)
       return new Promise(resolve => {
         release = () => resolve(question)
@@ -154,8 +151,7 @@ t.test('repeats the requests of a failed batch before the next batch starts', as
     many: async questions => {
       asked.push(questions)
       throw Object.assign(new pg.DatabaseError('no', 2, 'error'), { code: '23505' })
-    },
-    ownerOf: String
+    }
   })
   const answer = async () => {
     release()

@@ -1,6 +1,6 @@
 // Computing schedules: an account that takes long delays only itself.
 import t from 'tap'
-import { createGiveWay } from '../../src/database/give-way.ts'
+import { createYield } from '../../src/database/yield.ts'
 import { createComputing, type Steps } from '../../src/firing/computing.ts'
 import { createSweep, untilMoved } from '../../src/firing/sweep.ts'
 import { eventually } from '../support/eventually.ts'
@@ -148,10 +148,10 @@ t.test('of the long work of several requests, one part runs in each turn of the 
   })
   await Promise.all(
     Array.from({ length: 5 }, async () => {
-      const giveWay = createGiveWay()
+      const yieldToRequests = createYield()
       for (let n = 0; n < 3; n++) {
         for (const end = performance.now() + 6; performance.now() < end; );
-        await giveWay()
+        await yieldToRequests()
         parts.push(turn)
       }
     })

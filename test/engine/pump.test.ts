@@ -2,7 +2,7 @@ import { stat } from 'node:fs'
 import { setImmediate as tick } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { BegunAttempt } from '../../src/database/functions.ts'
-import { createFastSlots } from '../../src/deliveries/fast-slots.ts'
+import { createFastSlots } from '../../src/deliveries/capacity.ts'
 import { createPump } from '../../src/deliveries/pump.ts'
 import { createDueQueue } from '../../src/firing/due-queue.ts'
 
@@ -10,7 +10,7 @@ import { createDueQueue } from '../../src/firing/due-queue.ts'
 const slowAfterMs = 3_600_000
 
 /** A pump over due cues. Taken attempts and responses arrive when the test says so. */
-const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense = false } = {}) => {
+const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) => {
   const taken: number[] = []
   const arriving: ((isTaken?: boolean) => void)[] = []
   const sent: (() => void)[] = []
@@ -44,10 +44,9 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
         const cues = Array.from({ length: count }, (_, n) => ({ cue_id: `${left + n}`, account_id: `${left + n}`, ...shared }))
         return { cues: cues.filter(cue => admit(cue.account_id)), waiting: [] }
       },
-      putBack: none,
+      fired: none,
       tryAgain: none,
       doneWith: none,
-      isDense,
       passOver: ({ cue_id }: { cue_id: string }) => passedOver.push(cue_id),
       expect: none,
       isLookDue: () => false,
@@ -94,41 +93,30 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '', isDense =
   return { pump, taken, sent, passedOver, asked, flights, come, arrive, arriveTaken, end }
 }
 
-t.test('takes few attempts at first, and twice as many each time while there are more', async t => {
-  const { pump, taken, sent, arrive, end } = setup(t, { due: 3000 })
+t.test('takes a batch at a time while there are more, until enough are on hand', async t => {
+  const { pump, taken, sent, arrive, end } = setup(t)
   pump.turn()
-  t.strictSame(taken, [50])
-  await arrive()
-  t.equal(sent.length, 50)
-  t.strictSame(taken, [50, 100])
-  for (let n = 0; n < 3; n++) await arrive()
-  t.strictSame(taken, [50, 100, 200, 400, 800])
+  t.strictSame(taken, [250])
+  for (let n = 0; n < 5; n++) await arrive()
+  t.strictSame(taken, Array(5).fill(250))
   t.equal(sent.length, 100, 'no more than there are slots')
   await end(100)
-  t.equal(sent.length, 100)
-})
-
-t.test('takes nothing while enough is on hand', async t => {
-  const { pump, taken, arrive, end } = setup(t)
-  pump.turn()
-  for (let n = 0; n < 5; n++) await arrive()
-  t.strictSame(taken, [50, 100, 200, 400, 800])
-  for (let n = 0; n < 4; n++) await end(100)
   t.equal(taken.length, 5, '1,050 are on hand')
   await end(100)
-  t.strictSame(taken, [50, 100, 200, 400, 800, 1000], '950 are')
+  t.equal(taken.length, 6, '950 are')
 })
 
 t.test('asks whether requests are still wanted only if their receivers are slow', async t => {
   let time = 1e6
   t.intercept(performance, 'now', { value: () => time })
-  const { pump, asked, arrive, end } = setup(t, { due: 52 })
+  const { pump, asked, come, arrive, end } = setup(t, { due: 50 })
   pump.turn()
   await arrive()
   time += slowAfterMs - 1
   await pump.abortGone()
   t.strictSame(asked, [])
-  await arrive() // two more
+  come(2)
+  await arrive()
   time += 1
   await pump.abortGone()
   t.strictSame(asked, [50])
@@ -137,34 +125,25 @@ t.test('asks whether requests are still wanted only if their receivers are slow'
   t.strictSame(asked, [50], 'the others are fast so far')
 })
 
-t.test('takes the rest at the end, and few again after it', async t => {
-  const { pump, taken, come, arrive } = setup(t, { due: 180 })
-  pump.turn()
-  for (let n = 0; n < 3; n++) await arrive()
-  t.strictSame(taken, [50, 100, 30])
-  come(200)
-  t.strictSame(taken, [50, 100, 30, 50])
-})
-
 t.test('a second statement takes more only if the first, which takes many, lasts 250 ms', async t => {
   let time = 1e6
   t.intercept(performance, 'now', { value: () => time })
-  const { pump, taken, come, arrive } = setup(t, { due: 200 })
+  const { pump, taken, come, arrive } = setup(t, { due: 600 })
   pump.turn()
   time += 249
   come(0)
-  t.strictSame(taken, [50])
+  t.strictSame(taken, [250])
   time += 1
   come(0)
-  t.strictSame(taken, [50, 100])
+  t.strictSame(taken, [250, 250])
   time += 250
   come(0)
-  t.strictSame(taken, [50, 100], 'no third one')
+  t.strictSame(taken, [250, 250], 'no third one')
   await arrive()
-  t.strictSame(taken, [50, 100, 50])
+  t.strictSame(taken, [250, 250, 100])
 })
 
-t.test('cues gather while a statement takes few of them, for 10 ms at most', async t => {
+t.test('cues gather for 10 ms after a statement that takes few has begun', async t => {
   let time = 1e6
   t.intercept(performance, 'now', { value: () => time })
   const { taken, come, arrive } = setup(t, { due: 0 })
@@ -175,25 +154,14 @@ t.test('cues gather while a statement takes few of them, for 10 ms at most', asy
   time += 1
   come(10)
   t.strictSame(taken, [49, 40], 'it may wait for a lock')
-  come(5)
   await arrive()
-  t.strictSame(taken, [49, 40])
-  await arrive()
-  t.strictSame(taken, [49, 40, 5])
-})
-
-t.test('if many come, they gather for 10 ms after a statement that took few has ended, too', async t => {
-  let time = 1e6
-  t.intercept(performance, 'now', { value: () => time })
-  const { taken, come, arrive } = setup(t, { due: 0, isDense: true })
-  come(5)
   await arrive()
   time += 9
   come(5)
-  t.strictSame(taken, [5])
+  t.strictSame(taken, [49, 40])
   time += 1
   come(5)
-  t.strictSame(taken, [5, 10])
+  t.strictSame(taken, [49, 40, 10])
 })
 
 t.test('takes nothing for 50 ms after a statement for cues of which others had taken most', async t => {
@@ -209,6 +177,7 @@ t.test('takes nothing for 50 ms after a statement for cues of which others had t
   come(5)
   t.strictSame(taken, [5, 10])
   await arrive()
+  time += 10
   come(5)
   t.strictSame(taken, [5, 10, 5], 'not after one that took any')
 })

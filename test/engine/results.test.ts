@@ -7,7 +7,7 @@ import { createLeases } from '../../src/deliveries/leases.ts'
 import { type AttemptResult, batchSize, createResults } from '../../src/deliveries/results.ts'
 import { eventually } from '../support/eventually.ts'
 
-type Statement = { execution_ids: string[]; ended_flights: number[]; done: () => void; fail: (error: object) => void }
+type Statement = { execution_ids: string[]; done: () => void; fail: (error: object) => void }
 
 const away = { code: 'ECONNREFUSED' }
 const delivered: AttemptResult = {
@@ -31,9 +31,9 @@ const setUp = () => {
     extendFlights: async ({ flight_ids }) => flight_ids,
     endFlights: async ({ flight_ids }) => void removed.push(...flight_ids)
   })
-  const finishAttempts: Functions['finishAttempts'] = ({ execution_ids, ended_flights }) =>
+  const finishAttempts: Functions['finishAttempts'] = ({ execution_ids }) =>
     new Promise((resolve, reject) => {
-      statements.push({ execution_ids, ended_flights: ended_flights ?? [], done: () => resolve(execution_ids.length), fail: reject })
+      statements.push({ execution_ids, done: () => resolve(execution_ids.length), fail: reject })
     })
   const results = createResults({
     fn: { finishAttempts, settleAttempts: () => Promise.reject(new Error('nothing is refused here')), heldAttempts: async () => held },
@@ -53,101 +53,57 @@ const setUp = () => {
   return { flights, results, statements, removed, logged, held, end, statement }
 }
 
-t.test('keeps a flight until the last of its results is recorded, in whichever statement', async t => {
-  const { flights, end, statement } = setUp()
+t.test('keeps a flight until the last of its results is recorded, and then removes its row with the next extension', async t => {
+  const { flights, end, statement, removed } = setUp()
   flights.add(7, batchSize + 10, performance.now())
   end(7, batchSize + 10)
   const held = await statement(0)
-  const rest = await statement(1)
-  t.same([held.execution_ids.length, rest.execution_ids.length], [batchSize, 10])
-  t.same([held.ended_flights, rest.ended_flights], [[], []], 'neither may take the row away')
-  rest.done()
+  t.equal(held.execution_ids.length, batchSize)
   held.fail(away)
-  const again = await statement(2)
-  t.ok(flights.has(7), 'extended while its results are held')
+  const again = await statement(1)
   t.same(again.execution_ids, held.execution_ids)
-  t.same(again.ended_flights, [7])
   again.done()
+  const rest = await statement(2)
+  await flights.extend()
+  t.same([rest.execution_ids.length, flights.has(7), removed], [10, true, []], 'extended while results are held')
+  rest.done()
   await eventually(() => !flights.has(7))
+  t.notOk(flights.isEmpty)
+  await flights.extend()
+  await flights.extend()
+  t.same([removed, flights.isEmpty], [[7], true])
 })
 
-t.test('removes a flight that two statements finish simultaneously with the next statement or extension', async t => {
-  const { flights, end, statement, removed } = setUp()
-  for (const id of [1, 2]) flights.add(id, batchSize + 1, performance.now())
-  flights.add(3, 1, performance.now())
-  end(1, batchSize + 1)
-  for (const { done } of [await statement(0), await statement(1)]) done()
-  await eventually(() => !flights.has(1))
-  end(3, 1)
-  const next = await statement(2)
-  t.same(next.ended_flights, [1, 3])
-  next.done()
-  await eventually(() => !flights.has(3))
-  end(2, batchSize + 1)
-  for (const { done } of [await statement(3), await statement(4)]) done()
-  await eventually(() => !flights.has(2))
-  await flights.extend()
-  t.same(removed, [2], 'and the others not again')
-})
-
-t.test('removes a flight again if an extension may have locked its row meanwhile', async t => {
-  const { flights, end, statement, removed } = setUp()
-  flights.add(1, 1, performance.now())
-  flights.add(2, 1, performance.now())
-  end(1, 1)
-  const first = await statement(0)
-  t.same(first.ended_flights, [1])
-  await flights.extend()
-  first.done()
-  await eventually(() => !flights.has(1))
-  end(2, 1)
-  const second = await statement(1)
-  t.same(second.ended_flights, [1, 2])
-  await flights.extend()
-  t.same(removed, [1])
-  second.done()
-  await eventually(() => !flights.has(2))
-  await flights.extend()
-  t.same(removed, [1, 2])
-  await flights.extend()
-  t.same(removed, [1, 2], 'and then not again')
-})
-
-t.test('results gather for longer while others are being written, unless they fill a statement', async t => {
-  let time = 1e6
-  t.intercept(performance, 'now', { value: () => time })
+t.test('results gather while others of their kind are being written, up to the size of a statement', async t => {
   const { flights, end, statements, statement } = setUp()
-  flights.add(1, batchSize + 10, time)
+  flights.add(1, batchSize + 3, performance.now())
   end(1, 1)
-  time += 20
   await statement(0)
-  end(1, 1)
-  time += 59
-  await new Promise(resolve => setTimeout(resolve, 80))
   end(1, 2)
-  t.equal(statements.length, 1)
-  time += 1
-  t.same((await statement(1)).execution_ids, ['e1', 'e2', 'e3'])
-  statements[0]!.done()
+  await new Promise(resolve => setTimeout(resolve, 80))
   end(1, batchSize)
-  t.equal((await statement(2)).execution_ids.length, batchSize)
+  t.equal(statements.length, 1)
+  statements[0]!.done()
+  t.equal((await statement(1)).execution_ids.length, batchSize)
+  statements[1]!.done()
+  t.equal((await statement(2)).execution_ids.length, 2)
 })
 
 t.test('a result that cannot be recorded lets its own flight expire, and no other', async t => {
   const { flights, end, statement, removed, logged } = setUp()
   flights.add(1, 2, performance.now())
+  flights.add(2, 1, performance.now())
   end(1, 2)
-  ;(await statement(0)).fail({ code: '22P05', message: 'this cannot be stored' })
-  const first = await statement(1)
-  t.same(first.execution_ids, ['e0'])
-  first.fail({ code: '22P05', message: 'this cannot be stored' })
-  const second = await statement(2)
-  t.ok(flights.has(1), 'the other one is still open')
-  t.same([second.execution_ids, second.ended_flights], [['e1'], []], 'the row stays until it is recovered')
-  second.done()
+  end(2, 1)
+  const refusal = { code: '22P05', message: 'this cannot be stored' }
+  for (const n of [0, 1]) (await statement(n)).fail(refusal)
+  const rest = await statement(2)
+  t.same(rest.execution_ids, ['e1', 'e2'])
+  t.ok(flights.has(1), 'the others are still open')
+  rest.done()
   await eventually(() => !flights.has(1))
   await flights.extend()
-  t.same(removed, [])
+  t.same(removed, [2], 'the row of the first stays until it is recovered')
   t.same(logged, ['result not recorded'])
 })
 
@@ -250,11 +206,12 @@ t.test('records results of a locked row later, and the others immediately', asyn
   const lockTimeout = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
   ;(await statement(0)).fail(lockTimeout)
   const others = await statement(1)
-  t.same([others.execution_ids, others.ended_flights], [['e0', 'e2'], []], 'the flight holds the third')
+  t.same(others.execution_ids, ['e0', 'e2'])
   others.done()
   held.length = 0
   const late = await statement(2)
-  t.same([late.execution_ids, late.ended_flights], [['e1'], [7]])
+  t.same(late.execution_ids, ['e1'])
+  t.ok(flights.has(7), 'the flight holds it')
   late.done()
   await eventually(() => !flights.has(7))
   t.equal(statements.length, 3)
@@ -268,7 +225,7 @@ t.test('holds all results while a whole table is locked, then records them', asy
   const lockTimeout = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
   for (const n of [0, 1]) (await statement(n)).fail(lockTimeout)
   const last = await statement(2)
-  t.same([last.execution_ids, last.ended_flights], [['e0', 'e1', 'e2'], [7]])
+  t.same(last.execution_ids, ['e0', 'e1', 'e2'])
   last.done()
   await eventually(() => !flights.has(7))
 })

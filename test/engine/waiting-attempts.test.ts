@@ -1,7 +1,7 @@
 /** Reading waiting attempts: what is read, kept and passed on. */
 import { setImmediate as tick } from 'node:timers/promises'
 import t from 'tap'
-import { createWaiting } from '../../src/deliveries/waiting-attempts.ts'
+import { createWaitingAttempts } from '../../src/deliveries/waiting-attempts.ts'
 import { createDueQueue, type WaitingAttempt } from '../../src/firing/due-queue.ts'
 
 type Row = { account_id: string; at: number }
@@ -14,7 +14,7 @@ const setup = (given: Row[]) => {
   let pages = 0
   const rows = given.map((row, n) => ({ execution_id: idOf(n), account_id: row.account_id, due_at: row.at }))
   const queue = createDueQueue()
-  const waiting = createWaiting({
+  const waiting = createWaitingAttempts({
     queue,
     fn: {
       lookWaiting: async ({ after, after_id, limit }) => {

@@ -48,7 +48,7 @@ t.test('every path of the dashboard is the same page, without inline scripts or 
 t.test('files are under the path of BASE_URL', async t => {
   const { app } = await build(t, undefined, { env: { BASE_URL: 'https://example.com/cue' } })
   const { body } = await app.inject('/dashboard')
-  t.match(body, /<html lang="en" data-root="\/cue">/)
+  t.match(body, /<html lang="en" data-root="\/cue"/)
   const paths = [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path!)
   t.ok(paths.length > 3)
   t.same(

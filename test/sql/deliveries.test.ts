@@ -4,11 +4,11 @@ import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
 import { awaiting, once, type Result, refused, stage } from '../support/stage.ts'
 
-t.test('a plain success ends the execution, logs the attempt and ends its flight', async t => {
+t.test('a plain success ends the execution and logs the attempt', async t => {
   const { begun, finish, execution, attempts, rows, clock, account_id } = await stage(t)
   const attempt = await begun()
   t.equal(attempt.plain, true)
-  t.equal(await finish([attempt], undefined, [attempt.flight_id]), 1)
+  t.equal(await finish([attempt]), 1)
   exactly(t, await execution(attempt.execution_id), {
     status: 'success',
     attempts: 1,
@@ -27,7 +27,6 @@ t.test('a plain success ends the execution, logs the attempt and ends its flight
   const [detail] = await rows('select attempt_log from cue.execution_detail_view where id = $1', [attempt.execution_id])
   exactly(t, detail.attempt_log, [{ ...first, started_at: clock.now().toISOString() }])
   t.same(await rows('select * from cue.attempts'), [], 'a first attempt that succeeds adds no row')
-  t.same(await rows('select * from cue.flights'), [])
 })
 
 t.test('a success resets the count of consecutive failures', async t => {
@@ -85,7 +84,7 @@ t.test('a rejection waits for the next element of the backoff plus up to 10%, an
   const id = attempt.execution_id
   let current = attempt
   for (const minutes of [0.5, 10, 10, 10]) {
-    t.equal(await settle([current], refused, fn, [current.flight_id]), 1)
+    t.equal(await settle([current], refused), 1)
     const e = await execution(id)
     exactly(t, e, { status: 'retrying', http_status: 500, error_message: 'the callback answered 500', flight_id: null, ended_at: null })
     const wait = (e.attempt_due_at.getTime() - clock.now().getTime()) / 60_000
@@ -287,12 +286,11 @@ for (const [title, columns, result, expected, cueStatus, error = result.error ??
 }
 
 t.test('a batch holds every kind of result', async t => {
-  const { cue, take, settle, rows, fn } = await stage(t)
+  const { cue, take, settle, rows } = await stage(t)
   const kinds = [{}, awaiting, { retry_max_attempts: 1 }, once, { ...awaiting, ...once }]
   const ids = await Promise.all(Array.from({ length: 20 }, (_, i) => cue({ name: String(i % 5), ...kinds[i % 5] })))
   const taken = await take(ids, { next: null })
   const attempts = ids.map(id => taken.find(attempt => attempt.cue_id === id)!)
-  const flight = attempts[0]!.flight_id
   t.equal(
     await settle(
       attempts.filter((_, i) => i % 2 === 0),
@@ -303,9 +301,7 @@ t.test('a batch holds every kind of result', async t => {
   t.equal(
     await settle(
       attempts.filter((_, i) => i % 2 === 1),
-      refused,
-      fn,
-      [flight]
+      refused
     ),
     10
   )
@@ -324,7 +320,6 @@ t.test('a batch holds every kind of result', async t => {
       ['4', 'pending_outcome', 2]
     ].map(([name, status, count]) => ({ name, status, count }))
   )
-  t.same(await rows('select * from cue.flights'), [])
 })
 
 t.test('an attempt in flight when its cue is deleted ends without consequences', async t => {

@@ -171,9 +171,9 @@ root.test('locked rows of one account do not affect another, although the first 
   await call('POST', `/v1/cues/${idle}/fire`, {}, repeatable)
   await call('POST', '/v1/worker/heartbeat', { worker_id: 'a', handlers: ['go'] })
   await call('PUT', '/v1/calendars/holidays', { dates: ['12-25'] })
-  for (const name of ['first', 'second'])
+  for (const name of ['first', 'second', 'third', 'fourth', 'fifth'])
     await cueOf({ ...s.workerCue, name, tags: ['slow'], schedule: { every: '1h', exclude_calendars: ['holidays'] }, cron: undefined })
-  // The second cue waits for its turn, a minute later.
+  // One cue a minute, so that the others wait for their turn until the test has ended.
   await call('POST', '/v1/operations', { type: 'pause', filter: { tag: ['slow'] }, rate_per_minute: 1 })
   await s.pool.query(
     'insert into cue.dead_letters (execution_id, account_id, cue_id, error_group) select gen_random_uuid(), $1, $2, gen_random_uuid()',

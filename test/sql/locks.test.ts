@@ -100,12 +100,14 @@ t.test('concurrent operations of all kinds neither deadlock nor fail', async t =
       // Results arrive late, twice, or together with another's.
       finish: async () => {
         const ended = some(recent()).filter(attempt => attempt.plain)
-        await fn.finishAttempts({ ...resultsOf(ended, {}, new Date()), ended_flights: endedFlights(ended) })
+        await fn.finishAttempts(resultsOf(ended, {}, new Date()))
+        await fn.endFlights({ flight_ids: endedFlights(ended) })
       },
       settle: async () => {
         const ended = some(recent())
         const result = pick([{}, refused, { ...refused, gone: true }, { report: { success: true } }])
-        await fn.settleAttempts({ ...resultsOf(ended, result, new Date()), ended_flights: endedFlights(ended) })
+        await fn.settleAttempts(resultsOf(ended, result, new Date()))
+        await fn.endFlights({ flight_ids: endedFlights(ended) })
       },
       extend: () => fn.extendFlights({ flight_ids: some(recent()).map(attempt => attempt.flight_id), lease }),
       release: async () => {

@@ -88,7 +88,7 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
       return on(state, { kind: 'giveBack', flight: flight_id }, f => f.releaseFlight({ flight_id, execution_ids: [execution_id] }))
     }
     const result = pick(results)
-    const ended_flights = endsFlight(attempt)
+    const flight_ids = endsFlight(attempt)
     const operation: Operation = {
       kind: 'settle',
       attempt: attempt.attempt,
@@ -96,9 +96,13 @@ t.test(`${steps} random steps`, { timeout: 0 }, async t => {
       gone: result.gone ?? false,
       reported: result.report?.success ?? null
     }
-    const columns = { ...resultsOf([attempt], result, clock.now()), ended_flights }
+    const columns = resultsOf([attempt], result, clock.now())
     const isPlain = attempt.plain && operation.error === null
-    return on(state, operation, f => (isPlain ? f.finishAttempts(columns) : f.settleAttempts(columns)))
+    return on(state, operation, async f => {
+      const moved = await (isPlain ? f.finishAttempts(columns) : f.settleAttempts(columns))
+      await f.endFlights({ flight_ids })
+      return moved
+    })
   }
 
   const cancel = (state: State) => on(state, { kind: 'cancel' }, f => f.cancelExecution({ account_id, execution_id: state.id }))

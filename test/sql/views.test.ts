@@ -16,7 +16,8 @@ const waiting = async (t: Test) => {
   const begun = async (columns: object) => (await take([await cue(columns)], { next: hours(-1) }))[0]!
   const ended = async (columns: object, result: object) => {
     const attempt = await begun(columns)
-    await settle([attempt], result, fn, [attempt.flight_id])
+    await settle([attempt], result)
+    await fn.endFlights({ flight_ids: [attempt.flight_id] })
   }
   await cue({ name: 'due' })
   await queued('pending')

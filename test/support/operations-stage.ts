@@ -1,12 +1,12 @@
 /** Setup for tests of operations: executions and cues of an account, and running an operation batch by batch. */
-import { createBatches } from '../../src/operations/work.ts'
+import { createOperationBatches } from '../../src/operations/work.ts'
 import { service, webhook } from './executions-stage.ts'
 import { refused } from './stage.ts'
 
 export const operationsStage = async () => {
   const s = await service()
   const { fn, clock, call, get, post, cue, ran } = s
-  const batch = createBatches(fn, () => +clock.now())
+  const batch = createOperationBatches(fn, () => +clock.now())
   /** Runs an operation to its end, and returns it. */
   const finish = async (id: string) => {
     for (let n = 0; ; n++) {

@@ -104,8 +104,8 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
     return by.takeDueCues({ ...dueCues(runs, next === undefined ? new Date(clock.now().getTime() + hourMs) : next), missed_after })
   }
 
-  const settle = (attempts: BegunAttempt[], result: Result = {}, by: Functions = fn, ended_flights: number[] = []) =>
-    by.settleAttempts({ ...resultsOf(attempts, result, clock.now()), ended_flights })
+  const settle = (attempts: BegunAttempt[], result: Result = {}, by: Functions = fn) =>
+    by.settleAttempts(resultsOf(attempts, result, clock.now()))
 
   return {
     pool,
@@ -121,8 +121,7 @@ export const stage = async (t: Test, start = '2030-01-15T09:00:00Z') => {
     cue,
     take,
     settle,
-    finish: (attempts: BegunAttempt[], by: Functions = fn, ended_flights: number[] = []) =>
-      by.finishAttempts({ ...columnsOf(attempts, {}, clock.now()), ended_flights }),
+    finish: (attempts: BegunAttempt[], by: Functions = fn) => by.finishAttempts(columnsOf(attempts, {}, clock.now())),
     /** Creates a webhook cue and takes its execution. */
     begun: async (columns: object = {}) => {
       const [attempt] = await take([await cue(columns)], columns === once || 'at' in columns ? { next: null } : {})

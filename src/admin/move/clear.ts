@@ -33,12 +33,12 @@ export const finish = async (both: Both): Promise<void> => {
 /** Sessions from before the move would still read. Twice, for those that were being opened. */
 const endSessions = async ({ from, say }: Both): Promise<void> => {
   for (let i = 0; i < 2; i++) {
-    const others = await read<{ pid: number; name: string }>(
+    const sessions = await read<{ pid: number; name: string }>(
       from,
       `select pid, application_name as name from pg_stat_activity
         where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`
     )
-    for (const { pid, name } of others) {
+    for (const { pid, name } of sessions) {
       await from
         .query('select pg_terminate_backend($1::int)', [pid])
         .catch(error => say(`  ${name} (pid ${pid}) stays connected: ${error.message}`))

@@ -10,7 +10,7 @@ export type Tables = {
 }
 
 /** Made by migrations, statistics, or what marks the move. */
-const own = ['cue.migrations', 'cue.cell', 'cue.moved', 'pgboss.queue_stats']
+const excluded = ['cue.migrations', 'cue.cell', 'cue.moved', 'pgboss.queue_stats']
 const lockedFirst = ['cue.accounts', 'cue.cues', 'cue.cue_runs', 'cue.payloads', 'cue.executions']
 
 type Relation = { name: string; kind: string; is_unlogged: boolean; is_partition: boolean; has_identity: boolean }
@@ -27,7 +27,7 @@ export const readTables = async (client: Client): Promise<Tables> => {
     [lockedFirst]
   )
   const distributed = await citusTables(client)
-  const tables = relations.filter(({ kind, name, is_partition }) => kind !== 'S' && !is_partition && !own.includes(name))
+  const tables = relations.filter(({ kind, name, is_partition }) => kind !== 'S' && !is_partition && !excluded.includes(name))
   const bare = tables.filter(({ has_identity, is_unlogged }) => !has_identity && !is_unlogged)
   if (bare.length > 0) throw new Error(`${bare.map(({ name }) => name).join(', ')}: a table without a primary key cannot be moved`)
   const moving = tables.filter(({ name }) => !distributed.includes(name))

@@ -1,6 +1,7 @@
 /** Builds the report from a handler's exit and the outcome file it may have written. */
 import { readFileSync, statSync } from 'node:fs'
 import type { Evidence, Report } from '../../client/index.ts'
+import { JsonError } from '../../json/canonical-json.ts'
 import { isObject, parseExactly } from '../json.ts'
 import type { Ending } from './process.ts'
 
@@ -43,7 +44,7 @@ export const readOutcomeFile = (file: string): OutcomeFile => {
     content = parseExactly(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ...none, broken: null }
-    return { ...none, broken: error instanceof SyntaxError ? `it is not valid JSON: ${error.message}` : (error as Error).message }
+    return { ...none, broken: error instanceof JsonError ? `it is not valid JSON: ${error.message}` : (error as Error).message }
   }
   if (!isObject(content)) return { ...none, broken: 'it is not a JSON object' }
   const given = Object.entries(content).filter(([, value]) => value !== null)

@@ -10,14 +10,14 @@ export const createRecent = <K, V>(most: number, weightOf: (value: V) => number 
   let weight = 0
 
   const set = (key: K, value: V): void => {
-    const own = weightOf(value)
-    if (weight + own > most / 2) {
+    const added = weightOf(value)
+    if (weight + added > most / 2) {
       older = recent
       recent = new Map()
       weight = 0
     }
     recent.set(key, value)
-    weight += own
+    weight += added
   }
 
   return {

@@ -7,7 +7,7 @@ const turnMs = 5
 let latest: Promise<unknown> = Promise.resolve()
 
 /** Makes a function that lets other requests run once it has been called for a while. */
-export const createGiveWay = () => {
+export const createYield = () => {
   let since = performance.now()
   return async (): Promise<void> => {
     if (performance.now() - since < turnMs) return

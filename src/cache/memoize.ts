@@ -3,13 +3,13 @@
  * are not cached.
  */
 export const memoize = <K, V>(size: number, make: (key: K) => V): ((key: K) => V) => {
-  const known = new Map<K, V>()
+  const values = new Map<K, V>()
   return key => {
-    let value = known.get(key)
+    let value = values.get(key)
     if (value === undefined) {
       value = make(key)
-      if (known.size >= size) known.clear()
-      known.set(key, value)
+      if (values.size >= size) values.clear()
+      values.set(key, value)
     }
     return value
   }
