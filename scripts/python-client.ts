@@ -31,11 +31,14 @@ const repeatable = new Set(
 const omittedTags = ['service', 'mcp', 'content']
 const keywords = ['from', 'in', 'is', 'not', 'class', 'def', 'pass', 'global', 'with', 'as', 'if', 'else', 'for', 'import', 'None', 'True']
 
-/** @throws {Error} if an operation that is declared repeatable does not exist */
+/** @throws {Error} if an operation that is declared repeatable does not exist, or a component has no properties */
 export const pythonClient = ({ paths, components }: Document): string => {
   const classes = new Map<string, string>()
   const typeOf = typesInto(classes, components.schemas)
-  for (const [name, schema] of Object.entries(components.schemas)) if (isObject(schema)) typeOf(schema, name)
+  for (const [name, schema] of Object.entries(components.schemas)) {
+    if (!schema.properties) throw new Error(`component ${name} is not an object, so it has no class`)
+    typeOf(schema, name)
+  }
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation }))
   )
@@ -56,7 +59,6 @@ from .transport import Listing, Transport, segment
 
 `
 
-const isObject = ({ properties }: Schema) => properties !== undefined
 const answerOf = (responses: Record<string, Content>): Schema | undefined =>
   Object.entries(responses).flatMap(([status, { content }]) => (status < '3' ? (content?.[json]?.schema ?? []) : []))[0]
 
@@ -78,14 +80,8 @@ const typesInto = (classes: Map<string, string>, components: Record<string, Sche
     const nothing = [schema.type].flat().includes('null') ? ['None'] : []
     if ($ref) return $ref.slice($ref.lastIndexOf('/') + 1)
     if (anyOf) return union(anyOf.map((option, i) => typeOf(option, i === 0 ? name : `${name}${i + 1}`)))
-    if (values)
-      return union([
-        `Literal[${values
-          .filter(value => value !== null)
-          .map(value => JSON.stringify(value))
-          .join(', ')}]`,
-        ...nothing
-      ])
+    const literals = values?.flatMap(value => (value === null ? [] : JSON.stringify(value))).join(', ')
+    if (literals) return union([`Literal[${literals}]`, ...nothing])
     if (properties) return union([classOf(schema, names.get(JSON.stringify(schema)) ?? name), ...nothing])
     return union([schema.type ?? 'any'].flat().map(type => (type === 'array' ? `List[${typeOf(items ?? {}, name)}]` : plain[type]!)))
   }

@@ -14,7 +14,10 @@ Secrets = Union[str, Iterable[str]]
 
 
 class InvalidSignature(Exception):
-    """A webhook that failed verification: respond with 401. `code` is one of `no_signature`, `stale_timestamp`, `wrong_signature`, `not_json`."""
+    """A webhook that failed verification: respond with 401.
+
+    `code` is one of `no_signature`, `stale_timestamp`, `wrong_signature`, `not_json`.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

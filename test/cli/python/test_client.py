@@ -166,6 +166,12 @@ class ClientTest(unittest.TestCase):
     def test_close_ends_calls_in_progress(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             calls = Client(f"http://127.0.0.1:{silent.getsockname()[1]}", "k", retries=0)
-            threading.Timer(0.2, calls.close).start()
+
+            def close():
+                with silent.accept()[0] as connection:
+                    connection.recv(1)  # the request has been sent
+                    calls.close()
+
+            threading.Thread(target=close, daemon=True).start()
             self.assertEqual(self.refused(lambda: calls.get_cue("x")).code, "unreachable")
         self.assertEqual(self.refused(lambda: calls.get_cue("x")).code, "closed")

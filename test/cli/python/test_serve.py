@@ -68,7 +68,8 @@ def serve_asgi(test, application):
     class Handler(BaseHTTPRequestHandler):
         def do_POST(handler):
             body = handler.rfile.read(int(handler.headers["Content-Length"]))
-            messages = [{"type": "http.request", "body": part, "more_body": True} for part in (body[:9], body[9:])] + [{"type": "http.request"}]
+            messages = [{"type": "http.request", "body": part, "more_body": True} for part in (body[:9], body[9:])]
+            messages.append({"type": "http.request"})
             headers = [(key.lower().encode(), value.encode("latin-1")) for key, value in handler.headers.items()]
 
             async def receive():

@@ -76,8 +76,9 @@ class WorkerTest(unittest.TestCase):
         self.start({f"{task}-{word}": handler for word, (handler, _) in returned.items()}, concurrency=3)
         for word, (_, expected) in returned.items():
             execution = ended(ids[word])
-            outcome = {key: value for key, value in execution["outcome"].items() if key in ("success", "external_id", "error") and value is not None}
-            self.assertEqual((execution["status"], outcome), ("success" if expected["success"] else "failed", expected))
+            outcome = {key: execution["outcome"].get(key) for key in ("success", "external_id", "error")}
+            self.assertEqual(outcome, {"external_id": None, "error": None, **expected})
+            self.assertEqual(execution["status"], "success" if expected["success"] else "failed")
         [execution] = executions
         self.assertEqual((execution.execution_id, execution.task, execution.attempt), (ids["none"], f"{task}-none", 1))
         self.assertEqual(execution.payload, {"task": f"{task}-none", "n": 1})
@@ -189,7 +190,7 @@ class WorkerTest(unittest.TestCase):
         began = time.monotonic()
         worker.stop()
         worker.thread.join(20)
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 15)
 
     def test_repeats_a_report_until_it_is_accepted(self):
         for fault in ("refuse", "lose"):
