@@ -15,6 +15,7 @@ import { cueColumns } from './cue-columns.ts'
 import { dumpSchema } from './dump-schema.ts'
 import { functionTypes } from './function-types.ts'
 import { postsFile } from './posts.ts'
+import { pythonClient } from './python-client.ts'
 
 /** Returns the generated files by path, from a migrated database of PostgreSQL 18. */
 export const generate = async (databaseUrl: string): Promise<Record<string, string>> => {
@@ -59,9 +60,10 @@ const rowTypes = (pool: pg.Pool) =>
   })
 
 /** From the routes, in a process of its own: they import some of the other files, as they are by then. */
-export const openapiFile = (): Record<string, string> => {
+export const openapiFiles = (): Record<string, string> => {
   const script = fileURLToPath(new URL('openapi.ts', import.meta.url))
-  return { 'src/openapi.json': execFileSync(process.execPath, [script], { encoding: 'utf8', maxBuffer: 2 ** 26 }) }
+  const document = execFileSync(process.execPath, [script], { encoding: 'utf8', maxBuffer: 2 ** 26 })
+  return { 'src/openapi.json': document, 'src/python/pgcue/api.py': pythonClient(JSON.parse(document)) }
 }
 
 const isCheck = process.argv.includes('--check')
@@ -82,5 +84,5 @@ const write = (files: Record<string, string>) => {
 
 if (import.meta.main) {
   write(await onFreshDatabase(generate))
-  write(openapiFile())
+  write(openapiFiles())
 }

@@ -36,8 +36,8 @@ const results: Record<string, object> = {
   recipes: { success: 6, hosts: ['api.anthropic.com', 'api.github.com', 'api.openai.com', 'hooks.slack.com'] },
   'coming-from': { success: 1 },
   schedules: { pending: 1 },
-  delivery: { success: noPython ? 1 : 2 },
-  workers: { success: noPython ? 3 : 4 },
+  delivery: { success: noPython ? 2 : 4 },
+  workers: { success: noPython ? 4 : 5 },
   outcomes: { success: 2 },
   alerts: { failed: 1 },
   bulk: { failed: 2, success: 5, hosts: ['example.com'] }

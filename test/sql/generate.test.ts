@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { dumpSchema } from '../../scripts/dump-schema.ts'
-import { generate, openapiFile } from '../../scripts/generate.ts'
+import { generate, openapiFiles } from '../../scripts/generate.ts'
 import { createDatabase } from '../support/database.ts'
 
 const { url, pool } = await createDatabase(t)
 const major = Number.parseInt((await pool.query("select current_setting('server_version') as name")).rows[0].name, 10)
 
 t.test('the generated files are up to date', { skip: major !== 18 && 'they are made on PostgreSQL 18' }, async t => {
-  for (const [name, content] of Object.entries({ ...(await generate(url)), ...openapiFile() })) {
+  for (const [name, content] of Object.entries({ ...(await generate(url)), ...openapiFiles() })) {
     t.equal(readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8'), content, `${name}: run \`npm run generate\``)
   }
 })

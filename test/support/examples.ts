@@ -140,7 +140,9 @@ const tools = (dir: string): Record<string, string> => {
   command('pgcue', `exec '${process.execPath}' '${root}src/cli/main.ts' "$@"`)
   command(
     'jq',
-    `exec '${process.execPath}' -p 'process.argv[2].slice(1).split(/[.[\\]]+/).filter(Boolean).reduce((value, name) => value[name], JSON.parse(fs.readFileSync(0)))' -- "$@"`
+    `exec '${process.execPath}' -e '
+  const value = process.argv[2].slice(1).split(/[.[\\]"]+/).filter(Boolean).reduce((value, name) => value[name], JSON.parse(fs.readFileSync(0)))
+  console.log(typeof value === "string" ? value : JSON.stringify(value))' -- "$@"`
   )
   command('sql', `exec '${process.execPath}' '${root}test/support/run-sql.ts' "$@"`)
   symlinkSync(join(root, 'src'), join(installed, 'src'))
@@ -154,6 +156,8 @@ const tools = (dir: string): Record<string, string> => {
     XDG_CONFIG_HOME: dir,
     XDG_STATE_HOME: dir,
     PYTHONUNBUFFERED: '1',
+    PYTHONDONTWRITEBYTECODE: '1',
+    PYTHONPATH: join(root, 'src/python'),
     NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/compiled')
   }
 }
