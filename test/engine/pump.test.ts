@@ -96,14 +96,15 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
 t.test('takes a batch at a time while there are more, until enough are on hand', async t => {
   const { pump, taken, sent, arrive, end } = setup(t)
   pump.turn()
-  t.strictSame(taken, [250])
-  for (let n = 0; n < 5; n++) await arrive()
-  t.strictSame(taken, Array(5).fill(250))
+  t.strictSame(taken, [1000])
+  await arrive()
+  await arrive()
+  t.strictSame(taken, [1000, 1000])
   t.equal(sent.length, 100, 'no more than there are slots')
+  for (let n = 0; n < 9; n++) await end(100)
+  t.equal(taken.length, 2, '1,000 are on hand')
   await end(100)
-  t.equal(taken.length, 5, '1,050 are on hand')
-  await end(100)
-  t.equal(taken.length, 6, '950 are')
+  t.equal(taken.length, 3, '900 are')
 })
 
 t.test('asks whether requests are still wanted only if their receivers are slow', async t => {
@@ -128,19 +129,19 @@ t.test('asks whether requests are still wanted only if their receivers are slow'
 t.test('a second statement takes more only if the first, which takes many, lasts 250 ms', async t => {
   let time = 1e6
   t.intercept(performance, 'now', { value: () => time })
-  const { pump, taken, come, arrive } = setup(t, { due: 600 })
+  const { pump, taken, come, arrive } = setup(t, { due: 2100 })
   pump.turn()
   time += 249
   come(0)
-  t.strictSame(taken, [250])
+  t.strictSame(taken, [1000])
   time += 1
   come(0)
-  t.strictSame(taken, [250, 250])
+  t.strictSame(taken, [1000, 1000])
   time += 250
   come(0)
-  t.strictSame(taken, [250, 250], 'no third one')
+  t.strictSame(taken, [1000, 1000], 'no third one')
   await arrive()
-  t.strictSame(taken, [250, 250, 100])
+  t.strictSame(taken, [1000, 1000, 100])
 })
 
 t.test('cues gather for 10 ms after a statement that takes few has begun', async t => {
