@@ -57,7 +57,8 @@ export const checkTogether = async (
       await check()
     } catch (thrown) {
       faultsOf(thrown) // anything but a refusal ends the request
-      errors.push(thrown)
+      // Whether the cue exists is not a fault of the body.
+      if (toApiError(thrown).statusCode !== 404) errors.push(thrown)
     }
   }
   for (const check of checks) await attempt(check)
@@ -87,11 +88,7 @@ const subjects: Record<string, string> = {
 }
 const subjectOf = ({ loc: [, name = ''] }: Detail): string => subjects[name] ?? String(name)
 
+/** Removes members that are faulty, or contain what is. */
 const removeFaulty = (body: object, detail: readonly Detail[]): void => {
-  for (const { loc } of detail) {
-    const names = loc.slice(1)
-    const last = names.pop()
-    const parent = names.reduce<unknown>((value, name) => Object(value)[name], body)
-    if (last !== undefined && typeof parent === 'object' && parent !== null) delete (parent as Record<string | number, unknown>)[last]
-  }
+  for (const { loc } of detail) if (loc[1] !== undefined) delete (body as Record<string | number, unknown>)[loc[1]]
 }
