@@ -1,6 +1,7 @@
 /** All faults of a request in one refusal. */
 import type { FastifyRequest } from 'fastify'
 import { type ApiError, type Detail, type ErrorCode, invalid, toApiError } from '../errors.ts'
+import { isObject } from '../json/canonical-json.ts'
 
 const MAX_FAULTS = 1000
 
@@ -31,9 +32,17 @@ export const together = (faults: readonly Faults[]): ApiError => {
 /** Options of a route whose handler calls `checkTogether`: it gets bodies that the schema refuses, but no other such request. */
 export const allFaults = {
   attachValidation: true,
-  preHandler: async ({ validationError, body }: FastifyRequest) => {
-    if (validationError && (validationError.validationContext !== 'body' || typeof body !== 'object' || body === null))
-      throw validationError
+  preHandler: async (request: FastifyRequest) => {
+    const { validationError, body } = request
+    if (!validationError) return
+    if (validationError.validationContext !== 'body' || !isObject(body)) throw validationError
+    // Fastify has stopped at the body.
+    for (const part of ['querystring', 'headers'] as const) {
+      const { error } = (request.getValidationFunction(part)?.(part === 'headers' ? request.headers : request.query) ?? {}) as {
+        error?: Error
+      }
+      if (error) throw error
+    }
   }
 }
 

@@ -287,11 +287,15 @@ t.test('all faults of a body are reported at once', async t => {
     400,
     'invalid_schedule'
   ])
-  for (const body of ['null', '[]', '5']) exactly(t, await call('POST', '/v1/cues', body), { status: 422 }, body)
+  for (const body of ['null', '[]', '[[]]', '5']) exactly(t, await call('POST', '/v1/cues', body), { status: 422 }, body)
   const named = { name: 'x', cron: '@daily', callback_url: 'https://example.com' }
   exactly(t, await call('POST', '/v1/cues', { ...named, name: '' }, { 'idempotency-key': 'é' }), {
     status: 422,
-    body: { detail: [{ loc: ['body', 'name'] }] }
+    body: { detail: [{ loc: ['header', 'idempotency-key'] }] }
+  })
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, bad, { 'if-match': 'A' }), {
+    status: 422,
+    body: { detail: [{ loc: ['header', 'if-match'] }] }
   })
   exactly(t, await call('POST', '/v1/cues', named, { 'idempotency-key': 'x'.repeat(300) }), {
     status: 422,
