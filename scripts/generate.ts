@@ -61,7 +61,7 @@ const rowTypes = (pool: pg.Pool) =>
 
 /** From the routes, in a process of its own: they import some of the other files, as they are by then. */
 export const openapiFiles = (): Record<string, string> => {
-  const script = fileURLToPath(new URL('openapi.ts', import.meta.url))
+  const script = fileURLToPath(new URL('openapi/main.ts', import.meta.url))
   const document = execFileSync(process.execPath, [script], { encoding: 'utf8', maxBuffer: 2 ** 26 })
   return { 'src/openapi.json': document, 'src/python/pgcue/api.py': pythonClient(JSON.parse(document)) }
 }

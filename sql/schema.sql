@@ -119,7 +119,7 @@ comment on table cue.accounts is 'Owners of cues. Every table with data of an ac
 comment on column cue.accounts.id is 'UUIDv7, created at registration.';
 comment on column cue.accounts.email is 'Email address as registered. Unique, ignoring case.';
 comment on column cue.accounts.plan is 'Plan, which sets the account''s limits.';
-comment on column cue.accounts.limits is 'Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.';
+comment on column cue.accounts.limits is 'Overrides of the plan''s limits, by names of cue.plans; JSON null: no limit.';
 comment on column cue.accounts.webhook_secret is 'Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.';
 comment on column cue.accounts.previous_webhook_secret is 'Also signs until previous_webhook_secret_until.';
 comment on column cue.accounts.previous_webhook_secret_until is 'End of the overlap requested by the last regeneration.';

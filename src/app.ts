@@ -1,6 +1,6 @@
 /** The HTTP service: plugins, then routes, in order. Start reading here. */
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import Fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyBaseLogger, type FastifyPluginAsync, type FastifyReply, type FastifyServerOptions } from 'fastify'
 import { Kysely, PostgresDialect } from 'kysely'
 import type pg from 'pg'
 import auth from './accounts/auth.ts'
@@ -95,6 +95,8 @@ export type Options = {
   logger?: FastifyBaseLogger
   /** Destination of log lines if no logger is given; stdout by default. */
   logStream?: { write: (line: string) => void }
+  /** Registered before all routes, for the generator of the API description. */
+  watchRoutes?: FastifyPluginAsync
   patience?: Patience
   responseLimits?: ResponseLimits
 }
@@ -139,6 +141,7 @@ export const build = async (options: Options) => {
   await app.register(auth)
   await app.register(lists)
   await app.register(body)
+  if (options.watchRoutes) await app.register(options.watchRoutes)
   await app.register(description)
 
   await app.register(docs)

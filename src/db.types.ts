@@ -125,7 +125,7 @@ export interface Accounts {
    */
   limit_reached_at: Timestamp | null;
   /**
-   * Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.
+   * Overrides of the plan's limits, by names of cue.plans; JSON null: no limit.
    */
   limits: Generated<Json>;
   /**

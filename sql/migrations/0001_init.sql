@@ -124,7 +124,7 @@ create table cue.accounts ( --- Owners of cues. Every table with data of an acco
   id uuid primary key, --- UUIDv7, created at registration.
   email text not null check (length(email) <= 254), --- Email address as registered. Unique, ignoring case.
   plan cue.plan not null default 'free' references cue.plans, --- Plan, which sets the account's limits.
-  --- Limits of its own, by names of cue.plans, instead of those of the plan; JSON null: no limit.
+  --- Overrides of the plan's limits, by names of cue.plans; JSON null: no limit.
   limits jsonb not null default '{}',
   --- Signs callbacks: whsec_ and 64 hex digits. The key of X-Service-Signature is the whole text.
   webhook_secret text not null check (webhook_secret ~ '^whsec_[0-9a-f]{64}$'),

@@ -36,7 +36,7 @@ export type Admission = {
   actor: string | null
   scopes: Scope[] | null
   plan: Plan | null
-  /** Limits of its own. */
+  /** The account's overrides. */
   limits: Partial<Limits> | null
   usage_warning: boolean
   /** Null: the account has no limit. */

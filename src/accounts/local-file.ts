@@ -6,7 +6,7 @@ export type LocalAccount = { base_url: string; api_key: string; email: string }
 
 export const localFile = (dataDir: string): string => join(dataDir, 'local.json')
 
-/** Returns the content of a file that nobody else could have written or can read; undefined if there is none. */
+/** Returns the file's content; undefined if it is missing or not as written here. Whose file it is, the caller checks. */
 export const readLocalAccount = (file: string): LocalAccount | undefined => {
   try {
     const { base_url, api_key, email } = JSON.parse(readFileSync(file, 'utf8'))

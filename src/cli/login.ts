@@ -42,7 +42,7 @@ const localAccount = ([dataDir = '.data', ...more]: string[]) => {
   none({ args: more })
   const local = localIn(dataDir)
   if (!local)
-    throw new CliError(`There is no local account of yours in ${dataDir}. Run npm start in the clone's folder, and give its DATA_DIR.`)
+    throw new CliError(`No local account in ${dataDir} that you own. Run npm start in the clone's folder, or pass the service's DATA_DIR.`)
   return local
 }
 

@@ -43,7 +43,7 @@ export type Capacity = ReturnType<typeof createCapacity>
 
 /**
  * Makes the capacity of one engine; the defaults are `sharedAtMost` and `reserveAtMost`. An account may open more only while it holds less than is
- * free, so that n accounts together leave 1/(n+1) to the next one. In the reserve, every account may hold a few, so that hundreds of accounts with
+ * free, so that n accounts that fill it at the same time leave 1/(n+1). In the reserve, every account may hold a few, so that hundreds of accounts with
  * hanging receivers can't keep others from delivering.
  */
 export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost, isAllowed }: Options) => {

@@ -134,6 +134,8 @@ export const AccountsQuery = Type.Object({
 export const ChangeAccount = Strict({
   plan: Type.Optional(Plan),
   limits: Type.Optional(
-    Strict(limits, { description: 'Names of `PLANS`: limits of its own instead of those of its plan. Null removes one; the others stay.' })
+    Strict(limits, {
+      description: "Overrides of the plan's limits, by the names in `PLANS`. Null removes one; limits that aren't named stay."
+    })
   )
 })

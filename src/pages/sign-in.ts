@@ -28,7 +28,7 @@ ${problem && html`<p id="problem" class="alarm" role="alert">${problem}</p>`}
 </form>`
 })
 
-/** @param outbox the folder of mails, if there is no mail server */
+/** @param outbox folder that mails are written to while SMTP_URL is unset */
 export const mailSent = (outbox: string | null, email?: string): Page => ({
   title: 'Check your mail',
   body: html`<p>We sent a link to ${email ?? 'the given address'}. Open it within 15 minutes, on any device.</p>

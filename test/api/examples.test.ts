@@ -1,5 +1,5 @@
 /**
- * The examples of the API reference: real exchanges, in src/openapi/examples.json. Every request is sent again here; its status is the
+ * The examples of the API reference: real exchanges, in scripts/openapi/examples.json. Every request is sent again here; its status is the
  * documented one, and both bodies fit the description. `tap --snapshot test/api/examples.test.ts` writes the file.
  */
 import { randomUUID } from 'node:crypto'
@@ -7,17 +7,15 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
+import { description, paths } from '../support/openapi.ts'
 import { buildWithMail, newDeviceCode } from '../support/sign-in.ts'
 import { refused, resultsOf } from '../support/stage.ts'
 import { eventOf, signatureOf, standIn } from '../support/stripe.ts'
 
 type Exchange = { request?: unknown; status: number; response?: unknown }
-type Operation = { operationId: string; responses: Record<string, { content?: object }>; requestBody?: object }
 
-const read = (name: string) => JSON.parse(readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8'))
-const file = new URL('../../src/openapi/examples.json', import.meta.url)
-const description = read('openapi.json') as { paths: Record<string, Record<string, Operation>> }
-const operations = Object.entries(description.paths).flatMap(([path, methods]) =>
+const file = new URL('../../scripts/openapi/examples.json', import.meta.url)
+const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path }))
 )
 
@@ -274,8 +272,7 @@ t.test('every operation has an example, whose request gets the documented status
       const validate = ajv.getSchema(encodeURI(pointer).replaceAll('{', '%7B'))
       t.ok(validate?.(value), `${pointer} fits`, { errors: validate?.errors, value })
     }
-    if (request === undefined && method !== 'get' && requestBody)
-      t.notOk((requestBody as { required?: boolean }).required, `${operationId} needs no body`)
+    if (request === undefined && method !== 'get' && requestBody) t.notOk(requestBody.required, `${operationId} needs no body`)
   }
   t.strictSame(Object.keys(exchanges).sort(), operations.map(({ operationId }) => operationId).sort())
   t.strictSame(shapeOf(exchanges), shapeOf(JSON.parse(readFileSync(file, 'utf8'))), 'the file is up to date')

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
+import { paths } from '../support/openapi.ts'
 import { build } from '../support/setup.ts'
 import { hostileJson, longestStall, someHostileJson } from '../support/stalls.ts'
 
@@ -14,7 +15,6 @@ const MB = 1024 * KB
 const PLANS = '{"free":{"cues":100000,"executions_per_month":1000000}}'
 const { app, account, post, register, as } = await build(t, undefined, { env: { PLANS } })
 await app.ready()
-const { paths } = app.swagger() as unknown as { paths: Record<string, Record<string, unknown>> }
 
 const accept = { accept: 'application/json, text/event-stream' }
 const confirmed = { 'x-confirm-destructive': 'true' }

@@ -10,7 +10,7 @@ import { noPython } from '../support/examples.ts'
 import { build } from '../support/setup.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const skip = noPython && 'there is no python3 here'
+const skip = noPython && 'python3 is not installed'
 
 const python = (args: string[], env: Record<string, string> = {}) =>
   promisify(execFile)('python3', args, { cwd: root, env: { PATH: process.env.PATH, ...env } }).catch(error => error)

@@ -22,7 +22,7 @@ for (const ROLES of ['api,engine', 'engine']) {
   })
 }
 
-t.test('the first screen has at most 15 lines, with the tour unless there is no API', t => {
+t.test('the first screen has at most 15 lines, and names the tour if the replica serves the API', t => {
   const url = 'postgres://cue@db/cue'
   t.ok(firstScreen(testConfig(url)).trim().split('\n').length <= 15)
   t.match(firstScreen(testConfig(url)), /npx pgcue register .*\n {2}npx pgcue tour /)
@@ -70,7 +70,7 @@ t.test('the tour uses the local account, and ends with a link to the execution',
   t.equal((await pool.query('select from cue.cues')).rowCount, 1, 'a second tour uses the same cue')
 })
 
-t.test('the command line finds the local account of its own user, and of no other', async t => {
+t.test("the command line finds only the current user's local account", async t => {
   const { pgcue, cli, file, baseUrl, env, link, start } = await embedded(t)
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.match((await pgcue('whoami')).out, /you@localhost/)

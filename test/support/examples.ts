@@ -53,7 +53,7 @@ export const runExamples = async (t: Test, file: string): Promise<{ ended: Recor
 
   const examples = examplesOf(readFileSync(join(root, file), 'utf8'))
   for (const { reason, line } of examples) if (reason) t.comment(`${file}:${line} is not run: ${reason}`)
-  if (noPython) t.comment('examples in Python are not run: there is no python3 here')
+  if (noPython) t.comment('examples in Python are not run: python3 is not installed')
   const dir = t.testdir({})
   const needsPython = ({ language, code }: Example) => language === 'python' || /\bpython3\b/.test(code)
   const steps = examples

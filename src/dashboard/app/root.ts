@@ -5,7 +5,7 @@ const { root = '', local, sold, outbox, session } = document.documentElement.dat
 export const serviceRoot = root
 /** Whether the service has an embedded database, as on a developer's machine. */
 export const isLocal = local !== undefined
-/** The folder of mails, if there is no mail server. */
+/** Folder that mails are written to while SMTP_URL is unset. */
 export const outboxFolder = outbox
 /** Whether plans can be bought. */
 export const isSold = sold !== undefined

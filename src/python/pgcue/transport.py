@@ -78,7 +78,7 @@ class Transport:
         return other
 
     def interruptible(self: Self) -> Self:
-        """Returns a client with connections of its own, so that `close` interrupts its calls and no others."""
+        """Returns a client with separate connections, so that `close` interrupts only its calls."""
         other = copy.copy(self)
         other._connections = self._connections.empty()
         return other

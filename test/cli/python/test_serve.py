@@ -32,7 +32,7 @@ def sign(body, secret=SECRET, execution_id="e1", timestamp=None):
 
 def serve_wsgi(test, application):
     class Handler(BaseHTTPRequestHandler):
-        """Runs each request in a thread of its own, as a WSGI server does."""
+        """Runs each request in a separate thread, as a WSGI server does."""
 
         def do_POST(handler):
             length = handler.headers["Content-Length"]

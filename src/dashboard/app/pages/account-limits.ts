@@ -59,7 +59,7 @@ export const AccountLimits = () => {
       h(List, {
         key: 'accounts',
         title: 'Accounts',
-        columns: ['Account', 'Plan', 'Limits of its own', ''],
+        columns: ['Account', 'Plan', 'Overrides', ''],
         none: 'No account matches.',
         rows: accounts.map(account => [
           [h('span', { class: 'name' }, account.email), h('div', { class: 'under mono' }, account.id)],
@@ -106,7 +106,7 @@ const Change = ({ account, onDone }: { account: OperatorAccount; onDone: () => v
       { class: 'actions left' },
       h(Button, { label: 'Save', kind: 'main', type: 'submit', busy }),
       name in account.limits &&
-        h(Button, { label: `Remove its own ${name}`, busy, onClick: () => void change({ limits: { [name]: null } }) })
+        h(Button, { label: `Remove the override of ${name}`, busy, onClick: () => void change({ limits: { [name]: null } }) })
     )
   )
 }

@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import type pg from 'pg'
-import { build } from '../src/app.ts'
-import { loadConfig } from '../src/config.ts'
+import { build } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import describe from './describe.ts'
 
 /** Returns the OpenAPI document for `npm run generate`. Needs no database: the routes contain everything. */
 export const openapi = async (): Promise<object> => {
@@ -16,15 +18,17 @@ export const openapi = async (): Promise<object> => {
     query: () => Promise.reject(new Error('nothing is asked here')),
     connect: () => Promise.reject(new Error('nothing is asked here'))
   } as unknown as pg.Pool
-  const app = await build({ config, pool })
+  const app = await build({ config, pool, watchRoutes: describe })
   await app.ready()
   const document = app.swagger()
   await app.close()
   return document
 }
 
+const biome = fileURLToPath(new URL('../../node_modules/.bin/biome', import.meta.url))
+
 /** Short members on one line, so that the file is small and a change of it readable. */
 if (import.meta.main) {
   const args = ['format', '--indent-width=1', '--stdin-file-path=description.json']
-  process.stdout.write(execFileSync('biome', args, { input: JSON.stringify(await openapi()), maxBuffer: 2 ** 26 }))
+  process.stdout.write(execFileSync(biome, args, { input: JSON.stringify(await openapi()), maxBuffer: 2 ** 26 }))
 }

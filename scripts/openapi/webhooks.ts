@@ -1,9 +1,9 @@
 /** The requests that pgcue sends, as OpenAPI's `webhooks`. */
 import { type TSchema, Type } from 'typebox'
-import { Alert } from '../alerts/schemas.ts'
-import { published, type Schema } from '../http/schema.ts'
-import { MemoryBlock } from '../memory/schemas.ts'
-import { Nullable, Timestamp } from '../schemas.ts'
+import { Alert } from '../../src/alerts/schemas.ts'
+import { published, type Schema } from '../../src/http/schema.ts'
+import { MemoryBlock } from '../../src/memory/schemas.ts'
+import { Nullable, Timestamp } from '../../src/schemas.ts'
 
 const signatures = {
   'X-Service-Signature':
