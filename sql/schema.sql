@@ -2307,10 +2307,13 @@ begin
     select a.cue ->> 'key' as key, a.refusal
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
-             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') order by n.place)
+             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
+                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by n.place)
                 from unnest(v_new) with ordinality as n (cue, place)),
-             array(select (n.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
-             array(select (n.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
+             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_run')::timestamptz end
+                     from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
+             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_slot')::timestamptz end
+                     from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
         as a (cue, id, refusal)
   loop
     begin

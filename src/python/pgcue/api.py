@@ -145,6 +145,7 @@ class _DeclaredCueOptional(TypedDict, total=False):
     timezone: Optional[str]
     callback_url: Optional[str]
     worker: Optional[bool]
+    paused: Optional[bool]
 
 
 class DeclaredCue(_DeclaredCueNeeded, _DeclaredCueOptional):
