@@ -2,7 +2,7 @@
 import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Execution, GivenOverlap, Outcome, Overlap } from '../executions/schemas.ts'
-import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
+import { DeclaredSchedule, GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, Nullable, orElse, Strict, Tag, Timestamp } from '../schemas.ts'
 import { bounds, defaults, implied } from './columns.ts'
 
@@ -121,6 +121,16 @@ const settings = (object: typeof Strict) => ({
   verification: Type.Optional(Nullable(object(optional(verification))))
 })
 const Name = Type.String(bounds.name)
+
+/** Members of a schedule that may also be given beside the others of a cue. */
+const short = {
+  cron: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.cron`.' }))),
+  crons: Type.Optional({ ...GivenSchedule.properties.crons, description: 'Short for `schedule.crons`.' }),
+  every: Type.Optional({ ...GivenSchedule.properties.every, description: 'Short for `schedule.every`.' }),
+  at: Type.Optional(Nullable(Instant)),
+  timezone: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.timezone`.' })))
+}
+export const shortNames = Object.keys(short) as (keyof typeof short)[]
 const Lenient = ((properties: Record<string, TSchema>, options = {}) => Type.Object(properties, options)) as unknown as typeof Strict
 
 export const definition = (schedule: typeof GivenSchedule, object: typeof Strict) => ({
@@ -128,9 +138,7 @@ export const definition = (schedule: typeof GivenSchedule, object: typeof Strict
   schedule: Type.Optional(Nullable(schedule)),
   transport: Type.Optional(Nullable(Type.Enum([...transports]))),
   ...settings(object),
-  cron: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.cron`.' }))),
-  at: Type.Optional(Nullable(Instant)),
-  timezone: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.timezone`.' }))),
+  ...short,
   callback_url: Type.Optional(Nullable(Type.String({ description: 'Short for `callback.url`.' }))),
   worker: Type.Optional(Nullable(Type.Boolean({ description: 'Short for `transport: "worker"`.' })))
 })
@@ -139,7 +147,7 @@ export const description = 'A schedule and, for webhook cues, a callback URL.'
 export const CreateCue = Type.Object(definition(GivenSchedule, Lenient), { description })
 export type CreateCue = Static<typeof CreateCue>
 /** The same, but unknown members are rejected. */
-export const PutCue = Strict(definition(StrictSchedule, Strict), { description })
+export const PutCue = Strict(definition(DeclaredSchedule, Strict), { description })
 
 export const UpdateCue = Strict({
   status: Type.Optional(orElse('invalid_status', 'status must be active or paused.', Type.Enum(['active', 'paused']))),
