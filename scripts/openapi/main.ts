@@ -29,6 +29,6 @@ const biome = fileURLToPath(new URL('../../node_modules/.bin/biome', import.meta
 
 /** Short members on one line, so that the file is small and a change of it readable. */
 if (import.meta.main) {
-  const args = ['format', '--indent-width=1', '--stdin-file-path=description.json']
+  const args = ['format', '--indent-width=1', '--line-width=220', '--stdin-file-path=description.json']
   process.stdout.write(execFileSync(biome, args, { input: JSON.stringify(await openapi()), maxBuffer: 2 ** 26 }))
 }
