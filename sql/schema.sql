@@ -795,21 +795,21 @@ create table cue.fires (
   fired_at timestamp with time zone not null,
   idempotency_key text,
   request_hash text,
-  execution_id uuid not null,
+  execution_id uuid,
   constraint fires_pkey PRIMARY KEY (id),
   constraint fires_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX fires_cue ON cue.fires USING btree (cue_id, fired_at);
 CREATE INDEX fires_fired_at ON cue.fires USING btree (fired_at);
 CREATE INDEX fires_idempotency_key ON cue.fires USING btree (cue_id, idempotency_key, fired_at) WHERE (idempotency_key IS NOT NULL);
-comment on table cue.fires is 'Manual fires of the last 24 hours, for the limit of ten per hour and for idempotency keys.';
+comment on table cue.fires is 'Manual fires and tests of the last 24 hours, for the limit of ten per hour and for idempotency keys.';
 comment on column cue.fires.id is 'UUIDv7.';
 comment on column cue.fires.cue_id is 'The cue that was fired.';
 comment on column cue.fires.account_id is 'The cue''s account.';
 comment on column cue.fires.fired_at is 'Time of the request. The row is removed 24 hours later.';
 comment on column cue.fires.idempotency_key is 'The caller''s idempotency key: repeating the request returns the same execution.';
 comment on column cue.fires.request_hash is 'Hash of the request, to refuse a different request with the same key.';
-comment on column cue.fires.execution_id is 'The execution it created.';
+comment on column cue.fires.execution_id is 'The execution it created; null for a test.';
 grant select on cue.fires to cue_service;
 
 create table cue.flights (
@@ -2560,6 +2560,28 @@ end $function$;
 comment on function cue.admit_execution(uuid,timestamp with time zone) is 'Counts one requested execution against the monthly limit; QU032 above it.';
 grant execute on function cue.admit_execution(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.admit_fire(p_account_id uuid, p_cue_id text, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_oldest timestamptz;
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+begin
+  select t.fired_at into v_oldest from cue.fires t
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
+  if found and v_limit is not null then
+    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
+      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
+  end if;
+end $function$;
+comment on function cue.admit_fire(uuid,text,timestamp with time zone) is 'Raises QU031 if the cue was fired as often as the plan allows in an hour.';
+grant execute on function cue.admit_fire(uuid,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -3107,6 +3129,46 @@ begin
 end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAULT NULL::text, p_url text DEFAULT NULL::text, p_payload text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.begun_attempt
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  c cue.cues;
+  v_limit int;
+begin
+  perform cue.require_unheld(p_account_id);
+  if p_url is null then
+    select * into c from cue.cues
+     where id = coalesce((select x.id from cue.cues x where x.id = p_cue_id and x.account_id = p_account_id), cue.cue_id_by_key(p_account_id, p_cue_id))
+       and account_id = p_account_id and deleted_at is null for no key update;
+    if not found then
+      raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+    elsif c.transport <> 'webhook' then
+      raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
+    end if;
+    perform cue.admit_fire(p_account_id, c.id, p_now);
+    insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
+  else
+    v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+    perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
+                               format('Test limit reached: %s URLs per hour.', v_limit), p_now);
+  end if;
+  return query
+  select gen_random_uuid(), null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
+         coalesce(c.callback_headers, '{}'),
+         coalesce(p_payload, c.payload, (select p.body from cue.stored_payloads p where p.id = c.payload_id and p.cue_id = c.id limit 1), '{}'),
+         least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
+         a.secrets, case when p_url is null then a.api_key end, false
+    from cue.signing_account(p_account_id, p_now) a;
+end $function$;
+comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone) is 'Counts a test and returns the request to send; stores nothing else.';
+grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
  RETURNS TABLE(email text, customer_id text, subscription_id text)
@@ -5486,8 +5548,6 @@ declare
   f cue.fires;
   v_id uuid;
   v_version int;
-  v_oldest timestamptz;
-  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
   v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
@@ -5513,12 +5573,7 @@ begin
   if v_version <> p_version then
     raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
-  select t.fired_at into v_oldest from cue.fires t
-   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
-  if found and v_limit is not null then
-    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.admit_fire(p_account_id, p_cue_id, p_now);
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
   if p_payload is not null then
@@ -9635,7 +9690,7 @@ declare
   v_reason text := cue.held_reason(p_account_id);
 begin
   if v_reason is not null then
-    raise exception 'The operator holds %: %. Claim again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
+    raise exception 'The operator holds %: %. Try again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
       using errcode = cue.refusal('QU027');
   end if;
 end $function$;

@@ -1426,9 +1426,9 @@ export interface Fires {
    */
   cue_id: string;
   /**
-   * The execution it created.
+   * The execution it created; null for a test.
    */
-  execution_id: string;
+  execution_id: string | null;
   /**
    * Time of the request. The row is removed 24 hours later.
    */

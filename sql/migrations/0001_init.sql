@@ -573,14 +573,14 @@ create table cue.backfilled_slots ( --- Slots that a backfill has run, so that n
 );
 create index backfilled_slots_execution on cue.backfilled_slots (execution_id);
 
-create table cue.fires ( --- Manual fires of the last 24 hours, for the limit of ten per hour and for idempotency keys.
+create table cue.fires ( --- Manual fires and tests of the last 24 hours, for the limit of ten per hour and for idempotency keys.
   id uuid primary key, --- UUIDv7.
   cue_id text not null references cue.cues on delete cascade, --- The cue that was fired.
   account_id uuid not null, --- The cue's account.
   fired_at timestamptz not null, --- Time of the request. The row is removed 24 hours later.
   idempotency_key text, --- The caller's idempotency key: repeating the request returns the same execution.
   request_hash text, --- Hash of the request, to refuse a different request with the same key.
-  execution_id uuid not null --- The execution it created.
+  execution_id uuid --- The execution it created; null for a test.
 );
 create index fires_cue on cue.fires (cue_id, fired_at);
 create index fires_fired_at on cue.fires (fired_at);
