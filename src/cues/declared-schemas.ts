@@ -1,7 +1,7 @@
 /** Declared cues on the wire. */
 import { type Static, Type } from 'typebox'
 import type { Json } from '../json/canonical-json.ts'
-import { StrictSchedule } from '../schedule/schemas.ts'
+import { DeclaredSchedule } from '../schedule/schemas.ts'
 import { AnyJson, Nullable, Strict } from '../schemas.ts'
 import { bounds } from './columns.ts'
 import { definition, description } from './schemas.ts'
@@ -11,7 +11,7 @@ const Switch = (description: string) => Type.Optional(Nullable(Type.Boolean({ de
 /** A cue in a list to apply. */
 export const DeclaredCue = Strict(
   {
-    ...definition(StrictSchedule, Strict),
+    ...definition(DeclaredSchedule, Strict),
     key: Type.String({ ...bounds.key }),
     paused: Switch('Whether the cue is created paused. An existing cue keeps its status.')
   },

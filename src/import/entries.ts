@@ -76,7 +76,7 @@ export const objectOf = (fields: Fields, name: string): Fields => {
 
 /** A schedule, with the zone as the service spells it. @throws if the service would refuse it */
 export const judged = (schedule: GivenSchedule, now: Date): GivenSchedule => {
-  const read = readSchedule(schedule)
+  const read = readSchedule(schedule, now)
   firstRun(read, now)
   const { timezone: _, ...members } = schedule
   return read.timezone === 'UTC' ? members : { ...members, timezone: read.timezone }
@@ -93,7 +93,7 @@ export const cronSchedule = (text: string, timezone: string | undefined, { now }
 
 /** The instant of a local time. */
 export const instantOf = (local: string, timezone = 'UTC'): string => {
-  const { timezone: zone } = readSchedule({ cron: '@daily', timezone })
+  const { timezone: zone } = readSchedule({ cron: '@daily', timezone }, new Date(0))
   return new Date(firstInstantAt(zoneOf(zone), Date.parse(`${local}Z`))).toISOString()
 }
 
