@@ -41,7 +41,8 @@ Examples
   run: async context => {
     const { args, options, out, io } = context
     const [kind, ...files] = args
-    if (kind === undefined || !kinds.includes(kind)) throw new UsageError(`${kind ?? 'missing KIND'}: use one of ${kinds.join(', ')}`)
+    if (kind === undefined || !kinds.includes(kind))
+      throw new UsageError(`${kind ?? 'missing argument KIND'}: use one of ${kinds.join(', ')}`)
     for (const name of ['system', 'handlers'] as const)
       if (options[name] !== undefined && kind !== 'crontab') throw new UsageError(`--${name} is for crontab`)
     const { importers } = await import('../import/kinds.ts') // they load the parser of schedules

@@ -74,7 +74,7 @@ t.test('prints nothing if a file cannot be read, and refuses what makes no sense
   await nothing(['crontab'], '@reboot x\n', /^-:1: @reboot.*\npgcue: no schedule to import/, 1)
   await nothing(['qstash'], '{"error": "unauthorized"}', /^-:1: destination is missing\npgcue: no schedule/, 1)
   await nothing(['crontab', join(dir, 'none.crontab')], '', /none\.crontab/)
-  await nothing([], '', /missing KIND: use one of github-actions, crontab/)
+  await nothing([], '', /missing (required )?argument '?KIND/)
   await nothing(['anacron'], '', /anacron: use one of/)
   await nothing(['vercel', '--system'], '', /--system is for crontab/)
   await nothing(['vercel', '--handlers', 'x'], '', /--handlers is for crontab/)
