@@ -45,6 +45,7 @@ const requests: Record<string, TSchema> = {
   CalendarInput: calendars.PutCalendar,
   OperationInput: operations.CreateOperation,
   FireInput: cues.FireRequest,
+  TestInput: cues.TestCue,
   OutcomeReport: outcomes.Report,
   EvidenceInput: outcomes.Evidence,
   TicketInput: support.CreateTicket
@@ -59,6 +60,7 @@ const responses: Record<string, TSchema> = {
   Verification: cues.Cue.properties.verification,
   ChangedCue: cues.UpsertedCue,
   CueDetail: cues.CueDetail,
+  TestResult: cues.TestResult,
   CueSummary: lists.CueSummary,
   CueHistory: cues.History,
   AppliedCues: declared.Applied,

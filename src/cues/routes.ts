@@ -14,6 +14,7 @@ import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
 import { withSummaries } from './summaries.ts'
+import { createTests } from './test-requests.ts'
 import { createCue, deleteCue, deleteCues, etagOf, fireCue, pauseCue, putCue, updateCue, versionsOf } from './write.ts'
 
 declare module 'fastify' {
@@ -30,6 +31,7 @@ const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_ur
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const { find, findDetail, create } = createCueBatches(app.shared, app.fn)
+  const test = createTests(app)
   const show = app.traces.call('readCueDetails', findDetail)
   app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createEachCue', create) })
 
@@ -295,6 +297,30 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => deleteCues(app, request.caller, request.body.ids)
+  )
+
+  app.post(
+    '/v1/cues/test',
+    {
+      config: {
+        scope: 'write',
+        errors: ['cue_not_found', 'invalid_state', 'service_held', 'invalid_callback_url', 'invalid_payload_size']
+      },
+      schema: {
+        tags,
+        operationId: 'testCue',
+        summary: 'Send one signed request to a cue or a URL, and show the response',
+        description:
+          'The request is that of a delivery, with a new execution id; nothing is stored, and nothing is retried. A test counts as a fire of the cue; for URLs, the same limit applies to all tests together. ' +
+          `The timeout is that of the cue, but at most ${schemas.MAX_TEST_SECONDS} seconds.`,
+        body: schemas.TestCue,
+        response: { 200: schemas.TestResult }
+      }
+    },
+    async request => {
+      request.remainingMs += schemas.MAX_TEST_SECONDS * 1000
+      return test(request.caller, request.body)
+    }
   )
 
   app.post(

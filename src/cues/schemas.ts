@@ -344,6 +344,30 @@ export const FiredExecution = Type.Object({
   triggered_by: Type.String()
 })
 
+/** Longest wait for the response to a test. */
+export const MAX_TEST_SECONDS = 30
+export const TestCue = Strict({
+  cue_id: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'Id or key of a webhook cue, in any status.' })),
+  url: Type.Optional(Type.String({ description: 'Instead of a cue: the address to call.' })),
+  payload: Type.Optional(AnyJson({ description: "Sent instead of the cue's payload. Default for a URL: {}." }))
+})
+export const TestResult = Type.Object({
+  request: Type.Object({
+    method: callback.method,
+    url: Type.String(),
+    headers: Type.Record(Type.String(), Type.String(), { description: 'As sent; credentials are masked.' }),
+    body: Type.String()
+  }),
+  response: Nullable(
+    Type.Object(
+      { http_status: Type.Integer(), body: Type.String({ description: 'The beginning.' }) },
+      { description: 'Null if there was none.' }
+    )
+  ),
+  error: Nullable(Type.String({ description: 'Why a delivery would fail; null for a 2xx.' })),
+  duration_ms: Type.Integer()
+})
+
 export const BulkDelete = Strict({ ids: Type.Array(Type.String(), { minItems: 1, maxItems: 100 }) })
 export const BulkDeleted = Type.Object({
   deleted: Type.Array(Type.String()),

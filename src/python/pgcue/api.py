@@ -405,6 +405,12 @@ class FireInput(TypedDict, total=False):
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
 
 
+class TestInput(TypedDict, total=False):
+    cue_id: str
+    url: str
+    payload: Any
+
+
 class _OutcomeReportNeeded(TypedDict):
     success: bool
 
@@ -664,6 +670,25 @@ class CueDetail(TypedDict):
     executions: List[CueDetailExecutions]
     execution_total: int
     missed: List[CueDetailMissed]
+
+
+class TestResultRequest(TypedDict):
+    method: Literal["POST", "PUT", "PATCH", "GET"]
+    url: str
+    headers: Dict[str, Any]
+    body: str
+
+
+class TestResultResponse(TypedDict):
+    http_status: int
+    body: str
+
+
+class TestResult(TypedDict):
+    request: TestResultRequest
+    response: Optional[TestResultResponse]
+    error: Optional[str]
+    duration_ms: int
 
 
 class CueSummaryLatest(TypedDict):
@@ -1886,6 +1911,10 @@ class Client(Transport):
     def delete_cues(self, body: DeleteCuesBody) -> DeleteCuesResult:
         """Delete up to 100 cues with their history."""
         return self.call("POST", "/v1/cues/bulk-delete", body=body, headers={"x-confirm-destructive": "true"})
+
+    def test_cue(self, body: Optional[TestInput] = None) -> TestResult:
+        """Send one signed request to a cue or a URL, and show the response."""
+        return self.call("POST", "/v1/cues/test", body=body)
 
     def fire_cue(self, cue_id: str, body: Optional[FireInput] = None, *, idempotency_key: Optional[str] = None) -> FireCueResult:
         """Fire a cue now, or at `send_at`."""
