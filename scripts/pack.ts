@@ -14,7 +14,7 @@ const manifest = join(root, 'package.json')
 /** Keeps the complete package.json while the packed one replaces it. */
 const kept = join(dist, '.package.json')
 
-const entries = ['client/index.js', 'cli/main.js']
+const entries = ['client/index.js', 'client/serve.js', 'cli/main.js']
 const needed = ['yaml']
 
 const restore = () => {
