@@ -522,7 +522,7 @@ comment on column cue.cues.pause_reason is 'Reason that was given for the pause,
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
 comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
 comment on column cue.cues.schedule_rules is 'What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude, exclude_calendars and window of schedule, as the API shows them. Null without any.';
-comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed; null means once.';
+comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed.';
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
@@ -1575,7 +1575,7 @@ create view cue.cue_view as
     c.pause_reason,
     c.paused_until,
         CASE c.status
-            WHEN 'completed'::cue.cue_status THEN COALESCE(c.completed_reason, 'once'::cue.completion)
+            WHEN 'completed'::cue.cue_status THEN c.completed_reason
             ELSE NULL::cue.completion
         END AS completed_reason,
     c.transport,
@@ -5756,6 +5756,30 @@ begin
 end $function$;
 comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage in slot 0, and starts grace periods; returns how many accounts.';
 grant execute on function cue.fold_usage(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.follow_results(p_again uuid[], p_due timestamp with time zone[], p_deadline timestamp with time zone, p_delivered text[], p_ended uuid[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_ended) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_ended) as u (id));
+  e cue.executions;
+begin
+  if p_again is not null then perform cue.enqueue_attempts(p_again, p_due); end if;
+  if p_deadline is not null then perform cue.wake('cue_deadline', p_deadline); end if;
+  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_delivered) and failed_deliveries > 0;
+  -- One after the other: the first to end may change the cue of the next.
+  for e in select * from cue.executions where id = any (p_ended) and id between v_first and v_last order by id loop
+    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+  end loop;
+end $function$;
+comment on function cue.follow_results(uuid[],timestamp with time zone[],timestamp with time zone,text[],uuid[],timestamp with time zone) is 'Queues the retries of recorded results, the first deadline of an outcome, and applies what the ends of executions mean for their cues.';
+grant execute on function cue.follow_results(uuid[],timestamp with time zone[],timestamp with time zone,text[],uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.forecast(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(minute timestamp with time zone, slots bigint)
@@ -10355,7 +10379,6 @@ declare
   v_delivered text[];
   v_ended uuid[];
   v_moved int;
-  e cue.executions;
 begin
   -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
@@ -10407,14 +10430,7 @@ begin
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
     into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
-
-  if v_again is not null then perform cue.enqueue_attempts(v_again, v_due); end if;
-  if v_deadline is not null then perform cue.wake('cue_deadline', v_deadline); end if;
-  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
-  -- One after the other: the first to end may change the cue of the next.
-  for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
-    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
-  end loop;
+  perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
   return v_moved;
 end $function$;
 comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';

@@ -705,7 +705,7 @@ export interface Cues {
    */
   claim_timeout_seconds: number | null;
   /**
-   * Why it has completed, while status is completed; null means once.
+   * Why it has completed, while status is completed.
    */
   completed_reason: Completion | null;
   /**

@@ -39,6 +39,7 @@ const requests: Record<string, TSchema> = {
   CueSet: declared.Apply,
   ScheduleInput: schedules.GivenSchedule,
   StrictScheduleInput: schedules.StrictSchedule,
+  DeclaredScheduleInput: schedules.DeclaredSchedule,
   ExclusionInput: schedules.GivenExclusion,
   RangeInput: schedules.GivenRange,
   CalendarInput: calendars.PutCalendar,

@@ -434,7 +434,7 @@ create table cue.cues (
   --- What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude,
   --- exclude_calendars and window of schedule, as the API shows them. Null without any.
   schedule_rules jsonb check (jsonb_typeof(schedule_rules) = 'object' and schedule_rules <> '{}'),
-  completed_reason cue.completion, --- Why it has completed, while status is completed; null means once.
+  completed_reason cue.completion, --- Why it has completed, while status is completed.
   overlap cue.overlap not null default 'allow', --- What becomes of a slot while an execution of the cue has not ended.
   --- Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay
   --- specified one.

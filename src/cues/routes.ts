@@ -44,6 +44,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'createCue',
         summary: 'Create a cue',
+        description:
+          'Starts at once: the first slot after now is `next_run`. Unknown fields are ignored, and named in `warning`. To create or replace by your own key, use `PUT /v1/cues/by-key/{key}`.',
         headers: IdempotencyKey,
         body: schemas.CreateCue,
         response: { 201: schemas.Cue }
@@ -64,6 +66,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listCues',
         summary: 'List cues, newest first',
+        description: 'All filters that are given must match.',
         querystring: lists.ListCues,
         response: { 200: lists.Cues }
       }
@@ -82,6 +85,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCue',
         summary: 'Get a cue and its latest executions',
+        description: 'With its latest 10 executions, and the latest ranges of slots that did not run.',
         params,
         response: { 200: schemas.CueDetail }
       }
@@ -97,6 +101,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCueHistory',
         summary: "Get what became of a cue's slots, by day",
+        description: "Executions counted by day in the cue's time zone, and the slots that did not run, with the reason.",
         params,
         querystring: schemas.HistoryQuery,
         response: { 200: schemas.History }
@@ -117,6 +122,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'updateCue',
         summary: 'Update, pause or resume a cue',
+        description:
+          'Objects are merged with the stored ones, lists, headers and the payload replaced; null restores a default. A change of the schedule moves `next_run`.',
         params,
         headers: schemas.IfMatch,
         body: schemas.UpdateCue,
@@ -155,6 +162,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'resumeCue',
         summary: 'Resume a paused cue from now on',
+        description: 'Slots of the pause are not caught up.',
         params,
         headers: schemas.IfMatch,
         body: schemas.ResumeCue,
@@ -173,6 +181,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCue',
         summary: 'Delete a cue with its history',
+        description:
+          'It no longer fires, and its executions are removed in the background. This cannot be undone; to stop it only, pause it.',
         params,
         headers: schemas.IfMatch,
         response: { 204: Type.Null() }
@@ -192,6 +202,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCueByKey',
         summary: 'Get a cue by its key',
+        description: 'As `GET /v1/cues/{cue_id}`.',
         params: schemas.KeyParams,
         response: { 200: schemas.CueDetail }
       }
@@ -232,6 +243,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCueByKey',
         summary: 'Delete a cue by its key, with its history',
+        description: 'As `DELETE /v1/cues/{cue_id}`.',
         params: schemas.KeyParams,
         headers: schemas.IfMatch,
         response: { 204: Type.Null() }
@@ -278,6 +290,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCues',
         summary: 'Delete up to 100 cues with their history',
+        description: 'Ids of other accounts, or of no cue, are listed as `skipped`.',
         headers: Confirmation,
         body: schemas.BulkDelete,
         response: { 200: schemas.BulkDeleted }

@@ -63,6 +63,8 @@ class _CueInputOptional(TypedDict, total=False):
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[VerificationInput]
     cron: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
     at: Optional[str]
     timezone: Optional[str]
     callback_url: Optional[str]
@@ -78,7 +80,7 @@ class _CueReplacementNeeded(TypedDict):
 
 
 class _CueReplacementOptional(TypedDict, total=False):
-    schedule: Optional[StrictScheduleInput]
+    schedule: Optional[DeclaredScheduleInput]
     transport: Optional[Literal["webhook", "worker"]]
     callback: Optional[StrictCallbackInput]
     payload: Any
@@ -93,6 +95,8 @@ class _CueReplacementOptional(TypedDict, total=False):
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
     cron: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
     at: Optional[str]
     timezone: Optional[str]
     callback_url: Optional[str]
@@ -127,7 +131,7 @@ class _DeclaredCueNeeded(TypedDict):
 
 
 class _DeclaredCueOptional(TypedDict, total=False):
-    schedule: Optional[StrictScheduleInput]
+    schedule: Optional[DeclaredScheduleInput]
     transport: Optional[Literal["webhook", "worker"]]
     callback: Optional[StrictCallbackInput]
     payload: Any
@@ -141,6 +145,8 @@ class _DeclaredCueOptional(TypedDict, total=False):
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
     cron: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
     at: Optional[str]
     timezone: Optional[str]
     callback_url: Optional[str]
@@ -240,7 +246,10 @@ class CueSet(_CueSetNeeded, _CueSetOptional):
     pass
 
 
-class ScheduleInput(TypedDict, total=False):
+_ScheduleInputOptionalKeywords = TypedDict("_ScheduleInputOptionalKeywords", {"in": 'Optional[str]'}, total=False)
+
+
+class _ScheduleInputOptional(TypedDict, total=False):
     type: Literal["recurring", "once"]
     cron: Optional[str]
     at: Optional[str]
@@ -256,7 +265,14 @@ class ScheduleInput(TypedDict, total=False):
     window: Optional[str]
 
 
-class StrictScheduleInput(TypedDict, total=False):
+class ScheduleInput(_ScheduleInputOptionalKeywords, _ScheduleInputOptional):
+    pass
+
+
+_StrictScheduleInputOptionalKeywords = TypedDict("_StrictScheduleInputOptionalKeywords", {"in": 'Optional[str]'}, total=False)
+
+
+class _StrictScheduleInputOptional(TypedDict, total=False):
     type: Literal["recurring", "once"]
     cron: Optional[str]
     at: Optional[str]
@@ -270,6 +286,33 @@ class StrictScheduleInput(TypedDict, total=False):
     exclude: Optional[List[ExclusionInput]]
     exclude_calendars: Optional[List[str]]
     window: Optional[str]
+
+
+class StrictScheduleInput(_StrictScheduleInputOptionalKeywords, _StrictScheduleInputOptional):
+    pass
+
+
+_DeclaredScheduleInputOptionalKeywords = TypedDict("_DeclaredScheduleInputOptionalKeywords", {"in": 'None'}, total=False)
+
+
+class _DeclaredScheduleInputOptional(TypedDict, total=False):
+    type: Literal["recurring", "once"]
+    cron: Optional[str]
+    at: Optional[str]
+    timezone: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
+    anchor: Optional[str]
+    starts_at: Optional[str]
+    ends_at: Optional[str]
+    max_runs: Optional[int]
+    exclude: Optional[List[ExclusionInput]]
+    exclude_calendars: Optional[List[str]]
+    window: Optional[str]
+
+
+class DeclaredScheduleInput(_DeclaredScheduleInputOptionalKeywords, _DeclaredScheduleInputOptional):
+    pass
 
 
 _ExclusionInputOptionalKeywords = TypedDict("_ExclusionInputOptionalKeywords", {"from": 'Optional[str]'}, total=False)
