@@ -28,11 +28,16 @@ const build = async () => {
   if (status !== 0) throw new Error('tsc failed; see above')
   const wanted = new Set(entries.map(entry => join(dist, entry)))
   for (const file of wanted) for (const found of importsOf(file)) wanted.add(found)
-  for (const file of [...wanted]) if (file.startsWith(join(dist, 'client'))) wanted.add(file.replace(/js$/, 'd.ts'))
+  const types = new Set([...wanted].filter(isOfClient).map(file => file.replace(/js$/, 'd.ts')))
+  // Modules of types have no script that imports them.
+  for (const file of types) for (const found of importsOf(file).filter(isOfClient)) types.add(found.replace(/ts$/, 'd.ts'))
+  for (const file of types) wanted.add(file)
   for (const file of filesIn(dist)) if (!wanted.has(file)) rmSync(file)
   writeFileSync(join(dist, 'client/types.d.ts'), await clientTypes())
   for (const file of wanted) if (file.endsWith('.d.ts')) pointAtScripts(file)
 }
+
+const isOfClient = (file: string) => file.startsWith(join(dist, 'client'))
 
 /** Returns the paths of the files that a module imports. */
 const importsOf = (file: string): string[] => {

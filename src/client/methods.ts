@@ -1,5 +1,6 @@
 /** The methods of the client: one group per noun. */
 import { PgcueError } from './errors.ts'
+import { type ItemOf, iterable, type List, listOf } from './lists.ts'
 import { type CallOptions, type ClientOptions, createTransport, type Query } from './transport.ts'
 import type * as T from './types.ts'
 
@@ -11,6 +12,10 @@ export type Methods = ReturnType<typeof createMethods>
 export const createMethods = (options: ClientOptions) => {
   const { base, call } = createTransport(options)
   const get = <A>(path: string, query?: object, o?: CallOptions) => call<A>('GET', path, { query: query as Query }, o)
+  const list =
+    <P extends object>() =>
+    <N extends keyof P & string>(name: N, path: string, query: object = {}, o?: CallOptions): List<P, ItemOf<P[N]>> =>
+      listOf((further: Query) => get<P>(path, { ...query, ...further }, o), name, query as Query)
   const post = <A>(path: string, body?: object, o?: CallOptions) => call<A>('POST', path, { body }, o)
   /** A POST that is safe to repeat with an idempotency key. */
   const once = <A>(path: string, body: object | undefined, o: CallOptions = {}, isKeyed = false) =>
@@ -31,14 +36,14 @@ export const createMethods = (options: ClientOptions) => {
     call,
 
     cues: {
-      create: (body: T.NewCue, o?: CallOptions) => once<T.Cue>('/v1/cues', body, o),
-      list: (filter?: T.CueFilter, o?: CallOptions) => get<T.Cues>('/v1/cues', filter, o),
-      get: (id: string, o?: CallOptions) => get<T.CueDetail>(cue(id), {}, o),
+      create: <P>(body: T.NewCue<P>, o?: CallOptions) => once<T.Cue<P>>('/v1/cues', body, o),
+      list: (filter?: T.CueFilter, o?: CallOptions) => list<T.Cues>()('cues', '/v1/cues', filter, o),
+      get: <P = unknown>(id: string, o?: CallOptions) => get<T.CueDetail<P>>(cue(id), {}, o),
       /** What became of the cue's slots, by day. */
       history: (id: string, query?: T.HistoryQuery, o?: CallOptions) => get<T.History>(`${cue(id)}/history`, query, o),
-      getByKey: (key: string, o?: CallOptions) => get<T.CueDetail>(byKey(key), {}, o),
+      getByKey: <P = unknown>(key: string, o?: CallOptions) => get<T.CueDetail<P>>(byKey(key), {}, o),
       /** Creates the cue with this key, or replaces its definition. `changed` is false if it was the same. */
-      put: (key: string, body: T.NewCue, o?: CallOptions) => call<T.UpsertedCue>('PUT', byKey(key), { body }, o),
+      put: <P>(key: string, body: T.NewCue<P>, o?: CallOptions) => call<T.UpsertedCue<P>>('PUT', byKey(key), { body }, o),
       /** Makes the cues of a set as declared, all or none. With `dry_run`, only says what it would do. */
       apply: (body: T.Apply, o?: CallOptions) => once<T.Applied>('/v1/cues/apply', body, o, body.dry_run === true),
       deleteByKey: (key: string, o?: CallOptions) => remove(byKey(key), o),
@@ -60,7 +65,7 @@ export const createMethods = (options: ClientOptions) => {
 
     /** Exclusions that several cues share. */
     calendars: {
-      list: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.Calendars>('/v1/calendars', page, o),
+      list: (page?: T.PageQuery, o?: CallOptions) => list<T.Calendars>()('calendars', '/v1/calendars', page, o),
       get: (name: string, o?: CallOptions) => get<T.Calendar>(calendar(name), {}, o),
       /** Creates or replaces a calendar. The next runs of all cues that use it change at once. */
       put: (name: string, body: T.PutCalendar, o?: CallOptions) => call<T.Calendar>('PUT', calendar(name), { body }, o),
@@ -68,8 +73,8 @@ export const createMethods = (options: ClientOptions) => {
     },
 
     executions: {
-      list: (filter?: T.ExecutionFilter, o?: CallOptions) => get<T.Executions>('/v1/executions', filter, o),
-      get: (id: string, o?: CallOptions) => get<T.ExecutionDetail>(execution(id), {}, o),
+      list: (filter?: T.ExecutionFilter, o?: CallOptions) => list<T.Executions>()('executions', '/v1/executions', filter, o),
+      get: <P = unknown>(id: string, o?: CallOptions) => get<T.ExecutionDetail<P>>(execution(id), {}, o),
       replay: (id: string, { overlap, ...o }: CallOptions & T.Replay = {}) =>
         once<T.Replayed>(`${execution(id)}/replay`, overlap ? { overlap } : undefined, o),
       cancel: (id: string, o?: CallOptions) => post<T.Cancelled>(`${execution(id)}/cancel`, undefined, o),
@@ -118,13 +123,13 @@ export const createMethods = (options: ClientOptions) => {
         ),
       /** Returns what an operation would act on, and does nothing. */
       dryRun: (body: T.NewOperation, o?: CallOptions) => repeat<T.DryRun>('/v1/operations', { ...body, dry_run: true }, o),
-      list: (filter?: T.OperationFilter, o?: CallOptions) => get<T.Operations>('/v1/operations', filter, o),
+      list: (filter?: T.OperationFilter, o?: CallOptions) => list<T.Operations>()('operations', '/v1/operations', filter, o),
       get: (id: string, o?: CallOptions) => get<T.OperationDetail>(operation(id), {}, o),
       abort: (id: string, o?: CallOptions) => repeat<T.Operation>(`${operation(id)}/abort`, undefined, o)
     },
 
     workers: {
-      list: (filter?: T.WorkerFilter, o?: CallOptions) => get<T.Workers>('/v1/workers', filter, o),
+      list: (filter?: T.WorkerFilter, o?: CallOptions) => list<T.Workers>()('workers', '/v1/workers', filter, o),
       /** Removes a worker and releases its claims. */
       delete: (id: string, o?: CallOptions) => remove(`/v1/workers/${encodeURIComponent(id)}`, o),
       heartbeat: (body: T.Heartbeat, o?: CallOptions) => repeat<{ acknowledged: boolean }>('/v1/worker/heartbeat', body, o)
@@ -138,12 +143,16 @@ export const createMethods = (options: ClientOptions) => {
     destinations: (window?: T.ListDestinations, o?: CallOptions) => get<T.Destinations>('/v1/destinations', window, o),
 
     alerts: {
-      list: (filter?: T.AlertFilter, o?: CallOptions) => get<T.Alerts>('/v1/alerts', filter, o),
+      list: (filter?: T.AlertFilter, o?: CallOptions) => list<T.Alerts>()('alerts', '/v1/alerts', filter, o),
       acknowledge: (id: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/acknowledge`, undefined, o)
     },
 
     keys: {
-      list: async (o?: CallOptions) => (await get<{ keys: T.Key[] }>('/v1/auth/keys', {}, o)).keys,
+      list: (o?: CallOptions) =>
+        iterable(
+          get<{ keys: T.Key[] }>('/v1/auth/keys', {}, o).then(({ keys }) => keys),
+          keys => keys
+        ),
       create: (body: T.NewKey, o?: CallOptions) => post<T.CreatedKey>('/v1/auth/keys', body, o),
       rename: (id: string, label: string, o?: CallOptions) => patch<T.Key>(`/v1/auth/keys/${encodeURIComponent(id)}`, { label }, o),
       revoke: (id: string, o?: CallOptions) => call<T.RevokedKey>('DELETE', `/v1/auth/keys/${encodeURIComponent(id)}`, {}, o),
@@ -170,7 +179,7 @@ export const createMethods = (options: ClientOptions) => {
         post<{ status: 'email_sent' }>('/v1/auth/device-code/submit-email', { device_code, email }, o),
       openSession: (token: string, o?: CallOptions) => post<T.Session>('/v1/auth/session', { token }, o),
       refreshSession: (o?: CallOptions) => post<T.Session>('/v1/auth/session/refresh', undefined, o),
-      sessions: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.Sessions>('/v1/auth/sessions', page, o),
+      sessions: (page?: T.PageQuery, o?: CallOptions) => list<T.Sessions>()('sessions', '/v1/auth/sessions', page, o),
       revokeSession: (id: string, o?: CallOptions) => remove(`/v1/auth/sessions/${encodeURIComponent(id)}`, o),
       endSession: (query: { all?: boolean } = {}, o?: CallOptions) => call<{ revoked: number }>('DELETE', '/v1/auth/session', { query }, o)
     },
@@ -179,7 +188,7 @@ export const createMethods = (options: ClientOptions) => {
     support: {
       create: (body: Partial<T.NewTicket> & Pick<T.NewTicket, 'subject' | 'message'>, o?: CallOptions) =>
         post<{ ticket_id: number; message: string }>('/v1/support', body, o),
-      list: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.Tickets>('/v1/support', page, o),
+      list: (page?: T.PageQuery, o?: CallOptions) => list<T.Tickets>()('tickets', '/v1/support', page, o),
       get: (id: number, o?: CallOptions) => get<T.Ticket>(`/v1/support/${id}`, {}, o)
     },
 
@@ -188,7 +197,7 @@ export const createMethods = (options: ClientOptions) => {
     updateMe: (changes: T.MeChanges, o?: CallOptions) => patch<T.Me>('/v1/auth/me', changes, o),
     /** Requests deletion of the account; a mail has a link to cancel it. */
     deleteMe: (o?: CallOptions) => call<T.DeletionRequested>('DELETE', '/v1/auth/me', { headers: confirmed }, o),
-    audit: (page?: { limit?: number; offset?: number }, o?: CallOptions) => get<T.AuditEvents>('/v1/auth/audit', page, o),
+    audit: (page?: T.PageQuery, o?: CallOptions) => list<T.AuditEvents>()('events', '/v1/auth/audit', page, o),
     usage: (o?: CallOptions) => get<T.Usage>('/v1/usage', {}, o),
     /** Figures on the whole service, with OPERATOR_TOKEN as `apiKey`. */
     operator: (o?: CallOptions) => get<T.Operator>('/v1/operator', {}, o)
