@@ -91,6 +91,8 @@ export const runLoop = async (options: LoopOptions): Promise<void> => {
       const free = concurrency - running.size
       if (free === 0) {
         await Promise.race([...running.keys(), stopped])
+        // Handlers that end at the same time make room for one claim of several.
+        await new Promise(resolve => setTimeout(resolve))
         continue
       }
       try {
