@@ -2,6 +2,7 @@
 import { hostname } from 'node:os'
 import { type CallOptions, type Claim, type Client, PgcueError, type Report } from '../client/index.ts'
 import { deadline, pause, pauseBefore } from '../client/transport.ts'
+import { malformed, settledCodes } from '../client/worker/reporter.ts'
 import { badPorts } from '../deliveries/bad-ports.ts'
 import { maskSecrets } from '../deliveries/mask-secrets.ts'
 import { signHeaders } from '../deliveries/signature.ts'
@@ -11,7 +12,6 @@ import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 import { isObject } from './json.ts'
 import type { Output } from './output.ts'
 import { userAgent } from './version.ts'
-import { malformed, settledCodes } from './worker/reporter.ts'
 
 type Forwarding = { url: string; secret: string; timeoutMs: number; stopping: AbortSignal }
 type Answer = { status: number | null; report: Report; ms: number }
