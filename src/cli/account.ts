@@ -1,12 +1,11 @@
-/** `pgcue whoami`, `usage`, `keys …` and `logout`. */
+/** `pgcue whoami`, `usage`, `keys …`, `sessions …` and `logout`. */
 import { type NewKey, PgcueError } from '../client/index.ts'
-import { command, none, only } from './command.ts'
+import { command, filtersOf } from './command.ts'
 import { forgetKey } from './credentials.ts'
+import { UsageError } from './exit-codes.ts'
 
 export const whoami = command({
-  summary: 'Show the account and key in use',
   run: async context => {
-    none(context)
     const { out } = context
     const client = await context.connect()
     const me = await client.me()
@@ -23,9 +22,7 @@ export const whoami = command({
 })
 
 export const usage = command({
-  summary: "Show usage against the plan's limits",
   run: async context => {
-    none(context)
     const { out } = context
     const client = await context.connect()
     const answer = await client.usage()
@@ -61,9 +58,7 @@ export const usage = command({
 })
 
 export const keysList = command({
-  summary: 'List keys, including revoked ones, newest first',
   run: async context => {
-    none(context)
     const { out } = context
     const keys = await (await context.connect()).keys.list()
     out.list(
@@ -84,12 +79,10 @@ export const keysList = command({
 })
 
 export const keysCreate = command({
-  args: 'LABEL [--scopes SCOPES]',
-  summary: 'Create a key; it is shown only once',
   options: { scopes: { type: 'string', value: 'SCOPES', help: 'comma-separated: read, write, worker, account (default: all)' } },
   run: async context => {
     const { options, out } = context
-    const label = only(context, 'LABEL')
+    const label = context.args[0]!
     const scopes = options.scopes?.split(',').map(scope => scope.trim())
     const key = await (await context.connect()).keys.create({ label, ...(scopes && { scopes }) } as NewKey)
     out.show(key, () => out.fields({ id: key.id, label: key.label, scopes: key.scopes.join(','), key: key.api_key }))
@@ -97,20 +90,53 @@ export const keysCreate = command({
 })
 
 export const keysRevoke = command({
-  args: 'ID',
-  summary: 'Revoke a key, effective immediately',
   run: async context => {
     const { out } = context
-    const id = only(context, 'ID')
+    const id = context.args[0]!
     const revoked = await (await context.connect()).keys.revoke(id)
     out.show(revoked, () => out.line(`Key ${revoked.id} revoked at ${revoked.revoked_at}`))
   }
 })
 
-export const logout = command({
-  summary: 'Remove the stored key of this service (does not revoke it)',
+export const sessionsList = command({
+  options: filtersOf('listSessions'),
   run: async context => {
-    none(context)
+    const { out } = context
+    const { client, body } = await context.ready()
+    const answer = await client.auth.sessions(body)
+    out.list(
+      answer,
+      answer.sessions,
+      [
+        ['id', session => session.id],
+        ['opened with', session => session.key_label ?? 'email link'],
+        ['address', session => session.ip],
+        ['program', session => session.user_agent],
+        ['since', session => session.created_at],
+        ['until', session => session.expires_at]
+      ],
+      'No sessions.'
+    )
+  }
+})
+
+export const sessionsRevoke = command({
+  options: { all: { type: 'boolean', help: 'end all sessions of the account' } },
+  names: { session_id: 'ID' },
+  run: async ({ args: [id], options, out, connect }) => {
+    if ((id === undefined) !== (options.all === true)) throw new UsageError('give either ID or --all')
+    const { auth } = await connect()
+    if (id === undefined) {
+      const ended = await auth.endSession({ all: true })
+      return out.show(ended, () => out.line(`${ended.revoked} sessions ended`))
+    }
+    await auth.revokeSession(id)
+    out.show({ id, revoked: true }, () => out.line(`Session ${id} ended`))
+  }
+})
+
+export const logout = command({
+  run: async context => {
     const { out } = context
     const base_url = await context.baseUrl()
     const forgotten = forgetKey(context.io.env, base_url)

@@ -1,50 +1,46 @@
 /** `pgcue alerts …` */
-import type { Alert, AlertFilter } from '../client/index.ts'
-import { command, none, only } from './command.ts'
-import { UsageError } from './exit-codes.ts'
-import { longPage, longPageNames, longPageOf } from './page.ts'
+import type { AlertFilter } from '../client/index.ts'
+import { command, filtersOf } from './command.ts'
+import { cueOption } from './reference.ts'
 
-export const alertsList = command({
-  summary: 'List alerts, newest first',
+export const list = command({
   options: {
-    type: { type: 'string', value: 'TYPE', help: 'consecutive_failure, missed_window, outcome_timeout or cue_paused' },
-    cue: { type: 'string', value: 'ID', help: 'only for this cue' },
-    open: { type: 'boolean', help: 'only unacknowledged alerts' },
-    acknowledged: { type: 'boolean', help: 'only acknowledged alerts' },
-    ...longPage
-  },
-  names: { alert_type: '--type', cue_id: '--cue', ...longPageNames },
-  run: async context => {
-    none(context)
-    const { options: o, out } = context
-    if (o.open && o.acknowledged) throw new UsageError('give either --open or --acknowledged, not both')
-    const filter = {
-      alert_type: o.type,
-      cue_id: o.cue,
-      acknowledged: o.open ? false : o.acknowledged,
-      ...longPageOf(o)
+    ...filtersOf('listAlerts', {
+      type: { member: 'alert_type', value: 'TYPE' },
+      cue: cueOption,
+      acknowledged: { member: 'acknowledged', help: 'only acknowledged alerts' }
+    }),
+    open: {
+      type: 'boolean',
+      help: 'only unacknowledged alerts',
+      members: ['acknowledged'],
+      part: () => ({ acknowledged: false })
     }
-    const answer = await (await context.connect()).alerts.list(filter as AlertFilter)
-    const columns: Parameters<typeof out.list<Alert>>[2] = [
-      ['id', alert => alert.id],
-      ['severity', alert => alert.severity],
-      ['type', alert => alert.alert_type],
-      ['cue', alert => alert.cue_id],
-      ['created', alert => alert.created_at],
-      ['acknowledged', alert => alert.acknowledged_at],
-      ['message', alert => alert.message]
-    ]
-    out.list(answer, answer.alerts, columns, 'No matching alerts.')
+  },
+  run: async context => {
+    const { out } = context
+    const { client, body } = await context.ready<AlertFilter>()
+    const answer = await client.alerts.list(body)
+    out.list(
+      answer,
+      answer.alerts,
+      [
+        ['id', alert => alert.id],
+        ['severity', alert => alert.severity],
+        ['type', alert => alert.alert_type],
+        ['cue', alert => alert.cue_id],
+        ['created', alert => alert.created_at],
+        ['acknowledged', alert => alert.acknowledged_at],
+        ['message', alert => alert.message]
+      ],
+      'No matching alerts.'
+    )
   }
 })
 
-export const alertsAck = command({
-  args: 'ID',
-  summary: 'Acknowledge an alert, so that another failure raises a new one',
-  run: async context => {
-    const { out } = context
-    const id = only(context, 'ID')
-    const alert = await (await context.connect()).alerts.acknowledge(id)
+export const acknowledge = command({
+  run: async ({ args, connect, out }) => {
+    const alert = await (await connect()).alerts.acknowledge(args[0]!)
     out.show(alert, () => out.line(`Alert ${alert.id} acknowledged at ${alert.acknowledged_at}`))
   }
 })

@@ -1,7 +1,7 @@
 /** `pgcue apply`: makes cues as declared in files. */
 import { randomUUID } from 'node:crypto'
 import type { Applied, DeclaredCue } from '../client/index.ts'
-import { type Context, command, none } from './command.ts'
+import { type Context, command } from './command.ts'
 import { readDeclared } from './declared.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
 
@@ -15,8 +15,6 @@ const options = {
 } as const
 
 export const apply = command({
-  args: '-f FILE [options]',
-  summary: 'Make the cues of a set as declared in files, all or none',
   options,
   names: { set: '--set' },
   notes: `A document is {set, cues: [...]} or a single cue, with the fields of the API and a key. In strings, \${NAME} is replaced by the environment
@@ -26,7 +24,6 @@ Examples
   pgcue apply -f cues.yaml --set billing --dry-run
   pgcue apply -f cues.yaml --prune --exit-code`,
   run: async context => {
-    none(context)
     const { options, out, io } = context
     if (!options.file) throw new UsageError('missing option --file')
     const sets = await readDeclared(options.file, options.set, io)

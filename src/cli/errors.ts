@@ -1,34 +1,31 @@
 /** `pgcue errors` and `pgcue destinations` */
-import type { Destinations, Errors } from '../client/index.ts'
-import { command, none } from './command.ts'
-import { timeOf } from './filters.ts'
+import type { Destinations, Errors, ListErrors } from '../client/index.ts'
+import { command, filtersOf, pastOf } from './command.ts'
 import type { Column } from './output.ts'
 
-const window = {
-  since: { type: 'string', value: 'TIME', help: 'executions created at or after this time, or in the last 30m, 2h or 3d' },
-  until: { type: 'string', value: 'TIME', help: 'executions created before this time, or before the last 30m, 2h or 3d' }
-} as const
-const names = { from: '--since', to: '--until' }
+const window = (operation: string) =>
+  filtersOf(operation, {
+    since: { member: 'from', read: pastOf, help: 'executions created at or after this time, or in the last 30m, 2h or 3d' },
+    until: { member: 'to', read: pastOf, help: 'executions created before this time, or before the last 30m, 2h or 3d' }
+  })
 
 const errorColumns: Column<Errors['errors'][number]>[] = [
-  ['count', one => one.count],
-  ['cues', one => one.cues],
-  ['status', one => one.status],
-  ['http', one => one.http_status],
-  ['first', one => one.first_at],
-  ['last', one => one.last_at],
-  ['group', one => one.error_group],
-  ['message', one => one.message]
+  ['count', row => row.count],
+  ['cues', row => row.cues],
+  ['status', row => row.status],
+  ['http', row => row.http_status],
+  ['first', row => row.first_at],
+  ['last', row => row.last_at],
+  ['group', row => row.error_group],
+  ['message', row => row.message]
 ]
 
 export const errors = command({
-  summary: 'List failures of the last 7 days that nobody has replayed or dismissed, grouped by error',
-  options: window,
-  names,
+  options: window('listErrors'),
   run: async context => {
-    none(context)
-    const { options: o, out } = context
-    const answer = await (await context.connect()).errors({ from: timeOf(o.since), to: timeOf(o.until) })
+    const { out } = context
+    const { client, body } = await context.ready<ListErrors>()
+    const answer = await client.errors(body)
     out.show(answer, () => {
       if (answer.errors.length === 0) return out.line(`No errors since ${answer.since}.`)
       out.table(answer.errors, errorColumns)
@@ -39,26 +36,24 @@ export const errors = command({
 })
 
 const destinationColumns: Column<Destinations['destinations'][number]>[] = [
-  ['host', one => one.host],
-  ['cues', one => one.cues],
-  ['attempts', one => one.attempts],
-  ['per minute', one => one.per_minute],
-  ['failures', one => one.failures],
-  ['p50 ms', one => one.response_p50_ms],
-  ['p95 ms', one => one.response_p95_ms],
-  ['last attempt', one => one.last_attempt.at],
-  ['http', one => one.last_attempt.http_status],
-  ['error', one => one.last_attempt.error]
+  ['host', row => row.host],
+  ['cues', row => row.cues],
+  ['attempts', row => row.attempts],
+  ['per minute', row => row.per_minute],
+  ['failures', row => row.failures],
+  ['p50 ms', row => row.response_p50_ms],
+  ['p95 ms', row => row.response_p95_ms],
+  ['last attempt', row => row.last_attempt.at],
+  ['http', row => row.last_attempt.http_status],
+  ['error', row => row.last_attempt.error]
 ]
 
 export const destinations = command({
-  summary: 'List the hosts that webhooks went to in the last 24 hours',
-  options: window,
-  names,
+  options: window('listDestinations'),
   run: async context => {
-    none(context)
-    const { options: o, out } = context
-    const answer = await (await context.connect()).destinations({ from: timeOf(o.since), to: timeOf(o.until) })
+    const { out } = context
+    const { client, body } = await context.ready<ListErrors>()
+    const answer = await client.destinations(body)
     out.show(answer, () => {
       if (answer.destinations.length === 0) return out.line(`No webhooks were sent since ${answer.since}.`)
       out.table(answer.destinations, destinationColumns)

@@ -1,25 +1,22 @@
 /** `pgcue export`: writes cues as a file for `pgcue apply`. */
-import type { Cue } from '../client/index.ts'
+import type { Cue, CueFilter } from '../client/index.ts'
 import { defaults } from '../cues/columns.ts'
-import { command, none } from './command.ts'
+import { command, fromApi } from './command.ts'
 import { escapeVariables } from './declared.ts'
-import { tagFilter } from './filters.ts'
 import { parseExactly } from './json.ts'
 import { writeYaml } from './yaml.ts'
 
 const PAGE = 100
 
 export const exportCues = command({
-  summary: 'Write cues that have keys as YAML for pgcue apply',
-  options: { set: { type: 'string', value: 'NAME', help: 'only cues of this set' }, ...tagFilter },
+  options: fromApi('listCues', { set: { member: 'set', value: 'NAME' }, tag: { member: 'tag', value: 'TAG' } }),
   notes: 'Header values are masked. Applied to the same cues, a mask keeps the stored value.',
   run: async context => {
-    none(context)
-    const { options, out, io } = context
-    const { cues: client } = await context.connect()
+    const { out, io } = context
+    const { client, body } = await context.ready<CueFilter>()
     const all: Cue[] = []
     for (let total = 1; all.length < total; ) {
-      const page = await client.list({ set: options.set, tag: options.tag, limit: PAGE, offset: all.length } as never)
+      const page = await client.cues.list({ ...body, limit: PAGE, offset: all.length })
       all.push(...page.cues)
       total = page.cues.length === 0 ? 0 : page.total
     }

@@ -6,7 +6,7 @@ import { badPorts } from '../deliveries/bad-ports.ts'
 import { maskSecrets } from '../deliveries/mask-secrets.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import { canonicalJson } from '../json/canonical-json.ts'
-import { command, integer, none } from './command.ts'
+import { command, integer } from './command.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 import { isObject } from './json.ts'
 import type { Output } from './output.ts'
@@ -24,8 +24,6 @@ const mostListed = 100
 const patienceMs = 5000
 
 export const listen = command({
-  args: '--forward-to URL [options]',
-  summary: 'Claim executions and forward them, signed, to a local URL',
   longRunning: true,
   options: {
     'forward-to': { type: 'string', value: 'URL', help: 'target, such as http://localhost:3000/hook' },
@@ -38,7 +36,6 @@ export const listen = command({
   notes: `For cues with worker transport (pgcue cues create … --worker). A 2xx response is a success, any other a failure; a JSON response with a
 boolean "success" decides by itself. Ctrl-C stops it and releases open claims.`,
   run: async context => {
-    none(context)
     const { options, io, out } = context
     const url = targetOf(options['forward-to'])
     if (options.cue && options.task) throw new UsageError('give either --cue or --task, not both')

@@ -54,6 +54,13 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     /** Prints a value as JSON on one line. */
     jsonLine: (value: unknown) => writeJson(value),
     table,
+    /** Prints a table below its title, unless there are no rows. */
+    section: <T>(title: string, rows: T[], columns: Column<T>[]) => {
+      if (rows.length === 0) return
+      line('')
+      line(title, 'bold')
+      table(rows, columns)
+    },
     fields,
     /** Prints the whole value as JSON, or calls `text`. */
     show: (value: unknown, text: () => void) => (json ? writeJson(value, 2) : text()),

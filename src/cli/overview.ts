@@ -1,22 +1,13 @@
 /** `pgcue overview` */
-import { command, none } from './command.ts'
+import { command } from './command.ts'
 
 const ms = (value: number | null) => (value === null ? null : `${value} ms`)
 
 export const overview = command({
-  summary: 'Show what needs attention, and how the last 24 hours went',
   run: async context => {
-    none(context)
     const { out } = context
     const answer = await (await context.connect()).overview()
     const { failing, waiting, waiting_for_person: undecided, paused, alerts, upcoming } = answer
-    /** Prints a table below its title, unless there are no rows. */
-    const section = <T>(title: string, rows: T[], columns: Parameters<typeof out.table<T>>[1]) => {
-      if (rows.length === 0) return
-      out.line('')
-      out.line(title, 'bold')
-      out.table(rows, columns)
-    }
     out.show(answer, () => {
       out.fields({
         since: answer.since,
@@ -27,44 +18,44 @@ export const overview = command({
         'lateness p99': ms(answer.lateness_p99_ms)
       })
       const unattended = waiting.filter(({ has_worker }) => !has_worker)
-      section('Failing cues', failing, [
-        ['cue', one => one.cue_id],
-        ['name', one => one.cue_name],
-        ['failures', one => one.failures],
-        ['since', one => one.since],
-        ['error', one => one.error]
+      out.section('Failing cues', failing, [
+        ['cue', row => row.cue_id],
+        ['name', row => row.cue_name],
+        ['failures', row => row.failures],
+        ['since', row => row.since],
+        ['error', row => row.error]
       ])
-      section('Tasks without a live worker', unattended, [
-        ['task', one => one.task],
-        ['waiting', one => one.waiting],
-        ['since', one => one.since]
+      out.section('Tasks without a live worker', unattended, [
+        ['task', row => row.task],
+        ['waiting', row => row.waiting],
+        ['since', row => row.since]
       ])
-      section('Outcomes to verify', undecided, [
-        ['execution', one => one.execution_id],
-        ['name', one => one.cue_name],
-        ['since', one => one.since]
+      out.section('Outcomes to verify', undecided, [
+        ['execution', row => row.execution_id],
+        ['name', row => row.cue_name],
+        ['since', row => row.since]
       ])
-      section('Paused by the service', paused, [
-        ['cue', one => one.cue_id],
-        ['name', one => one.cue_name],
-        ['by', one => one.paused_by],
-        ['since', one => one.paused_at],
-        ['reason', one => one.reason]
+      out.section('Paused by the service', paused, [
+        ['cue', row => row.cue_id],
+        ['name', row => row.cue_name],
+        ['by', row => row.paused_by],
+        ['since', row => row.paused_at],
+        ['reason', row => row.reason]
       ])
-      section('Alerts', alerts, [
-        ['id', one => one.id],
-        ['severity', one => one.severity],
-        ['created', one => one.created_at],
-        ['message', one => one.message]
+      out.section('Alerts', alerts, [
+        ['id', row => row.id],
+        ['severity', row => row.severity],
+        ['created', row => row.created_at],
+        ['message', row => row.message]
       ])
       if (failing.length + unattended.length + undecided.length + paused.length + alerts.length === 0) {
         out.line('')
         out.line('Nothing needs attention.')
       }
-      section('Next hour', upcoming, [
-        ['next run', one => one.next_run],
-        ['cue', one => one.cue_id],
-        ['name', one => one.cue_name]
+      out.section('Next hour', upcoming, [
+        ['next run', row => row.next_run],
+        ['cue', row => row.cue_id],
+        ['name', row => row.cue_name]
       ])
     })
   }

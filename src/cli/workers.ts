@@ -1,17 +1,15 @@
 /** `pgcue workers …`: the registry of workers. `pgcue worker` runs one. */
-import { command, none, only } from './command.ts'
-import { page, pageOf } from './page.ts'
+import type { WorkerFilter } from '../client/index.ts'
+import { command, filtersOf } from './command.ts'
 
-export const workersList = command({
-  summary: 'List registered workers',
-  options: page,
+export const list = command({
+  options: filtersOf('listWorkers'),
   run: async context => {
-    none(context)
-    const { options, out } = context
-    const asked = pageOf(options)
-    const answer = await (await context.connect()).workers.list(asked)
+    const { out } = context
+    const { client, body: page } = await context.ready<WorkerFilter>()
+    const answer = await client.workers.list(page)
     out.list(
-      { ...answer, offset: asked.offset },
+      { ...answer, offset: page.offset },
       answer.workers,
       [
         ['id', worker => worker.worker_id],
@@ -24,13 +22,10 @@ export const workersList = command({
   }
 })
 
-export const workersDelete = command({
-  args: 'ID',
-  summary: 'Remove a worker and release its claims',
-  run: async context => {
-    const { out } = context
-    const id = only(context, 'ID')
-    await (await context.connect()).workers.delete(id)
+export const remove = command({
+  run: async ({ args, connect, out }) => {
+    const id = args[0]!
+    await (await connect()).workers.delete(id)
     out.show({ worker_id: id, deleted: true }, () => out.line(`Removed ${id}`))
   }
 })
