@@ -1,6 +1,6 @@
 /** `pgcue whoami`, `usage`, `keys …`, `sessions …` and `logout`. */
 import { type NewKey, PgcueError } from '../client/index.ts'
-import { command, filtersOf } from './command.ts'
+import { acting, command, filtersOf, listing } from './command.ts'
 import { forgetKey } from './credentials.ts'
 import { UsageError } from './exit-codes.ts'
 
@@ -39,13 +39,7 @@ export const usage = command({
           { name: 'cues', ...cues },
           { name: 'executions', ...executions }
         ],
-        [
-          ['', row => row.name],
-          ['used', row => row.used],
-          ['limit', row => row.limit ?? 'none'],
-          ['remaining', row => row.remaining],
-          ['%', row => row.percent_used]
-        ]
+        [['', 'name'], 'used', ['limit', row => row.limit ?? 'none'], 'remaining', ['%', 'percent_used']]
       )
       out.line('')
       out.fields({
@@ -57,26 +51,20 @@ export const usage = command({
   }
 })
 
-export const keysList = command({
-  run: async context => {
-    const { out } = context
-    const keys = await (await context.connect()).keys.list()
-    out.list(
-      { keys },
-      keys,
-      [
-        ['id', key => key.id],
-        ['key', key => `${key.prefix}…`],
-        ['label', key => key.label],
-        ['scopes', key => key.scopes.join(',')],
-        ['created', key => key.created_at],
-        ['last used', key => key.last_used_at],
-        ['revoked', key => key.revoked_at]
-      ],
-      'No keys.'
-    )
-  }
-})
+export const keysList = listing(
+  ({ keys }) => keys.list().then(keys => ({ keys })),
+  answer => answer.keys,
+  [
+    'id',
+    ['key', ({ prefix }) => `${prefix}…`],
+    'label',
+    ['scopes', ({ scopes }) => scopes.join(',')],
+    'created_at',
+    'last_used_at',
+    'revoked_at'
+  ],
+  { empty: 'No keys.' }
+)
 
 export const keysCreate = command({
   options: { scopes: { type: 'string', value: 'SCOPES', help: 'comma-separated: read, write, worker, account (default: all)' } },
@@ -89,36 +77,24 @@ export const keysCreate = command({
   }
 })
 
-export const keysRevoke = command({
-  run: async context => {
-    const { out } = context
-    const id = context.args[0]!
-    const revoked = await (await context.connect()).keys.revoke(id)
-    out.show(revoked, () => out.line(`Key ${revoked.id} revoked at ${revoked.revoked_at}`))
-  }
-})
+export const keysRevoke = acting(
+  ({ keys }, id) => keys.revoke(id),
+  ({ id, revoked_at }) => `Key ${id} revoked at ${revoked_at}`
+)
 
-export const sessionsList = command({
-  options: filtersOf('listSessions'),
-  run: async context => {
-    const { out } = context
-    const { client, body } = await context.ready()
-    const answer = await client.auth.sessions(body)
-    out.list(
-      answer,
-      answer.sessions,
-      [
-        ['id', session => session.id],
-        ['opened with', session => session.key_label ?? 'email link'],
-        ['address', session => session.ip],
-        ['program', session => session.user_agent],
-        ['since', session => session.created_at],
-        ['until', session => session.expires_at]
-      ],
-      'No sessions.'
-    )
-  }
-})
+export const sessionsList = listing(
+  ({ auth }, page) => auth.sessions(page),
+  answer => answer.sessions,
+  [
+    'id',
+    ['opened with', ({ key_label }) => key_label ?? 'email link'],
+    ['address', 'ip'],
+    ['program', 'user_agent'],
+    ['since', 'created_at'],
+    ['until', 'expires_at']
+  ],
+  { empty: 'No sessions.', options: filtersOf('listSessions') }
+)
 
 export const sessionsRevoke = command({
   options: { all: { type: 'boolean', help: 'end all sessions of the account' } },

@@ -1,6 +1,6 @@
 /** `pgcue calendars …` */
 import type { Calendar, PutCalendar } from '../client/index.ts'
-import { type Context, command, data, filtersOf, fromApi } from './command.ts'
+import { acting, type Context, command, data, filtersOf, fromApi, listing } from './command.ts'
 import { rangeOf } from './schedule.ts'
 
 const showCalendar = ({ out }: Pick<Context, 'out'>, calendar: Calendar) =>
@@ -40,35 +40,18 @@ Example
   }
 })
 
-export const list = command({
-  options: filtersOf('listCalendars'),
-  run: async context => {
-    const { out } = context
-    const { client, body } = await context.ready()
-    const answer = await client.calendars.list(body)
-    out.list(
-      answer,
-      answer.calendars,
-      [
-        ['name', calendar => calendar.name],
-        ['dates', calendar => calendar.dates.length],
-        ['ranges', calendar => calendar.ranges.length],
-        ['updated', calendar => calendar.updated_at],
-        ['description', calendar => calendar.description]
-      ],
-      'No calendars.'
-    )
-  }
-})
+export const list = listing(
+  ({ calendars }, query) => calendars.list(query),
+  answer => answer.calendars,
+  ['name', ['dates', ({ dates }) => dates.length], ['ranges', ({ ranges }) => ranges.length], 'updated_at', 'description'],
+  { empty: 'No calendars.', options: filtersOf('listCalendars') }
+)
 
 export const get = command({
   run: async context => showCalendar(context, await (await context.connect()).calendars.get(context.args[0]!))
 })
 
-export const remove = command({
-  run: async ({ args, connect, out }) => {
-    const name = args[0]!
-    await (await connect()).calendars.delete(name)
-    out.show({ name, deleted: true }, () => out.line(`Calendar ${name} deleted`))
-  }
-})
+export const remove = acting(
+  ({ calendars }, name) => calendars.delete(name).then(() => ({ name, deleted: true })),
+  ({ name }) => `Calendar ${name} deleted`
+)

@@ -4,7 +4,7 @@ import { UsageError } from './exit-codes.ts'
 import { type Field, fields } from './fields.ts'
 import type { Io } from './io.ts'
 import { isObject, readJson } from './json.ts'
-import type { Output } from './output.ts'
+import type { Column, Output } from './output.ts'
 
 type Body = Record<string, unknown>
 
@@ -59,6 +59,29 @@ export type Command<O extends Options = Options> = {
 
 /** Types a command's options. */
 export const command = <const O extends Options>(definition: Command<O>): Command => definition as unknown as Command
+
+/** A command that prints a page of a list, or the text for an empty one. */
+export const listing = <A extends object, T>(
+  read: (client: Client, query: never) => Promise<A>,
+  rowsOf: (answer: A) => T[],
+  columns: Column<T>[],
+  { empty, ...definition }: Omit<Command, 'run'> & { empty: string }
+): Command => ({
+  ...definition,
+  run: async ({ ready, out }) => {
+    const { client, body } = await ready<{ offset?: number }>()
+    const answer = await read(client, body as never)
+    out.list({ offset: body.offset, ...answer }, rowsOf(answer), columns, empty)
+  }
+})
+
+/** A command that does something to what its argument names, and prints a line. */
+export const acting = <A>(act: (client: Client, id: string) => Promise<A>, line: (answer: A) => string): Command => ({
+  run: async ({ args, connect, out }) => {
+    const answer = await act(await connect(), args[0]!)
+    out.show(answer, () => out.line(line(answer)))
+  }
+})
 
 /** Returns the options of a command by the members that they set. */
 export const namesOf = ({ options = {}, names }: Command): Record<string, string> => ({

@@ -9,123 +9,105 @@ export type Entry = {
 }
 
 const account = () => import('./account.ts')
+const alerts = () => import('./alerts.ts')
+const apply = () => import('./apply.ts')
 const calendars = () => import('./calendars.ts')
+const completion = () => import('./completion.ts')
 const cues = () => import('./cues.ts')
+const errors = () => import('./errors.ts')
 const executions = () => import('./executions.ts')
+const exports = () => import('./export.ts')
+const listen = () => import('./listen.ts')
+const login = () => import('./login.ts')
+const mcp = () => import('./mcp.ts')
 const operations = () => import('./operations.ts')
 const operator = () => import('./operator.ts')
+const overview = () => import('./overview.ts')
+const preview = () => import('./preview.ts')
 const tour = () => import('./tour.ts')
+const watch = () => import('./watch.ts')
+const worker = () => import('./worker/command.ts')
+const workers = () => import('./workers.ts')
 
 export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> = {
   Cues: {
-    'cues create': entry('[NAME]', 'Create a cue', async () => (await cues()).create),
-    'cues put': entry('<KEY> [NAME]', 'Create the cue with a key, or replace its definition', async () => (await cues()).put),
-    'cues list': entry('', 'List cues, newest first', async () => (await cues()).list),
-    'cues get': entry('[CUE]', 'Show a cue and its latest executions', async () => (await cues()).get),
-    'cues history': entry('<CUE>', "Show what became of a cue's slots, by day in its time zone", async () => (await cues()).history),
-    'cues update': entry('<CUE>', 'Update a cue', async () => (await cues()).update),
-    'cues pause': entry('<CUE>', 'Pause a cue; existing executions continue', async () => (await cues()).pause),
-    'cues resume': entry('<CUE>', 'Resume a paused cue', async () => (await cues()).resume),
-    'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', async () => (await cues()).fire),
-    'cues delete': entry('[CUE]', 'Delete a cue with its history', async () => (await cues()).remove),
-    preview: entry(
-      '[SCHEDULE...]',
-      'Show when a schedule would run, without creating a cue',
-      async () => (await import('./preview.ts')).preview
-    ),
-    'calendars put': entry('<NAME>', 'Create or replace a calendar of dates that cues leave out', async () => (await calendars()).put),
-    'calendars list': entry('', 'List calendars by name', async () => (await calendars()).list),
-    'calendars get': entry('<NAME>', 'Show a calendar', async () => (await calendars()).get),
-    'calendars delete': entry('<NAME>', 'Delete a calendar that no cue uses', async () => (await calendars()).remove)
+    'cues create': entry('[NAME]', 'Create a cue', cues, 'create'),
+    'cues put': entry('<KEY> [NAME]', 'Create the cue with a key, or replace its definition', cues, 'put'),
+    'cues list': entry('', 'List cues, newest first', cues, 'list'),
+    'cues get': entry('[CUE]', 'Show a cue and its latest executions', cues, 'get'),
+    'cues history': entry('<CUE>', "Show what became of a cue's slots, by day in its time zone", cues, 'history'),
+    'cues update': entry('<CUE>', 'Update a cue', cues, 'update'),
+    'cues pause': entry('<CUE>', 'Pause a cue; existing executions continue', cues, 'pause'),
+    'cues resume': entry('<CUE>', 'Resume a paused cue', cues, 'resume'),
+    'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', cues, 'fire'),
+    'cues delete': entry('[CUE]', 'Delete a cue with its history', cues, 'remove'),
+    preview: entry('[SCHEDULE...]', 'Show when a schedule would run, without creating a cue', preview, 'preview'),
+    'calendars put': entry('<NAME>', 'Create or replace a calendar of dates that cues leave out', calendars, 'put'),
+    'calendars list': entry('', 'List calendars by name', calendars, 'list'),
+    'calendars get': entry('<NAME>', 'Show a calendar', calendars, 'get'),
+    'calendars delete': entry('<NAME>', 'Delete a calendar that no cue uses', calendars, 'remove')
   },
   Runs: {
-    'executions list': entry('', 'List executions, newest first', async () => (await executions()).list),
-    'executions tail': entry('', 'Print executions as they appear and change', async () => (await import('./watch.ts')).tail),
-    'executions get': entry('<ID>', 'Show an execution and its attempts', async () => (await executions()).get),
-    'executions replay': entry('<ID>', 'Replay an ended execution as a new one', async () => (await executions()).replay),
-    'executions cancel': entry('<ID>', 'Cancel a waiting execution', async () => (await executions()).cancel),
-    'executions dismiss': entry('<ID>', 'Remove an execution from the dead letters', async () => (await executions()).dismiss),
-    'executions verify': entry('<ID>', 'Verify or reject a reported success', async () => (await executions()).verify),
-    errors: entry(
-      '',
-      'List failures of the last 7 days that nobody has replayed or dismissed, grouped by error',
-      async () => (await import('./errors.ts')).errors
-    ),
-    destinations: entry(
-      '',
-      'List the hosts that webhooks went to in the last 24 hours',
-      async () => (await import('./errors.ts')).destinations
-    )
+    'executions list': entry('', 'List executions, newest first', executions, 'list'),
+    'executions tail': entry('', 'Print executions as they appear and change', watch, 'tail'),
+    'executions get': entry('<ID>', 'Show an execution and its attempts', executions, 'get'),
+    'executions replay': entry('<ID>', 'Replay an ended execution as a new one', executions, 'replay'),
+    'executions cancel': entry('<ID>', 'Cancel a waiting execution', executions, 'cancel'),
+    'executions dismiss': entry('<ID>', 'Remove an execution from the dead letters', executions, 'dismiss'),
+    'executions verify': entry('<ID>', 'Verify or reject a reported success', executions, 'verify'),
+    errors: entry('', 'List failures that nobody has replayed or dismissed, grouped by error', errors, 'errors'),
+    destinations: entry('', 'List the hosts that webhooks went to in the last 24 hours', errors, 'destinations')
   },
   Bulk: {
-    replay: entry('[ID...]', 'Replay many executions', async () => (await operations()).replay),
-    cancel: entry('[ID...]', 'Cancel many executions that have not ended', async () => (await operations()).cancel),
-    dismiss: entry('[ID...]', 'Remove many executions from the dead letters', async () => (await operations()).dismiss),
-    backfill: entry('<CUE>', 'Run the slots of a cue that did not run', async () => (await operations()).backfill),
-    'operations list': entry('', 'List operations, newest first', async () => (await operations()).list),
-    'operations get': entry('<ID>', 'Show an operation and its errors', async () => (await operations()).get),
-    'operations abort': entry('<ID>', 'Abort a running operation; what it has done stays done', async () => (await operations()).abort)
+    replay: entry('[ID...]', 'Replay many executions', operations, 'replay'),
+    cancel: entry('[ID...]', 'Cancel many executions that have not ended', operations, 'cancel'),
+    dismiss: entry('[ID...]', 'Remove many executions from the dead letters', operations, 'dismiss'),
+    backfill: entry('<CUE>', 'Run the slots of a cue that did not run', operations, 'backfill'),
+    'operations list': entry('', 'List operations, newest first', operations, 'list'),
+    'operations get': entry('<ID>', 'Show an operation and its errors', operations, 'get'),
+    'operations abort': entry('<ID>', 'Abort a running operation; what it has done stays done', operations, 'abort')
   },
   'Schedules as files': {
-    apply: entry('', 'Make the cues of a set as declared in files, all or none', async () => (await import('./apply.ts')).apply),
-    export: entry('', 'Write cues that have keys as YAML for pgcue apply', async () => (await import('./export.ts')).exportCues)
+    apply: entry('', 'Make the cues of a set as declared in files, all or none', apply, 'apply'),
+    export: entry('', 'Write cues that have keys as YAML for pgcue apply', exports, 'exportCues')
   },
   Workers: {
-    worker: entry(
-      '',
-      'Claim executions, run the handler of each task, report outcomes',
-      async () => (await import('./worker/command.ts')).worker
-    ),
-    listen: entry('', 'Claim executions and forward them, signed, to a local URL', async () => (await import('./listen.ts')).listen),
-    'workers list': entry('', 'List registered workers', async () => (await import('./workers.ts')).list),
-    'workers delete': entry('<ID>', 'Remove a worker and release its claims', async () => (await import('./workers.ts')).remove)
+    worker: entry('', 'Claim executions, run the handler of each task, report outcomes', worker, 'worker'),
+    listen: entry('', 'Claim executions and forward them, signed, to a local URL', listen, 'listen'),
+    'workers list': entry('', 'List registered workers', workers, 'list'),
+    'workers delete': entry('<ID>', 'Remove a worker and release its claims', workers, 'remove')
   },
   Alerts: {
-    overview: entry('', 'Show what needs attention, and how the last 24 hours went', async () => (await import('./overview.ts')).overview),
-    'alerts list': entry('', 'List alerts, newest first', async () => (await import('./alerts.ts')).list),
-    'alerts ack': entry(
-      '<ID>',
-      'Acknowledge an alert, so that another failure raises a new one',
-      async () => (await import('./alerts.ts')).acknowledge
-    )
+    overview: entry('', 'Show what needs attention, and how the last 24 hours went', overview, 'overview'),
+    'alerts list': entry('', 'List alerts, newest first', alerts, 'list'),
+    'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge')
   },
   Account: {
-    register: entry('<EMAIL>', 'Create an account and store its key', async () => (await import('./login.ts')).register),
-    login: entry('[DATA_DIR]', 'Get a key for this machine by email link, and store it', async () => (await import('./login.ts')).login),
-    logout: entry('', 'Remove the stored key of this service (does not revoke it)', async () => (await account()).logout),
-    whoami: entry('', 'Show the account and key in use', async () => (await account()).whoami),
-    usage: entry('', "Show usage against the plan's limits", async () => (await account()).usage),
-    'keys list': entry('', 'List keys, including revoked ones, newest first', async () => (await account()).keysList),
-    'keys create': entry('<LABEL>', 'Create a key; it is shown only once', async () => (await account()).keysCreate),
-    'keys revoke': entry('<ID>', 'Revoke a key, effective immediately', async () => (await account()).keysRevoke),
-    'sessions list': entry('', 'List sessions of browsers and programs, newest first', async () => (await account()).sessionsList),
-    'sessions revoke': entry('[ID]', 'End a session, or all of them, effective immediately', async () => (await account()).sessionsRevoke),
-    operator: entry(
-      '[QUESTION] [CUE_ID]',
-      'Answer a question about the whole service, for its operator',
-      async () => (await operator()).operator
-    ),
-    'operator hold': entry(
-      '<REASON>',
-      'Stop everything, or one account: nothing is taken, sent or claimed',
-      async () => (await operator()).hold
-    ),
-    'operator release': entry('', 'End the hold of the service, or that of one account', async () => (await operator()).release)
+    register: entry('<EMAIL>', 'Create an account and store its key', login, 'register'),
+    login: entry('[DATA_DIR]', 'Get a key for this machine by email link, and store it', login, 'login'),
+    logout: entry('', 'Remove the stored key of this service (does not revoke it)', account, 'logout'),
+    whoami: entry('', 'Show the account and key in use', account, 'whoami'),
+    usage: entry('', "Show usage against the plan's limits", account, 'usage'),
+    'keys list': entry('', 'List keys, including revoked ones, newest first', account, 'keysList'),
+    'keys create': entry('<LABEL>', 'Create a key; it is shown only once', account, 'keysCreate'),
+    'keys revoke': entry('<ID>', 'Revoke a key, effective immediately', account, 'keysRevoke'),
+    'sessions list': entry('', 'List sessions of browsers and programs, newest first', account, 'sessionsList'),
+    'sessions revoke': entry('[ID]', 'End a session, or all of them, effective immediately', account, 'sessionsRevoke'),
+    operator: entry('[QUESTION] [CUE_ID]', 'Answer a question about the whole service, for its operator', operator, 'operator'),
+    'operator hold': entry('<REASON>', 'Stop everything, or one account: nothing is taken, sent or claimed', operator, 'hold'),
+    'operator release': entry('', 'End the hold of the service, or that of one account', operator, 'release')
   },
   Local: {
-    tour: entry('', 'Create a cue, fire it, and show what arrives', async () => (await tour()).tour),
-    dashboard: entry('', 'Print a link that opens the dashboard signed in', async () => (await tour()).dashboard),
-    mcp: entry('', 'Serve the Model Context Protocol on standard input and output', async () => (await import('./mcp.ts')).mcp),
-    completion: entry(
-      '<SHELL>',
-      'Print a script that completes commands and options in bash, zsh or fish',
-      async () => (await import('./completion.ts')).completion
-    )
+    tour: entry('', 'Create a cue, fire it, and show what arrives', tour, 'tour'),
+    dashboard: entry('', 'Print a link that opens the dashboard signed in', tour, 'dashboard'),
+    mcp: entry('', 'Serve the Model Context Protocol on standard input and output', mcp, 'mcp'),
+    completion: entry('<SHELL>', 'Print a script that completes commands and options in bash, zsh or fish', completion, 'completion')
   }
 }
 
-function entry(args: string, summary: string, load: Entry['load']): Entry {
-  return { args, summary, load }
+/** The command that a module exports under a name. */
+function entry<M>(args: string, summary: string, load: () => Promise<M>, name: keyof M): Entry {
+  return { args, summary, load: async () => (await load())[name] as Command }
 }
 
 export const commands: ReadonlyMap<string, Entry> = new Map(Object.values(groups).flatMap(group => Object.entries(group)))

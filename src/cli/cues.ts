@@ -52,14 +52,14 @@ export const list = command({
     const { client, body } = await context.ready<CueFilter>()
     const answer = await client.cues.list(body)
     const columns: Column<Cue>[] = [
-      ['id', cue => cue.id],
-      ...(answer.cues.some(cue => cue.key !== null) ? ([['key', cue => cue.key]] as Column<Cue>[]) : []),
-      ['name', cue => cue.name],
-      ['status', cue => cue.status],
+      'id',
+      ...(answer.cues.some(cue => cue.key !== null) ? (['key'] as Column<Cue>[]) : []),
+      'name',
+      'status',
       ['schedule', scheduleText],
-      ['transport', cue => cue.transport],
-      ['next run', cue => cue.next_run],
-      ['runs', cue => cue.run_count]
+      'transport',
+      'next_run',
+      ['runs', 'run_count']
     ]
     out.list(answer, answer.cues, columns, 'No cues. Create one with: pgcue cues create')
   }
@@ -76,11 +76,11 @@ export const get = command({
     out.line('')
     out.line(`Latest of ${cue.execution_total} executions`)
     out.table(cue.executions, [
-      ['id', execution => execution.id],
-      ['status', execution => execution.status],
-      ['scheduled for', execution => execution.scheduled_for],
-      ['attempts', execution => execution.attempts],
-      ['http', execution => execution.http_status],
+      'id',
+      'status',
+      'scheduled_for',
+      'attempts',
+      ['http', 'http_status'],
       ['outcome', ({ outcome }) => outcome && (outcome.success ? 'success' : 'failure')]
     ])
   }
@@ -97,20 +97,8 @@ export const history = command({
       if (answer.complete_from) out.line(`Only the newest 5,000 executions are counted: complete from ${answer.complete_from}.`)
       out.line('')
       if (answer.days.length === 0) out.line('No executions.')
-      else
-        out.table(answer.days, [
-          ['date', day => day.date],
-          ['succeeded', day => day.succeeded],
-          ['failed', day => day.failed],
-          ['missed', day => day.missed],
-          ['running', day => day.running]
-        ])
-      out.section('Slots that did not run', answer.gaps, [
-        ['first', gap => gap.first],
-        ['last', gap => gap.last],
-        ['slots', gap => gap.count],
-        ['why', gap => gap.reason]
-      ])
+      else out.table(answer.days, ['date', 'succeeded', 'failed', 'missed', 'running'])
+      out.section('Slots that did not run', answer.gaps, ['first', 'last', ['slots', 'count'], ['why', 'reason']])
     })
   }
 })

@@ -10,14 +10,14 @@ const window = (operation: string) =>
   })
 
 const errorColumns: Column<Errors['errors'][number]>[] = [
-  ['count', row => row.count],
-  ['cues', row => row.cues],
-  ['status', row => row.status],
-  ['http', row => row.http_status],
-  ['first', row => row.first_at],
-  ['last', row => row.last_at],
-  ['group', row => row.error_group],
-  ['message', row => row.message]
+  'count',
+  'cues',
+  'status',
+  ['http', 'http_status'],
+  'first_at',
+  'last_at',
+  ['group', 'error_group'],
+  'message'
 ]
 
 export const errors = command({
@@ -36,13 +36,13 @@ export const errors = command({
 })
 
 const destinationColumns: Column<Destinations['destinations'][number]>[] = [
-  ['host', row => row.host],
-  ['cues', row => row.cues],
-  ['attempts', row => row.attempts],
-  ['per minute', row => row.per_minute],
-  ['failures', row => row.failures],
-  ['p50 ms', row => row.response_p50_ms],
-  ['p95 ms', row => row.response_p95_ms],
+  'host',
+  'cues',
+  'attempts',
+  'per_minute',
+  'failures',
+  ['p50 ms', 'response_p50_ms'],
+  ['p95 ms', 'response_p95_ms'],
   ['last attempt', row => row.last_attempt.at],
   ['http', row => row.last_attempt.http_status],
   ['error', row => row.last_attempt.error]

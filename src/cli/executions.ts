@@ -1,6 +1,6 @@
 /** `pgcue executions …` */
-import type { ExecutionDetail, ExecutionFilter, Replay } from '../client/index.ts'
-import { type Context, command, filtersOf, fromApi, idempotency, pastOf } from './command.ts'
+import type { ExecutionDetail, Replay } from '../client/index.ts'
+import { acting, command, filtersOf, fromApi, idempotency, listing, pastOf } from './command.ts'
 import type { Output } from './output.ts'
 import { cueOption } from './reference.ts'
 import { watch } from './watch.ts'
@@ -20,35 +20,22 @@ export const executionFilters = (prefix = '') =>
 export const since = { read: pastOf, help: 'created at or after this time, or in the last 30m, 2h or 3d' } as const
 export const until = { read: pastOf, help: 'created before this time, or before the last 30m, 2h or 3d' } as const
 
-export const list = command({
-  options: filtersOf('listExecutions', {
-    ...executionFilters(),
-    since: { member: 'since', ...since },
-    until: { member: 'until', ...until },
-    from: null,
-    to: null,
-    evidence: { member: 'has_evidence', negatable: true, help: 'only with evidence; --no-evidence: only without' }
-  }),
-  run: async context => {
-    const { out } = context
-    const { client, body } = await context.ready<ExecutionFilter>()
-    const answer = await client.executions.list(body)
-    out.list(
-      answer,
-      answer.executions,
-      [
-        ['id', execution => execution.id],
-        ['cue', execution => execution.cue_name],
-        ['status', execution => execution.status],
-        ['outcome', execution => execution.outcome_state],
-        ['scheduled for', execution => execution.scheduled_for],
-        ['attempts', execution => execution.attempts],
-        ['trigger', execution => execution.triggered_by]
-      ],
-      'No matching executions.'
-    )
+export const list = listing(
+  ({ executions }, query) => executions.list(query),
+  answer => answer.executions,
+  ['id', ['cue', 'cue_name'], 'status', ['outcome', 'outcome_state'], 'scheduled_for', 'attempts', ['trigger', 'triggered_by']],
+  {
+    empty: 'No matching executions.',
+    options: filtersOf('listExecutions', {
+      ...executionFilters(),
+      since: { member: 'since', ...since },
+      until: { member: 'until', ...until },
+      from: null,
+      to: null,
+      evidence: { member: 'has_evidence', negatable: true, help: 'only with evidence; --no-evidence: only without' }
+    })
   }
-})
+)
 
 export const get = command({
   options: { watch: { type: 'boolean', help: 'print each change until the execution has ended' } },
@@ -93,13 +80,13 @@ const showExecution = (out: Output, execution: ExecutionDetail) => {
   if (attempt_log.length === 0) return
   out.line('')
   out.table(attempt_log, [
-    ['attempt', attempt => attempt.attempt],
-    ['result', attempt => attempt.result],
-    ['started', attempt => attempt.started_at],
-    ['ms', attempt => attempt.duration_ms],
-    ['http', attempt => attempt.http_status],
-    ['worker', attempt => attempt.worker_id],
-    ['error', attempt => attempt.error]
+    'attempt',
+    'result',
+    'started_at',
+    ['ms', 'duration_ms'],
+    ['http', 'http_status'],
+    ['worker', 'worker_id'],
+    'error'
   ])
 }
 
@@ -121,17 +108,14 @@ export const replay = command({
   }
 })
 
-const act = <A extends { id: string }>(done: string, action: (client: Client, id: string) => Promise<A>) =>
-  command({
-    run: async ({ args, connect, out }) => {
-      const answer = await action(await connect(), args[0]!)
-      out.show(answer, () => out.line(`${done} execution ${answer.id}`))
-    }
-  })
-type Client = Awaited<ReturnType<Context['connect']>>
-
-export const cancel = act('Cancelled', ({ executions }, id) => executions.cancel(id))
-export const dismiss = act('Dismissed', ({ executions }, id) => executions.dismiss(id))
+export const cancel = acting(
+  ({ executions }, id) => executions.cancel(id),
+  ({ id }) => `Cancelled execution ${id}`
+)
+export const dismiss = acting(
+  ({ executions }, id) => executions.dismiss(id),
+  ({ id }) => `Dismissed execution ${id}`
+)
 
 export const verify = command({
   options: {

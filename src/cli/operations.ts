@@ -1,7 +1,7 @@
 /** `pgcue replay`, `cancel`, `dismiss`, `backfill` and `pgcue operations …`: work on many executions. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Client, DryRun, NewOperation, Operation, OperationDetail, OperationFilter } from '../client/index.ts'
-import { type Context, command, filtersOf, fromApi, idempotency, pastOf } from './command.ts'
+import type { Client, DryRun, NewOperation, Operation, OperationDetail } from '../client/index.ts'
+import { type Context, command, filtersOf, fromApi, idempotency, listing, pastOf } from './command.ts'
 import { executionFilters, since, until } from './executions.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
 import { confirms, type Io } from './io.ts'
@@ -64,11 +64,11 @@ const showSample = ({ out }: Pick<Context, 'out'>, { total, sample }: DryRun) =>
   out.line(`${total} in total${total > sample.length ? '; the first 10:' : ''}`)
   if (sample.length === 0) return
   out.table(sample, [
-    ...(sample[0]!.id === undefined ? [] : ([['id', target => target.id]] as Column<DryRun['sample'][0]>[])),
-    ['cue', target => target.cue_name],
-    ['status', target => target.status],
-    ['scheduled for', target => target.scheduled_for],
-    ['error', target => target.error_message]
+    ...(sample[0]!.id === undefined ? [] : (['id'] as Column<DryRun['sample'][0]>[])),
+    ['cue', 'cue_name'],
+    'status',
+    'scheduled_for',
+    ['error', 'error_message']
   ])
 }
 
@@ -76,11 +76,7 @@ const show = ({ out }: Pick<Context, 'out'>, operation: Operation & Partial<Pick
   out.show(operation, () => {
     const { created_by, created_at: created, ended_at: ended, errors = [], done, total, ...fields } = operation
     out.fields({ ...fields, done: `${done} of ${total}`, 'created by': created_by, created, ended })
-    out.section('Errors', errors, [
-      ['target', error => error.target],
-      ['code', error => error.code],
-      ['message', error => error.message]
-    ])
+    out.section('Errors', errors, ['target', 'code', 'message'])
   })
 }
 
@@ -131,28 +127,12 @@ export const backfill = command({
   }
 })
 
-export const list = command({
-  options: filtersOf('listOperations'),
-  run: async context => {
-    const { out } = context
-    const { client, body } = await context.ready<OperationFilter>()
-    const answer = await client.operations.list(body)
-    out.list(
-      answer,
-      answer.operations,
-      [
-        ['id', operation => operation.id],
-        ['type', operation => operation.type],
-        ['name', operation => operation.name],
-        ['status', operation => operation.status],
-        ['done', operation => `${operation.done}/${operation.total}`],
-        ['failed', operation => operation.failed],
-        ['created', operation => operation.created_at]
-      ],
-      'No operations.'
-    )
-  }
-})
+export const list = listing(
+  ({ operations }, query) => operations.list(query),
+  answer => answer.operations,
+  ['id', 'type', 'name', 'status', ['done', ({ done, total }) => `${done}/${total}`], 'failed', 'created_at'],
+  { empty: 'No operations.', options: filtersOf('listOperations') }
+)
 
 export const get = command({
   run: async context => show(context, await (await context.connect()).operations.get(context.args[0]!))

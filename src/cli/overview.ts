@@ -18,45 +18,22 @@ export const overview = command({
         'lateness p99': ms(answer.lateness_p99_ms)
       })
       const unattended = waiting.filter(({ has_worker }) => !has_worker)
-      out.section('Failing cues', failing, [
-        ['cue', row => row.cue_id],
-        ['name', row => row.cue_name],
-        ['failures', row => row.failures],
-        ['since', row => row.since],
-        ['error', row => row.error]
-      ])
-      out.section('Tasks without a live worker', unattended, [
-        ['task', row => row.task],
-        ['waiting', row => row.waiting],
-        ['since', row => row.since]
-      ])
-      out.section('Outcomes to verify', undecided, [
-        ['execution', row => row.execution_id],
-        ['name', row => row.cue_name],
-        ['since', row => row.since]
-      ])
+      out.section('Failing cues', failing, [['cue', 'cue_id'], ['name', 'cue_name'], 'failures', 'since', 'error'])
+      out.section('Tasks without a live worker', unattended, ['task', 'waiting', 'since'])
+      out.section('Outcomes to verify', undecided, [['execution', 'execution_id'], ['name', 'cue_name'], 'since'])
       out.section('Paused by the service', paused, [
-        ['cue', row => row.cue_id],
-        ['name', row => row.cue_name],
-        ['by', row => row.paused_by],
-        ['since', row => row.paused_at],
-        ['reason', row => row.reason]
+        ['cue', 'cue_id'],
+        ['name', 'cue_name'],
+        ['by', 'paused_by'],
+        ['since', 'paused_at'],
+        'reason'
       ])
-      out.section('Alerts', alerts, [
-        ['id', row => row.id],
-        ['severity', row => row.severity],
-        ['created', row => row.created_at],
-        ['message', row => row.message]
-      ])
+      out.section('Alerts', alerts, ['id', 'severity', 'created_at', 'message'])
       if (failing.length + unattended.length + undecided.length + paused.length + alerts.length === 0) {
         out.line('')
         out.line('Nothing needs attention.')
       }
-      out.section('Next hour', upcoming, [
-        ['next run', row => row.next_run],
-        ['cue', row => row.cue_id],
-        ['name', row => row.cue_name]
-      ])
+      out.section('Next hour', upcoming, ['next_run', ['cue', 'cue_id'], ['name', 'cue_name']])
     })
   }
 })

@@ -30,11 +30,7 @@ Examples
       out.line(answer.description)
       if (answer.next.length === 0) return out.line('No further runs.')
       out.line('')
-      out.table(answer.next, [
-        ['at', run => run.at],
-        ['local', run => run.local],
-        ['note', run => run.note]
-      ])
+      out.table(answer.next, ['at', 'local', 'note'])
     })
   }
 })
