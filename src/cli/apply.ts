@@ -11,6 +11,7 @@ const options = {
   prune: { type: 'boolean', help: 'delete cues of the set that are not in the files' },
   'take-over': { type: 'boolean', help: 'also change cues of other sets' },
   'dry-run': { type: 'boolean', help: 'only show what would be done' },
+  example: { type: 'boolean', help: 'print an annotated file to start from, and do nothing' },
   'exit-code': { type: 'boolean', help: `exit with ${exitCodes.differs} if anything differs` }
 } as const
 
@@ -21,10 +22,12 @@ export const apply = command({
 variable; $\${NAME} stands for \${NAME} itself.
 
 Examples
+  pgcue apply --example > cues.yaml
   pgcue apply -f cues.yaml --set billing --dry-run
   pgcue apply -f cues.yaml --prune --exit-code`,
   run: async context => {
     const { options, out, io } = context
+    if (options.example) return io.stdout.write((await import('./example.ts')).example)
     if (!options.file) throw new UsageError('missing option --file')
     const sets = await readDeclared(options.file, options.set, io)
     const { cues: client } = await context.connect()

@@ -40,6 +40,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'cues pause': entry('<CUE>', 'Pause a cue; existing executions continue', cues, 'pause'),
     'cues resume': entry('<CUE>', 'Resume a paused cue', cues, 'resume'),
     'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', cues, 'fire'),
+    'cues test': entry('<CUE|URL>', 'Send one signed request to the address of a cue, or to a URL', cues, 'test'),
     'cues delete': entry('[CUE]', 'Delete a cue with its history', cues, 'remove'),
     preview: entry('[SCHEDULE...]', 'Show when a schedule would run, without creating a cue', preview, 'preview'),
     'calendars put': entry('<NAME>', 'Create or replace a calendar of dates that cues leave out', calendars, 'put'),

@@ -73,7 +73,6 @@ export const members = {
     header: {
       member: 'callback.headers',
       group: 'Delivery',
-      type: 'string',
       multiple: true,
       value: 'NAME: VALUE',
       help: 'header of the request',
@@ -98,7 +97,7 @@ export const members = {
     backoff: {
       member: 'retry.backoff_minutes',
       group: 'Outcome',
-      type: 'string',
+      multiple: undefined,
       value: 'LENGTHS',
       help: 'waits before the retries, in minutes or such as 30s,5m,1h (default: 1m,2m,4m)',
       read: backoffOf

@@ -2,9 +2,10 @@
 import type { Cue, CueChanges, CueFilter, Fire, HistoryQuery, Pause } from '../client/index.ts'
 import { type Context, command, filtersOf, fromApi, idempotency, integer } from './command.ts'
 import { atHelp, definition, definitionOf, inOption, members, names, payloadOption } from './cue-definition.ts'
-import { UsageError } from './exit-codes.ts'
+import { exitCodes, UsageError } from './exit-codes.ts'
+import { readJson } from './json.ts'
 import type { Column } from './output.ts'
-import { byKey, cueOf } from './reference.ts'
+import { byKey, cueIdOf, cueOf } from './reference.ts'
 import { scheduleText, showCue } from './schedule.ts'
 
 export const create = command({
@@ -165,6 +166,37 @@ export const fire = command({
     const { client, body, id } = await cueOf<Fire>(context)
     const fired = await client.cues.fire(id, body)
     out.show(fired, () => out.line(`Execution ${fired.id} is ${fired.status}, scheduled for ${fired.scheduled_for}`))
+  }
+})
+
+type Tested = {
+  request: { method: string; url: string; headers: Record<string, string>; body: string }
+  response: { http_status: number; body: string } | null
+  error: string | null
+  duration_ms: number
+}
+
+export const test = command({
+  options: {
+    payload: { ...payloadOption, type: 'string', members: ['payload'], help: "sent instead of the cue's payload: JSON, @FILE or -" }
+  },
+  names: { url: 'CUE|URL', cue_id: 'CUE|URL' },
+  notes: 'Nothing is stored. A test counts as a fire. The exit code is 1 if a delivery would fail.',
+  run: async ({ args: [target], options, io, out, connect }) => {
+    const payload = options.payload === undefined ? {} : { payload: await readJson(options.payload, 'payload', io) }
+    const client = await connect()
+    const to = /^https?:/i.test(target!) ? { url: target } : { cue_id: await cueIdOf(client, target!) }
+    const tested = await client.call<Tested>('POST', '/v1/cues/test', { body: { ...to, ...payload }, wait: 30 })
+    const { request, response, error, duration_ms } = tested
+    out.show(tested, () => {
+      out.line(`${request.method} ${request.url}`, 'bold')
+      for (const [name, value] of Object.entries(request.headers)) out.line(`${name}: ${value}`)
+      for (const text of [request.body, '']) out.line(text)
+      out.line(response ? `HTTP ${response.http_status} after ${duration_ms} ms` : `No response after ${duration_ms} ms`, 'bold')
+      if (response?.body) out.line(response.body)
+      if (error) out.line(`A delivery would fail: ${error}`, 'red')
+    })
+    return error ? exitCodes.refused : exitCodes.ok
   }
 })
 

@@ -3,6 +3,7 @@ import { CommanderError, Command as Parser, Option as ParserOption } from 'comma
 import { createClient } from '../client/index.ts'
 import { bodyOf, type Command, type Context, namesOf, type Options } from './command.ts'
 import { commands, groups } from './commands.ts'
+import { countdown } from './countdown.ts'
 import { apiKeyOf, baseUrlOf } from './credentials.ts'
 import { errorBody, exitCodeOf, explain, UsageError } from './exit-codes.ts'
 import { environmentHelp, exitCodeHelp, suggestion } from './help.ts'
@@ -128,7 +129,9 @@ const runCommand = async (command: Command, options: object, args: string[], glo
   if (!command.longRunning) io.stopping.addEventListener('abort', () => process.exit(130), { once: true })
   const colours = Boolean(io.stdout.isTTY) && !io.env.NO_COLOR && io.env.TERM !== 'dumb'
   const json = globals.json === true
-  const clientWith = (baseUrl: string, apiKey?: string) => createClient({ baseUrl, apiKey, parse: parseExactly, userAgent })
+  const isWatched = Boolean(io.stderr.isTTY) && !json && !command.longRunning
+  const patient = isWatched ? { retries: 5, onRetry: countdown(io.stderr) } : {}
+  const clientWith = (baseUrl: string, apiKey?: string) => createClient({ baseUrl, apiKey, parse: parseExactly, userAgent, ...patient })
   const context: Context = {
     args,
     options: options as Context['options'],

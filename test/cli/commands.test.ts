@@ -1,13 +1,16 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { createServer, request as requestTo } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { commands } from '../../src/cli/commands.ts'
 import { version } from '../../src/config.ts'
 import { freePort } from '../../src/embedded-postgres/embedded-postgres.ts'
-import { cliStage, pgcue } from '../support/cli-stage.ts'
+import { cliStage, listening, pgcue } from '../support/cli-stage.ts'
+import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
-import { receiver } from '../support/receiver.ts'
+import { build, receiver } from '../support/setup.ts'
 import { main } from '../support/worker-stage.ts'
 
 t.test('help lists every command, option and exit code', async t => {
@@ -137,6 +140,86 @@ t.test('creates and changes schedules at intervals, by several crons, within bou
   exactly(t, await cli(['preview']), { code: 2, err: /missing required argument 'SCHEDULE'/ })
 })
 
+t.test('sets what people set with options, within the bounds of the schemas', async t => {
+  const { cli, json } = await cliStage(t)
+  const create = ['cues', 'create', 'x', '--url', 'http://127.0.0.1:8099/hook']
+  const made = await json([
+    ...[...create, '--in', '2h', '--retries', '4', '--backoff', '30s,5,1h', '--header', 'X-A: b: c', '--header', 'X-D:', '--timeout', '2m'],
+    ...['--await-outcome', '--verify', 'manual', '--on-failure', 'no-email,pause-after=3', '--on-failure', 'https://example.com/f']
+  ])
+  exactly(t, made, {
+    retry: { max_attempts: 5, backoff_minutes: [0.5, 5, 60] },
+    delivery: { timeout_seconds: 120, await_outcome: true },
+    verification: { mode: 'manual' },
+    on_failure: { email: false, pause_after: 3, webhook: 'https://example.com/f' }
+  })
+  t.same(Object.keys(made.callback.headers), ['X-A', 'X-D'])
+  const hours = (at: string) => Math.round((Date.parse(at) - Date.now()) / 3_600_000)
+  t.equal(hours(made.schedule.at), 2)
+  const changed = await json([
+    'cues',
+    'update',
+    made.id,
+    '--at',
+    '+3d',
+    '--no-await-outcome',
+    '--on-failure',
+    'no-webhook',
+    '--retries',
+    '0'
+  ])
+  exactly(t, changed, { delivery: { await_outcome: false }, on_failure: { webhook: null }, retry: { max_attempts: 1 } })
+  t.equal(hours(changed.schedule.at), 72)
+  t.equal(hours((await json(['cues', 'fire', made.id, '--in', '5h'])).scheduled_for), 5)
+  for (const [args, err] of [
+    [['--retries', '10'], /--retries must be a whole number from 0 to 9/],
+    [['--timeout', '2h'], /--timeout must be a whole number from 1 to 3600/],
+    [['--backoff', '5,soon'], /--backoff must be like 30s,5m,1h/],
+    [['--header', 'X-A'], /--header must be NAME: VALUE, not X-A/],
+    [['--in', 'soon'], /--in must be a length such as/],
+    [['--in', '5m', '--at', '+5m'], /give either --in or --at, not both/],
+    [['--on-failure', 'email,shout'], /--on-failure must be email, .* not shout/],
+    [['--payload', '-', '--data', '-'], /only one of --data and --payload can read standard input/]
+  ] as const)
+    exactly(t, await cli([...create, ...args]), { code: 2, out: '', err }, args.join(' '))
+})
+
+t.test('takes a cue by its id, its key, or a name that only one cue has', async t => {
+  const { cli, json } = await cliStage(t)
+  const create = (name: string, ...args: string[]) => json(['cues', 'create', name, '--cron', '@daily', '--worker', ...args])
+  const [report, , a, b] = [await create('report', '--key', 'a/b'), await create('report 2'), await create('twin'), await create('twin')]
+  for (const cue of [report.id, 'a/b', 'report']) exactly(t, await json(['cues', 'get', cue]), { id: report.id }, cue)
+  exactly(t, await json(['cues', 'pause', 'report']), { id: report.id, status: 'paused' })
+  exactly(t, await json(['cues', 'resume', 'a/b']), { id: report.id, status: 'active' })
+  const { id } = await json(['cues', 'fire', 'a/b'])
+  exactly(t, await json(['executions', 'list', '--cue', 'report']), { executions: [{ id }] })
+  exactly(t, await json(['cancel', '--cue', 'a/b', '--dry-run']), { total: 1 })
+  exactly(t, await cli(['cues', 'delete', 'twin']), {
+    code: 2,
+    err: new RegExp(`^pgcue: Several cues have the name twin; use an id or a key: ${b.id}, ${a.id}\\n$`)
+  })
+  exactly(t, await cli(['cues', 'get', 'nobody']), { code: 3, err: /^pgcue: Cue not found/ })
+  exactly(t, await cli(['cues', 'delete', 'report 2']), { code: 0, out: 'Deleted report 2\n' })
+})
+
+t.test('waits for the service, visibly on a terminal, and gives up with code 4', async t => {
+  const { cli, app } = await cliStage(t)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const proxy = createServer((request, response) => {
+    const { port: target } = app.server.address() as AddressInfo
+    request.pipe(
+      requestTo({ port: target, path: request.url, method: request.method, headers: request.headers }, answer => answer.pipe(response))
+    )
+  })
+  t.teardown(() => proxy.close())
+  const onError = (text: string) => /next try in \d+ s/.test(text) && !proxy.listening && proxy.listen(port, '127.0.0.1')
+  const { code, err } = await cli(['whoami', '--base-url', url], { tty: true, onError })
+  t.equal(code, 0)
+  t.match(err, /pgcue: http:\/\/127\.0\.0\.1:\d+ is unreachable: ECONNREFUSED; next try in 1 s/)
+  t.ok(err.endsWith('\r\x1b[K'), 'the line goes')
+})
+
 t.test('puts, lists, gets and deletes cues by key', async t => {
   const { cli, json } = await cliStage(t)
   const put = (...args: string[]) => ['cues', 'put', 'a/b', ...args, '--cron', '@daily', '--worker', '--tag', 'x', '--tag', 'y z']
@@ -212,6 +295,26 @@ t.test('lists, shows, replays, cancels and verifies executions', async t => {
     out: new RegExp(`\n1 shown; next page: --cursor ${replayed.id}\n$`)
   })
   exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: new RegExp(`\n1 of 2; next page: --cursor ${replayed.id}\n$`) })
+})
+
+t.test('shows all that is known about an execution, at once or until it has ended', async t => {
+  const stage = await build(t)
+  const { cli, json } = await listening(t, stage)
+  const { url } = await receiver(t, () => ({ status: 418, body: 'short and stout' }))
+  const cue = await json(['cues', 'create', 'tea', '--cron', '@yearly', '--url', url, '--retries', '0'])
+  const { id } = await json(['cues', 'fire', cue.id])
+  const watching = cli(['executions', 'get', id, '--watch'])
+  await startEngine(t, stage.config)
+  const watched = await watching
+  exactly(t, watched, { code: 0, out: new RegExp(`${id}  tea  failed, HTTP 418[^\\n]*\\n\\nid +${id}\\n`) })
+  const { out } = await cli(['executions', 'get', id])
+  t.match(
+    out,
+    new RegExp(
+      `^id +${id}\\ncue +tea \\(${cue.id}\\)\\n[\\s\\S]*\\nresponse body +short and stout\\n\\nATTEMPT +RESULT .*\\n1 +failed .* 418 `
+    )
+  )
+  t.ok(watched.out.endsWith(out))
 })
 
 t.test('shows the overview, and finds cues by parts of their texts', async t => {
