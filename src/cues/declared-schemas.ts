@@ -1,13 +1,13 @@
 /** Declared cues on the wire. */
 import { type Static, Type } from 'typebox'
 import type { Json } from '../json/canonical-json.ts'
-import { StrictSchedule } from '../schedule/schemas.ts'
+import { DeclaredSchedule } from '../schedule/schemas.ts'
 import { AnyJson, Nullable, Strict } from '../schemas.ts'
 import { bounds } from './columns.ts'
 import { definition, description } from './schemas.ts'
 
 /** A cue in a list to apply. */
-export const DeclaredCue = Strict({ ...definition(StrictSchedule, Strict), key: Type.String({ ...bounds.key }) }, { description })
+export const DeclaredCue = Strict({ ...definition(DeclaredSchedule, Strict), key: Type.String({ ...bounds.key }) }, { description })
 export type DeclaredCue = Static<typeof DeclaredCue>
 
 /** Maximum cues of a request. */
