@@ -19,7 +19,7 @@ type Operation = {
 }
 type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
-const used = `createCue listCues pauseCue fireCue getCueHistory listExecutions replayExecution createOperation listOperations
+const used = `createCue listCues pauseCue fireCue testCue getCueHistory listExecutions replayExecution createOperation listOperations
   previewSchedule listCalendars putCalendar listWorkers listAlerts listErrors listDestinations listSessions`.split(/\s+/)
 
 /** @throws {Error} if an operation that has options does not exist */

@@ -1,9 +1,8 @@
 /** `pgcue cues …` */
-import type { Cue, CueChanges, CueFilter, Fire, HistoryQuery, Pause } from '../client/index.ts'
+import type { Cue, CueChanges, CueFilter, Fire, HistoryQuery, Pause, TestRequest } from '../client/index.ts'
 import { type Context, command, filtersOf, fromApi, idempotency, integer } from './command.ts'
 import { atHelp, definition, definitionOf, inOption, members, names, payloadOption } from './cue-definition.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
-import { readJson } from './json.ts'
 import type { Column } from './output.ts'
 import { byKey, cueIdOf, cueOf } from './reference.ts'
 import { scheduleText, showCue } from './schedule.ts'
@@ -169,24 +168,16 @@ export const fire = command({
   }
 })
 
-type Tested = {
-  request: { method: string; url: string; headers: Record<string, string>; body: string }
-  response: { http_status: number; body: string } | null
-  error: string | null
-  duration_ms: number
-}
-
 export const test = command({
-  options: {
-    payload: { ...payloadOption, type: 'string', members: ['payload'], help: "sent instead of the cue's payload: JSON, @FILE or -" }
-  },
+  options: fromApi('testCue', {
+    payload: { member: 'payload', ...payloadOption, help: "sent instead of the cue's payload: JSON, @FILE or -" }
+  }),
   names: { url: 'CUE|URL', cue_id: 'CUE|URL' },
   notes: 'Nothing is stored. A test counts as a fire. The exit code is 1 if a delivery would fail.',
-  run: async ({ args: [target], options, io, out, connect }) => {
-    const payload = options.payload === undefined ? {} : { payload: await readJson(options.payload, 'payload', io) }
-    const client = await connect()
+  run: async ({ args: [target], out, ready }) => {
+    const { client, body } = await ready<TestRequest>()
     const to = /^https?:/i.test(target!) ? { url: target } : { cue_id: await cueIdOf(client, target!) }
-    const tested = await client.call<Tested>('POST', '/v1/cues/test', { body: { ...to, ...payload }, wait: 30 })
+    const tested = await client.cues.test({ ...body, ...to })
     const { request, response, error, duration_ms } = tested
     out.show(tested, () => {
       out.line(`${request.method} ${request.url}`, 'bold')

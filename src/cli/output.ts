@@ -6,7 +6,7 @@ export type Output = ReturnType<typeof createOutput>
 /** Members of pages; long lists have a cursor, null on their last page. */
 type Page = { total: number; total_exact: boolean; offset: number; next_cursor: string | null }
 /** A member under its name, or a title with a member or a function of the row. */
-export type Column<T> = (keyof T & string) | [title: string, value: (keyof T & string) | ((row: T) => unknown)]
+export type Column<T> = (keyof T & string) | readonly [title: string, value: (keyof T & string) | ((row: T) => unknown)]
 
 const paints = { red: 31, green: 32, yellow: 33, bold: 1 } as const
 const paintOf: Record<string, keyof typeof paints> = {
@@ -33,7 +33,7 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
   const painted = (cell: string) => (paintOf[cell] ? paint(cell, paintOf[cell]) : cell)
 
   /** Prints rows as aligned columns below their titles. */
-  const table = <T>(rows: T[], columns: Column<T>[]) => {
+  const table = <T>(rows: T[], columns: readonly Column<T>[]) => {
     const pairs = columns.map(column =>
       typeof column === 'string' ? ([column.replace(/_at$/, '').replaceAll('_', ' '), column] as const) : column
     )
@@ -59,7 +59,7 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     jsonLine: (value: unknown) => writeJson(value),
     table,
     /** Prints a table below its title, unless there are no rows. */
-    section: <T>(title: string, rows: T[], columns: Column<T>[]) => {
+    section: <T>(title: string, rows: T[], columns: readonly Column<T>[]) => {
       if (rows.length === 0) return
       line('')
       line(title, 'bold')
@@ -69,7 +69,7 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     /** Prints the whole value as JSON, or calls `text`. */
     show: (value: unknown, text: () => void) => (json ? writeJson(value, 2) : text()),
     /** Prints one page of a list as JSON or as a table, or the text for an empty one. */
-    list: <T>(page: object, rows: T[], columns: Column<T>[], empty: string) => {
+    list: <T>(page: object, rows: T[], columns: readonly Column<T>[], empty: string) => {
       if (json) return writeJson(page, 2)
       if (rows.length === 0) return line(empty)
       table(rows, columns)

@@ -17,10 +17,10 @@ import { userAgent, version } from './version.ts'
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const program = programOf(io)
   const asked = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv
-  const { operands } = program.parseOptions(asked)
-  const json = program.opts().json === true
+  const json = argv.includes('--json')
   let named: { name: string; command: Command } | undefined
   try {
+    const { operands } = program.parseOptions(asked)
     const { place, name } = placeOf(program, operands)
     const entry = commands.get(name)
     if (!entry) return await withoutCommand(program, asked, operands, name, io)

@@ -36,6 +36,7 @@ t.test('rejects invalid arguments with code 2 and refers to help', async t => {
     [['help', 'nothing'], /unknown command nothing/],
     [['cues', 'list', '--stauts', 'x'], /--stauts[\s\S]*See: pgcue help cues list/],
     [['cues', 'list', '--limit', '500'], /--limit must be a whole number from 1 to 100/],
+    [['cues', 'list', '--base-url'], /option '--base-url <URL>' argument missing/],
     [['cue', 'list'], /unknown command cue; [\s\S]*\(Did you mean cues list\?\)/],
     [['cues', 'lsit', '--json'], /Did you mean cues list/],
     [['cues', 'list', 'extra'], /too many arguments/],
@@ -295,6 +296,26 @@ t.test('lists, shows, replays, cancels and verifies executions', async t => {
     out: new RegExp(`\n1 shown; next page: --cursor ${replayed.id}\n$`)
   })
   exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: new RegExp(`\n1 of 2; next page: --cursor ${replayed.id}\n$`) })
+})
+
+t.test('sends a test request to the address of a cue or to a URL', async t => {
+  const { cli, json } = await cliStage(t)
+  const { url, requests } = await receiver(t, ({ path }) => ({ status: path === '/bad' ? 500 : 200, body: 'thanks' }))
+  const cue = await json(['cues', 'create', 'hook', '--key', 'k', '--cron', '@daily', '--url', `${url}hook`, '--payload', '{"n": 1}'])
+  const sent = await cli(['cues', 'test', 'k'])
+  t.equal(sent.code, 0)
+  t.match(sent.out, /^POST http:\S+\/hook\n[\s\S]*x-service-signature: v1=[\s\S]*\n\{"n": 1\}\n\nHTTP 200 after \d+ ms\nthanks\n$/i)
+  exactly(t, await json(['cues', 'test', cue.id, '--payload', '[2]']), { response: { http_status: 200 } })
+  exactly(t, await cli(['cues', 'test', `${url}bad`]), { code: 1, out: /\nHTTP 500 after \d+ ms\nthanks\nA delivery would fail: / })
+  t.same(
+    requests.map(({ path, body }) => [path, body]),
+    [
+      ['/hook', '{"n": 1}'],
+      ['/hook', '[2]'],
+      ['/bad', '{}']
+    ]
+  )
+  exactly(t, await cli(['cues', 'test', 'ftp://x']), { code: 3 })
 })
 
 t.test('shows all that is known about an execution, at once or until it has ended', async t => {

@@ -37,16 +37,16 @@ t.test('npm pack includes the client and the command line, but not the service',
   const npm = (args: string[], cwd: string) => run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--offline'], cwd)
 
   exactly(t, await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
-  exactly(t, await npm(['pack', copy, join(root, 'node_modules/yaml')], project), { code: 0 })
+  exactly(t, await npm(['pack', copy, join(root, 'node_modules/yaml'), join(root, 'node_modules/commander')], project), { code: 0 })
   exactly(t, await run(process.execPath, ['scripts/pack.ts', '--restore'], copy), { code: 0 })
   t.equal(readFileSync(join(copy, 'package.json'), 'utf8'), readFileSync(join(root, 'package.json'), 'utf8'), 'package.json is back')
 
   const tarballs = readdirSync(project).filter(name => name.endsWith('.tgz'))
   exactly(t, await npm(['install', ...tarballs.map(name => `./${name}`)], project), { code: 0 })
   const installed = readdirSync(join(project, 'node_modules')).filter(name => !name.startsWith('.'))
-  t.same(installed, ['pgcue', 'yaml'])
+  t.same(installed, ['commander', 'pgcue', 'yaml'])
   const manifest = JSON.parse(readFileSync(join(project, 'node_modules/pgcue/package.json'), 'utf8'))
-  t.same(manifest.dependencies, { yaml: dependencies.yaml })
+  t.same(manifest.dependencies, { commander: dependencies.commander, yaml: dependencies.yaml })
   t.same(readdirSync(join(project, 'node_modules/pgcue')).sort(), ['LICENSE', 'README.md', 'dist', 'package.json'])
 
   await t.test('the command runs on the installed Node version', async t => {
