@@ -15,7 +15,7 @@ const manifest = join(root, 'package.json')
 const kept = join(dist, '.package.json')
 
 const entries = ['client/index.js', 'client/serve.js', 'cli/main.js']
-const needed = ['cron-parser', 'yaml']
+const needed = ['commander', 'cron-parser', 'yaml']
 
 const restore = () => {
   if (existsSync(kept)) renameSync(kept, manifest)

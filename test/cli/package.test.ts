@@ -37,7 +37,7 @@ t.test('npm pack includes the client and the command line, but not the service',
   const npm = (args: string[], cwd: string) => run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--offline'], cwd)
 
   exactly(t, await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
-  const others = ['cron-parser', 'luxon', 'yaml']
+  const others = ['commander', 'cron-parser', 'luxon', 'yaml']
   exactly(t, await npm(['pack', copy, ...others.map(name => join(root, 'node_modules', name))], project), { code: 0 })
   exactly(t, await run(process.execPath, ['scripts/pack.ts', '--restore'], copy), { code: 0 })
   t.equal(readFileSync(join(copy, 'package.json'), 'utf8'), readFileSync(join(root, 'package.json'), 'utf8'), 'package.json is back')
@@ -47,7 +47,11 @@ t.test('npm pack includes the client and the command line, but not the service',
   const installed = readdirSync(join(project, 'node_modules')).filter(name => !name.startsWith('.'))
   t.same(installed.sort(), ['pgcue', ...others].sort())
   const manifest = JSON.parse(readFileSync(join(project, 'node_modules/pgcue/package.json'), 'utf8'))
-  t.same(manifest.dependencies, { 'cron-parser': dependencies['cron-parser'], yaml: dependencies.yaml })
+  t.same(manifest.dependencies, {
+    commander: dependencies.commander,
+    'cron-parser': dependencies['cron-parser'],
+    yaml: dependencies.yaml
+  })
   t.same(readdirSync(join(project, 'node_modules/pgcue')).sort(), ['LICENSE', 'README.md', 'dist', 'package.json'])
 
   await t.test('the command runs on the installed Node version', async t => {
