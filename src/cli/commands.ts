@@ -104,7 +104,12 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     tour: entry('', 'Create a cue, fire it, and show what arrives', tour, 'tour'),
     dashboard: entry('', 'Print a link that opens the dashboard signed in', tour, 'dashboard'),
     mcp: entry('', 'Serve the Model Context Protocol on standard input and output', mcp, 'mcp'),
-    completion: entry('<SHELL>', 'Print a script that completes commands and options in bash, zsh or fish', completion, 'completion')
+    completion: entry(
+      '<SHELL> [WORD...]',
+      'Print a script that completes commands and options in bash, zsh or fish',
+      completion,
+      'completion'
+    )
   }
 }
 

@@ -9,8 +9,6 @@ import { parseExactly } from './json.ts'
 import { printable } from './printable.ts'
 import { writeYaml } from './yaml.ts'
 
-const PAGE = 100
-
 export const exportCues = command({
   options: {
     ...fromApi('listCues', { set: 'set', tag: 'tag' }),
@@ -21,7 +19,8 @@ export const exportCues = command({
   run: async context => {
     const { options, out, io } = context
     const { client, body } = await context.ready<CueFilter>()
-    const all: Cue[] = await allOf(client, body)
+    const all: Cue[] = []
+    for await (const cue of client.cues.list({ ...body, limit: 100, count_to: 0 })) all.push(cue)
     if (options['add-keys'] && !(await addKeys(client, all, options.yes === true, io))) return exitCodes.refused
     const keyed = all.filter(({ key }) => key !== null).toSorted((a, b) => (a.key! < b.key! ? -1 : 1))
     if (keyed.length < all.length) io.stderr.write(`pgcue: left out ${all.length - keyed.length} cues without a key; see --add-keys\n`)
@@ -34,17 +33,6 @@ export const exportCues = command({
     out.show(files, () => void io.stdout.write(files.map(file => writeYaml(JSON.stringify(file))).join('---\n')))
   }
 })
-
-const allOf = async ({ cues }: Client, filter: CueFilter): Promise<Cue[]> => {
-  const all: Cue[] = []
-  let cursor: string | null = null
-  do {
-    const page = await cues.list({ ...filter, limit: PAGE, count_to: 0, ...(cursor !== null && { cursor }) })
-    all.push(...page.cues)
-    cursor = page.next_cursor
-  } while (cursor !== null)
-  return all
-}
 
 /** Gives keys to cues without one, after asking; returns false if refused. */
 const addKeys = async ({ cues }: Client, all: Cue[], isConfirmed: boolean, io: Io): Promise<boolean> => {
