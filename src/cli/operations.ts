@@ -54,8 +54,8 @@ const followed = async (client: Client, created: Operation, io: Io): Promise<Ope
 
 const width = 30
 const barOf = ({ done, total, failed }: Operation) => {
-  const full = Math.floor((done / Math.max(total, 1)) * width)
-  return `[${'#'.repeat(full)}${'.'.repeat(width - full)}] ${done}/${total}${failed > 0 ? `, ${failed} failed` : ''}`
+  const bar = '#'.repeat((done / Math.max(total, 1)) * width).padEnd(width, '.')
+  return `[${bar}] ${done}/${total}${failed > 0 ? `, ${failed} failed` : ''}`
 }
 
 const showSample = ({ total, sample }: DryRun, out: Output) => {
