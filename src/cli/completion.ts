@@ -1,22 +1,24 @@
 /** `pgcue completion`: shell completion scripts, generated from the commands. */
 import { type Command, command } from './command.ts'
-import { commands } from './commands.ts'
 import { UsageError } from './exit-codes.ts'
 
-export const completion = command({
-  notes: `Install it
+type Commands = ReadonlyMap<string, { load: () => Promise<Command> }>
+
+export const createCompletion = (commands: Commands) =>
+  command({
+    notes: `Install it
   bash  pgcue completion bash > ~/.local/share/bash-completion/completions/pgcue
   zsh   pgcue completion zsh > DIR/_pgcue, with DIR a directory in $fpath
   fish  pgcue completion fish > ~/.config/fish/completions/pgcue.fish`,
-  run: async ({ args: [shell = ''], io }) => {
-    const script = Object.hasOwn(scripts, shell) && scripts[shell as keyof typeof scripts]
-    if (!script) throw new UsageError(`${shell} has no completion; choose bash, zsh or fish`)
-    io.stdout.write(script(await wordsAfter()))
-  }
-})
+    run: async ({ args: [shell = ''], io }) => {
+      const script = Object.hasOwn(scripts, shell) && scripts[shell as keyof typeof scripts]
+      if (!script) throw new UsageError(`${shell} has no completion; choose bash, zsh or fish`)
+      io.stdout.write(script(await wordsAfter(commands)))
+    }
+  })
 
 /** Maps the words before the cursor to the words that may follow. */
-const wordsAfter = async (): Promise<Map<string, string[]>> => {
+const wordsAfter = async (commands: Commands): Promise<Map<string, string[]>> => {
   const places = new Map([['', [...new Set([...commands.keys(), 'help'].map(name => name.split(' ')[0]!))]]])
   for (const [name, { load }] of commands) {
     const [group, verb] = name.split(' ') as [string, string?]
