@@ -1,6 +1,6 @@
 /** The pages that the menu leads to. */
 import type { Me } from '../../client/types.ts'
-import type { IconName } from './ui/icon.ts'
+import type { IconName } from './ui/icon.tsx'
 
 export type NavItem = { path: string; name: string; icon: IconName }
 const groups: { name: string; items: NavItem[]; isOperators?: true }[] = [
