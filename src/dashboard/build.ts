@@ -33,7 +33,7 @@ const sourcesHash = (): string => {
   const files = readdirSync(app, { recursive: true, encoding: 'utf8' }).filter(name => /\.\w+$/.test(name))
   for (const name of files.sort()) hash.update(`${name}\n`).update(readFileSync(join(app, name)))
   const { optionalDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  for (const name of ['esbuild', 'preact', 'uplot']) hash.update(`${name} ${optionalDependencies[name]}`)
+  hash.update(JSON.stringify(optionalDependencies))
   return hash.digest('hex')
 }
 
@@ -47,6 +47,8 @@ export const bundle = async (): Promise<void> => {
     entryPoints: { early: join(app, 'early.ts'), app: join(app, 'main.tsx'), style: join(app, 'style/main.css') },
     outdir: bundleFolder,
     entryNames: '[name]-[hash]',
+    assetNames: '[name]-[hash]',
+    loader: { '.woff2': 'file' },
     chunkNames: 'part-[hash]',
     bundle: true,
     splitting: true,

@@ -1,14 +1,14 @@
 /** The dashboard: starts with who is signed in. */
 import { render } from 'preact'
-import { useCallback, useEffect, useState } from 'preact/hooks'
+import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks'
+import { LocationProvider, useLocation } from 'preact-iso/router'
 import type { Me } from '../../client/types.ts'
 import { Failure, get, onSignedOut } from './api.ts'
-
 import { SignIn } from './pages/sign-in.tsx'
 import { forget } from './query.ts'
 import { mayBeSignedIn } from './root.ts'
-import { followLinks, go, to, usePlace } from './router.ts'
-import { SessionContext, signIn } from './session.ts'
+import { base, to } from './router.ts'
+import { session, signIn } from './session.ts'
 import './theme.ts'
 import { Problem } from './ui/basics.tsx'
 import { Frame } from './ui/frame.tsx'
@@ -16,7 +16,7 @@ import { Logo } from './ui/icon.tsx'
 import { Toasts } from './ui/toast.tsx'
 import { View } from './views.tsx'
 
-type State = { kind: 'starting'; failure?: Failure } | { kind: 'signed-out'; problem?: string } | { kind: 'signed-in'; me: Me }
+type State = { kind: 'starting'; failure?: Failure } | { kind: 'signed-out'; problem?: string } | { kind: 'signed-in' }
 
 /** The one-time token of the link that an embedded start prints. It leaves the address at once. */
 const takeToken = (): string | undefined => {
@@ -27,11 +27,16 @@ const takeToken = (): string | undefined => {
 
 const App = () => {
   const [state, setState] = useState<State>({ kind: 'starting' })
-  const { path } = usePlace()
+  const { url, wasPush } = useLocation() as unknown as { url: string; wasPush: boolean }
+  // The browser itself scrolls to where somebody was.
+  useLayoutEffect(() => {
+    if (wasPush) scrollTo(0, 0)
+  }, [url])
 
   const start = useCallback(async (problem?: string): Promise<void> => {
     try {
-      setState({ kind: 'signed-in', me: await get<Me>('/v1/auth/me') })
+      session.value = await get<Me>('/v1/auth/me')
+      setState({ kind: 'signed-in' })
     } catch (error) {
       const failure = error instanceof Failure ? error : new Failure(0, 'bug', String(error))
       if (failure.status === 401) return setState({ kind: 'signed-out', problem })
@@ -45,8 +50,6 @@ const App = () => {
       forget()
       setState({ kind: 'signed-out' })
     })
-    // Links of mails and of the API, from before there were pages.
-    if (location.hash === '#billing') go(to('/usage'), { replace: true })
     const token = takeToken()
     if (!token) return mayBeSignedIn ? void start() : setState({ kind: 'signed-out' })
     // Somebody who is signed in already may open a link that was used.
@@ -66,14 +69,20 @@ const App = () => {
     )
   if (state.kind === 'signed-out') return <SignIn problem={state.problem} onSignedIn={() => void start()} />
   return (
-    <SessionContext.Provider value={state.me}>
+    <>
       <Frame onSignedOut={signedOut}>
-        <View path={path} />
+        <View />
       </Frame>
       <Toasts />
-    </SessionContext.Provider>
+    </>
   )
 }
 
-followLinks()
-render(<App />, document.getElementById('app')!)
+// Links of mails and of the API, from before there were pages.
+if (location.hash === '#billing') history.replaceState(null, '', to('/usage'))
+const dashboard = (
+  <LocationProvider scope={base}>
+    <App />
+  </LocationProvider>
+)
+render(dashboard, document.getElementById('app')!)

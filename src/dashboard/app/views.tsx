@@ -1,44 +1,41 @@
 /** The page of the address: the home page comes with the first bundle, all others with a second one. */
-import { useEffect, useState } from 'preact/hooks'
-
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import { Attention } from './pages/attention.tsx'
+import { usePlace } from './router.ts'
 import { Loading } from './ui/basics.tsx'
-import { Page } from './ui/frame.tsx'
+import { Page } from './ui/page.tsx'
 
-type Pages = typeof import('./pages.tsx')
-let loaded: Pages | undefined
-let loading: Promise<void> | undefined
-const load = (): Promise<void> => {
-  loading ??= import('./pages.tsx').then(pages => {
-    loaded = pages
-  })
-  return loading
+const pages = signal<typeof import('./pages.ts') | 'failed' | undefined>(undefined)
+let _loading: Promise<void> | undefined
+const load = () => {
+  _loading ??= import('./pages.ts').then(
+    loaded => {
+      pages.value = loaded
+    },
+    () => {
+      pages.value = 'failed'
+    }
+  )
 }
 
-export const View = ({ path }: { path: string }) => {
+export const View = () => {
+  const { path } = usePlace()
   const isHome = path === '/'
-  const [hasFailed, fail] = useState(false)
-  const [, redraw] = useState(0)
   useEffect(() => {
-    if (loaded) return
-    const start = () =>
-      void load().then(
-        () => redraw(n => n + 1),
-        () => fail(true)
-      )
-    if (!isHome) return start()
+    if (!isHome) return load()
     // The second bundle comes once the first view is there.
-    const timer = setTimeout(start, 1500)
+    const timer = setTimeout(load, 1500)
     return () => clearTimeout(timer)
   }, [isHome])
   if (isHome) return <Attention />
-  if (loaded) return loaded.pageOf(path)
+  if (typeof pages.value === 'object') return pages.value.pageOf(path)
   return (
     <Page title="Loading">
-      {hasFailed ? (
+      {pages.value ? (
         <p>
-          {'This page could not be loaded. There may be a newer release: '}
-          <a href={location.href} target="_self">
+          This page could not be loaded. There may be a newer release:{' '}
+          <a href={location.href} target="_top">
             reload it
           </a>
           .

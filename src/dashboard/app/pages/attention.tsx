@@ -7,11 +7,11 @@ import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { duration, hourTime, localZone, relative, serviceNow, useNow } from '../time.ts'
-import { Button, ButtonLink, type Children, count, counted, Empty, Loading, Panel, Problem, type Tone } from '../ui/basics.tsx'
+import { Button, ButtonLink, type Children, count, counted, Empty, Figure, Panel, type Tone } from '../ui/basics.tsx'
 import { Chart } from '../ui/chart.tsx'
 import { act } from '../ui/dialog.tsx'
-import { Page } from '../ui/frame.tsx'
 import { Icon, type IconName } from '../ui/icon.tsx'
+import { Page } from '../ui/page.tsx'
 import { CueLink } from '../ui/results.tsx'
 import { When } from '../ui/when.tsx'
 import { pauseText } from './cues.tsx'
@@ -118,100 +118,70 @@ export const Attention = () => {
   const usage = useRead<Usage>('/v1/usage', {}, { repeat: false }).data
   const mayWrite = useMay('write')
   const me = useMe()
-  const { data } = read
-  if (!data)
-    return (
-      <Page title="Needs attention" read={read}>
-        <Problem failure={read.failure} />
-        {!read.failure && <Loading />}
-      </Page>
-    )
-  const items = itemsOf(data, usage, mayWrite, read.reload)
-  const isNew = me.active_cues === 0 && usage?.cues.used === 0 && data.succeeded + data.failed + data.running === 0 && items.length === 0
   return (
     <Page title="Needs attention" read={read}>
-      <Problem failure={read.failure} />
-      {isNew ? (
-        <Empty
-          title="Welcome to pgcue"
-          text="Create your first cue, a scheduled task, in the form or with a call, and watch its deliveries here:"
-          action={mayWrite ? <ButtonLink label="Create a cue" href={to('/cues/new')} icon="plus" kind="main" /> : undefined}
-          calls={createCueCalls(me)}
-        />
-      ) : (
-        <>
-          <Figures data={data} />
-          <div class="columns">
-            <Panel
-              title={
-                items.length === 0
-                  ? 'All is well'
-                  : counted(items.length, 'thing')
-                      .replace('things', 'things to look at')
-                      .replace(/thing$/, 'thing to look at')
-              }
-              flush
-            >
-              {items.length === 0 ? (
-                <div class="calm">
-                  <span class="calm-mark">
-                    <Icon name="check" size={28} />
-                  </span>
-                  <p>No cue is failing, nothing is waiting, and no alert is open.</p>
-                </div>
-              ) : (
-                <ul class="items">
-                  {items.map(item => (
-                    <ItemRow key={item.key} item={item} />
-                  ))}
-                </ul>
-              )}
-            </Panel>
-            <div class="stack">
-              <Panel title="In the next hour">
-                <Upcoming data={data} />
-              </Panel>
-              <Panel title="Ended per minute">
-                <PerMinute data={data} />
-              </Panel>
+      {data => {
+        const items = itemsOf(data, usage, mayWrite, read.reload)
+        const hasRun = data.succeeded + data.failed + data.running > 0
+        if (me.active_cues === 0 && usage?.cues.used === 0 && !hasRun && items.length === 0)
+          return (
+            <Empty
+              title="Welcome to pgcue"
+              text="Create your first cue, a scheduled task, in the form or with a call, and watch its deliveries here:"
+              action={mayWrite ? <ButtonLink label="Create a cue" href={to('/cues/new')} icon="plus" kind="main" /> : undefined}
+              calls={createCueCalls(me)}
+            />
+          )
+        return (
+          <>
+            <Figures data={data} />
+            <div class="columns">
+              <Items items={items} />
+              <div class="stack">
+                <Panel title="In the next hour">
+                  <Upcoming data={data} />
+                </Panel>
+                <Panel title="Ended per minute">
+                  <PerMinute data={data} />
+                </Panel>
+              </div>
             </div>
-          </div>
-        </>
-      )}
+          </>
+        )
+      }}
     </Page>
   )
 }
 
-const ItemRow = ({ item: { icon, tone, title, text, at, action } }: { item: Item }) => (
-  <li class="item" data-row>
-    <span class={`item-icon ${tone}`}>
-      <Icon name={icon} size={19} />
-    </span>
-    <div class="item-text">
-      <p class="item-title">{title}</p>
-      <p class="under">
-        {text}
-        {at && (
-          <>
-            {' · '}
-            <When at={at} only="relative" />
-          </>
-        )}
-      </p>
-    </div>
-    <div class="actions">{action}</div>
-  </li>
-)
-
-export const Figure = ({ name, value, note, tone }: { name: string; value: string; note: Children; tone?: Tone }) => (
-  <div class={`figure ${tone ?? ''}`}>
-    <dt>{name}</dt>
-    <dd>
-      <span class="figure-value">{value}</span>
-      <span class="figure-note">{note}</span>
-    </dd>
-  </div>
-)
+const Items = ({ items }: { items: Item[] }) => {
+  if (items.length === 0)
+    return (
+      <Panel title="All is well">
+        <p class="soft">No cue is failing, nothing is waiting, and no alert is open.</p>
+      </Panel>
+    )
+  return (
+    <Panel title={`${items.length} ${items.length === 1 ? 'thing' : 'things'} to look at`} flush>
+      <ul>
+        {items.map(({ key, icon, tone, title, text, at, action }) => (
+          <li key={key} class="item" data-row>
+            <span class={`item-icon ${tone}`}>
+              <Icon name={icon} size={17} />
+            </span>
+            <div>
+              <p>{title}</p>
+              <p class="under">
+                {text}
+                {at && <When at={at} only="relative" />}
+              </p>
+            </div>
+            {action}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  )
+}
 
 const Figures = ({ data }: { data: Overview }) => {
   const now = useNow()
@@ -251,31 +221,24 @@ const Upcoming = ({ data: { upcoming } }: { data: Overview }) => {
   const now = useNow()
   const rows = upcoming.filter(({ next_run }) => Date.parse(next_run) > now - 60_000)
   if (rows.length === 0) return <p class="soft">No cue runs within an hour.</p>
-  const x = (iso: string) => 4 + Math.min(Math.max((Date.parse(iso) - now) / hourMs, 0), 1) * 392
+  const x = (share: number) => 4 + Math.min(Math.max(share, 0), 1) * 392
+  const anchors = ['start', 'middle', 'middle', 'middle', 'end'] as const
   return (
     <div class="stack">
       <svg class="upcoming" viewBox="0 0 400 44" role="img" aria-label={`${counted(rows.length, 'cue')} in the next hour`}>
-        <line x1={4} x2={396} y1={26} y2={26} class="upcoming-line" />
-        {[0, 15, 30, 45, 60].map(minute => (
-          <g key={minute}>
-            <line x1={4 + (minute / 60) * 392} x2={4 + (minute / 60) * 392} y1={21} y2={31} class="upcoming-line" />
-            <text
-              x={4 + (minute / 60) * 392}
-              y={43}
-              class="upcoming-text"
-              text-anchor={minute === 0 ? 'start' : minute === 60 ? 'end' : 'middle'}
-            >
-              {minute === 0 ? 'now' : `${minute} min`}
-            </text>
-          </g>
+        <path d={`M4 26h392${anchors.map((_, n) => `M${x(n / 4)} 21v10`).join('')}`} />
+        {anchors.map((anchor, n) => (
+          <text key={n} x={x(n / 4)} y={43} text-anchor={anchor}>
+            {n === 0 ? 'now' : `${n * 15} min`}
+          </text>
         ))}
         {rows.map(({ cue_id, next_run }) => (
-          <circle key={cue_id} cx={x(next_run)} cy={26} r={5} class="upcoming-dot" />
+          <circle key={cue_id} cx={x((Date.parse(next_run) - now) / hourMs)} cy={26} r={5} />
         ))}
       </svg>
-      <ol class="upcoming-list">
+      <ol>
         {rows.slice(0, 6).map(({ cue_id, cue_name, next_run }) => (
-          <li key={cue_id}>
+          <li key={cue_id} class="split">
             <CueLink id={cue_id} name={cue_name} />
             <When at={next_run} only="relative" isNext />
           </li>
@@ -288,7 +251,7 @@ const Upcoming = ({ data: { upcoming } }: { data: Overview }) => {
 
 const PerMinute = ({ data: { per_minute } }: { data: Overview }) => {
   if (per_minute.length === 0) return <p class="soft">Nothing ended in the last hour.</p>
-  const byMinute = new Map(per_minute.map(one => [Math.floor(Date.parse(one.at) / 60_000), one]))
+  const byMinute = new Map(per_minute.map(counts => [Math.floor(Date.parse(counts.at) / 60_000), counts]))
   const last = Math.floor(serviceNow() / 60_000)
   const minutes = Array.from({ length: 60 }, (_, n) => last - 59 + n)
   return (

@@ -2,32 +2,28 @@
 import { useState } from 'preact/hooks'
 import type { Calendar } from '../../../client/types.ts'
 import { call } from '../api.ts'
-
 import { useHold, useRead } from '../query.ts'
-import { go, to } from '../router.ts'
+import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
-import { serviceNow } from '../time.ts'
-import { Button, ButtonLink, Loading, Panel, Problem } from '../ui/basics.tsx'
-import { useAction } from '../ui/dialog.tsx'
+import { Button, ButtonLink, Loading, Panel } from '../ui/basics.tsx'
+import { Form } from '../ui/dialog.tsx'
 import { AreaField, CheckField, TextField } from '../ui/form.tsx'
-import { Above, NotAllowed, Page } from '../ui/frame.tsx'
-import { addMonths, dateText, Months, monthOf, monthsShown, monthsUntil } from '../ui/months.tsx'
+import { dateText, MonthsPanel } from '../ui/months.tsx'
+import { Page } from '../ui/page.tsx'
 import { say } from '../ui/toast.tsx'
 import { type CalendarDraft, calendarDraftOf, calendarOf, emptyCalendar, excludes, toggled } from './calendar-draft.ts'
-import { fieldsOf } from './draft-field.tsx'
 import { list } from './draft-text.ts'
 import { type Errors, errorOf, errorsOf } from './form-errors.ts'
 
 export const calendarPath = (name: string): string => `/calendars/${encodeURIComponent(name)}`
-const apiPath = (name: string) => `/v1${calendarPath(name)}`
+const needs = { what: 'Creating and changing calendars needs', scope: 'write' } as const
+const calendars = { path: '/calendars', name: 'Calendars' }
 
 type Props = { draft: CalendarDraft; set: (changes: Partial<CalendarDraft>) => void; errors: Errors }
 
 const DatesField = ({ draft, set, errors }: Props) => {
   const [isYearly, setYearly] = useState(false)
-  const [last, setLast] = useState(() => addMonths(monthOf(new Date(serviceNow()).toISOString()), monthsShown() - 1))
   const dates = list(draft.dates)
-  const months = monthsUntil(last, monthsShown())
   const Day = (date: string) => {
     const kind = excludes(dates, date)
     return (
@@ -43,18 +39,16 @@ const DatesField = ({ draft, set, errors }: Props) => {
     )
   }
   return (
-    <Panel
+    <MonthsPanel
       title="Dates"
-      actions={
+      day={Day}
+      above={
         <>
-          <Button label="Earlier" icon="back" iconOnly onClick={() => setLast(addMonths(last, -monthsShown()))} />
-          <Button label="Later" icon="right" iconOnly onClick={() => setLast(addMonths(last, monthsShown()))} />
+          <p class="hint">Click the dates on which cues do not run, each in the time zone of the cue.</p>
+          <CheckField label="Dates that I click repeat every year" checked={isYearly} onInput={setYearly} />
         </>
       }
     >
-      <p class="hint">Click the dates on which cues do not run, each in the time zone of the cue.</p>
-      <CheckField label="Dates that I click repeat every year" checked={isYearly} onInput={setYearly} />
-      <Months months={months} day={Day} />
       <AreaField
         label="The same as text"
         value={draft.dates}
@@ -64,113 +58,120 @@ const DatesField = ({ draft, set, errors }: Props) => {
         hint="YYYY-MM-DD, or MM-DD for every year; separated by commas."
         error={errorOf(errors, 'dates')}
       />
-    </Panel>
+    </MonthsPanel>
   )
 }
 
-const RangesField = ({ draft, set, errors }: Props) => {
-  const change = (n: number, changes: object) => set({ ranges: draft.ranges.map((one, at) => (at === n ? { ...one, ...changes } : one)) })
+const RangesField = ({ draft: { ranges }, set, errors }: Props) => {
+  const change = (n: number, changes: object) => set({ ranges: ranges.map((range, at) => (at === n ? { ...range, ...changes } : range)) })
   return (
     <Panel title="Times">
       <p class="hint">Times that do not run, such as 2030-12-24T12:00, local to each cue; or with Z or an offset, the same for all.</p>
-      {draft.ranges.length > 0 && (
-        <ol class="plain-list">
-          {draft.ranges.map((row, n) => {
-            const field = fieldsOf({ draft: row, set: (changes: object) => change(n, changes), errors })
-            const point = (name: 'from' | 'to', label: string) =>
-              field(TextField, name, { label, mono: true, spellcheck: false, placeholder: '2030-12-24T12:00', at: [`ranges.${n}.${name}`] })
-            return (
-              <li key={n} class="range">
-                <div class="two">
-                  {point('from', `From (${n + 1})`)}
-                  {point('to', `Until (${n + 1})`)}
-                </div>
-                <Button
-                  label={`Remove time ${n + 1}`}
-                  icon="close"
-                  iconOnly
-                  kind="quiet"
-                  onClick={() => set({ ranges: draft.ranges.filter((_, at) => at !== n) })}
-                />
-              </li>
-            )
-          })}
-        </ol>
-      )}
-      <Button label="Add a time" icon="plus" onClick={() => set({ ranges: [...draft.ranges, { from: '', to: '' }] })} />
+      {ranges.map((range, n) => (
+        <div key={n} class="range">
+          {(['from', 'to'] as const).map(name => (
+            <TextField
+              key={name}
+              label={`${name === 'from' ? 'From' : 'Until'} (${n + 1})`}
+              value={range[name]}
+              onInput={text => change(n, { [name]: text })}
+              mono
+              spellcheck={false}
+              placeholder="2030-12-24T12:00"
+              error={errorOf(errors, `ranges.${n}.${name}`)}
+            />
+          ))}
+          <Button
+            label={`Remove time ${n + 1}`}
+            icon="close"
+            iconOnly
+            kind="quiet"
+            onClick={() => set({ ranges: ranges.filter((_, at) => at !== n) })}
+          />
+        </div>
+      ))}
+      <div>
+        <Button label="Add a time" icon="plus" onClick={() => set({ ranges: [...ranges, { from: '', to: '' }] })} />
+      </div>
     </Panel>
   )
 }
 
-const Editor = ({ first, isNew }: { first: CalendarDraft; isNew: boolean }) => {
+const Editor = ({ first, isNew }: { first: CalendarDraft; isNew?: boolean }) => {
   const [draft, setDraft] = useState(first)
-  const { busy, failure, run } = useAction()
+  const { go } = usePlace()
   useHold(true)
-  const errors = errorsOf(failure)
-  const props = { draft, set: (changes: Partial<CalendarDraft>) => setDraft(old => ({ ...old, ...changes })), errors }
-  const field = fieldsOf(props)
-  const above = isNew ? { path: '/calendars', name: 'Calendars' } : { path: calendarPath(first.name), name: first.name }
-  const submit = (event: Event) => {
-    event.preventDefault()
-    const name = draft.name.trim()
-    void run(async () => {
-      await call('PUT', apiPath(name), { body: calendarOf(draft) })
-      say('Saved')
-      go(to(calendarPath(name)))
-    })
+  const set = (changes: Partial<CalendarDraft>) => setDraft(old => ({ ...old, ...changes }))
+  const path = calendarPath(draft.name.trim())
+  const save = async () => {
+    await call('PUT', `/v1${path}`, { body: calendarOf(draft) })
+    say('Saved')
+    go(to(path))
   }
   return (
-    <Page title={isNew ? 'Create a calendar' : `Edit ${first.name}`} above={<Above {...above} />}>
-      <form class="stack" onSubmit={submit}>
-        <Panel>
-          {isNew &&
-            field(TextField, 'name', {
-              label: 'Name',
-              required: true,
-              maxLength: 64,
-              mono: true,
-              spellcheck: false,
-              autofocus: true,
-              placeholder: 'holidays/uk',
-              hint: 'Cues refer to it by this name: letters, digits and . _ : / -',
-              at: ['name', 'path.name']
-            })}
-          {field(TextField, 'description', { label: 'Description (optional)', maxLength: 2000, at: ['description'] })}
-        </Panel>
-        <DatesField {...props} />
-        <RangesField {...props} />
-        <div class="editor-foot panel">
-          {failure && (
-            <p class="field-error" role="alert">
-              {failure.message}
-            </p>
-          )}
-          {!isNew && <p class="hint">The next runs of all cues that use the calendar change immediately.</p>}
-          <div class="actions left">
-            <Button label={isNew ? 'Create the calendar' : 'Save'} kind="main" type="submit" busy={busy} />
-            <ButtonLink label="Cancel" href={to(above.path)} />
-          </div>
-        </div>
-      </form>
-    </Page>
+    <Form
+      label={isNew ? 'Create the calendar' : 'Save'}
+      action={save}
+      beside={<ButtonLink label="Cancel" href={to(isNew ? calendars.path : path)} />}
+    >
+      {failure => {
+        const errors = errorsOf(failure)
+        return (
+          <>
+            <Panel>
+              {isNew && (
+                <TextField
+                  label="Name"
+                  value={draft.name}
+                  onInput={name => set({ name })}
+                  required
+                  maxLength={64}
+                  mono
+                  spellcheck={false}
+                  autofocus
+                  placeholder="holidays/uk"
+                  hint="Cues refer to it by this name: letters, digits and . _ : / -"
+                  error={errorOf(errors, 'name') ?? errorOf(errors, 'path.name')}
+                />
+              )}
+              <TextField
+                label="Description (optional)"
+                value={draft.description}
+                onInput={description => set({ description })}
+                maxLength={2000}
+                error={errorOf(errors, 'description')}
+              />
+            </Panel>
+            <DatesField draft={draft} set={set} errors={errors} />
+            <RangesField draft={draft} set={set} errors={errors} />
+            {!isNew && <p class="hint">The next runs of all cues that use the calendar change immediately.</p>}
+          </>
+        )
+      }}
+    </Form>
   )
 }
 
-const refused = (title: string) => <NotAllowed title={title} what="Creating and changing calendars needs" scope="write" />
-
-export const NewCalendar = () => (useMay('write') ? <Editor first={emptyCalendar} isNew /> : refused('Create a calendar'))
+export const NewCalendar = () => (
+  <Page title="Create a calendar" above={calendars} needs={needs}>
+    <Editor first={emptyCalendar} isNew />
+  </Page>
+)
 
 export const EditCalendar = ({ name }: { name: string }) => {
-  const mayWrite = useMay('write')
-  const { data, failure, at } = useRead<Calendar>(mayWrite ? apiPath(name) : undefined, {}, { repeat: false })
+  const path = calendarPath(name)
+  const read = useRead<Calendar>(useMay('write') ? `/v1${path}` : undefined, {}, { repeat: false })
   const [first, setFirst] = useState<CalendarDraft>()
   // The first fresh answer is what is edited; later ones would overwrite it.
-  if (data && !first && at > Date.now() - 60_000) setFirst(calendarDraftOf(data))
-  if (!mayWrite) return refused('Edit')
-  if (first) return <Editor first={first} isNew={false} />
+  if (read.data && !first && read.at > Date.now() - 60_000) setFirst(calendarDraftOf(read.data))
   return (
-    <Page title="Edit" above={<Above path="/calendars" name="Calendars" />}>
-      {failure ? <Problem failure={failure} /> : <Loading />}
+    <Page
+      title={first ? `Edit ${first.name}` : 'Edit'}
+      above={first ? { path, name: first.name } : calendars}
+      needs={needs}
+      read={first ? undefined : read}
+    >
+      {first ? <Editor first={first} /> : !read.failure && <Loading />}
     </Page>
   )
 }

@@ -2,24 +2,19 @@
 
 import { useState } from 'preact/hooks'
 import type { CueDetail, FiredExecution } from '../../../client/types.ts'
-import { call, Failure, post } from '../api.ts'
+import { call, Failure, parseExactly, post } from '../api.ts'
 
-import { go, to } from '../router.ts'
+import { to, usePlace } from '../router.ts'
 import { Confirm } from '../ui/dialog.tsx'
 import { AreaField, Choice, TextField } from '../ui/form.tsx'
 import { say } from '../ui/toast.tsx'
 
 type Props = { cue: CueDetail; onClose: () => void; onDone: () => void }
 
-/** The text as it is, which keeps numbers of any length, in a body beside other members. */
-const withJson = (body: object, name: string, text: string): unknown => {
+/** The text as it is, which keeps numbers of any length. */
+const parsed = (text: string): unknown => {
   try {
-    return {
-      ...body,
-      [name]: JSON.parse(text, (_, value, context?: { source?: string }) =>
-        typeof value === 'number' && context?.source && JSON.rawJSON ? JSON.rawJSON(context.source) : value
-      )
-    }
+    return parseExactly(text)
   } catch (error) {
     throw new Failure(422, 'validation_error', `Not valid JSON: ${(error as Error).message}`)
   }
@@ -29,7 +24,7 @@ export const FireDialog = ({ cue, onClose, onDone }: Props) => {
   const [text, setText] = useState('')
   const [strategy, setStrategy] = useState('merge')
   const fire = async () => {
-    const body = text.trim() === '' ? {} : withJson({ merge_strategy: strategy }, 'payload_override', text)
+    const body = text.trim() === '' ? {} : { merge_strategy: strategy, payload_override: parsed(text) }
     const { id } = await post<FiredExecution>(`/v1/cues/${cue.id}/fire`, body, { 'idempotency-key': crypto.randomUUID() })
     say(`${cue.name} was fired.`, 'good', { href: to(`/executions/${id}`), text: 'Show the execution' })
     onDone()
@@ -85,18 +80,12 @@ export const PauseDialog = ({ cue, onClose, onDone }: Props) => {
   )
 }
 
-export const DeleteDialog = ({ cue, onClose }: Omit<Props, 'onDone'>) => (
-  <Confirm
-    title={`Delete ${cue.name}`}
-    label="Delete"
-    kind="danger"
-    onClose={onClose}
-    done="The cue is deleted"
-    action={async () => {
-      await call('DELETE', `/v1/cues/${cue.id}`, { headers: { 'if-match': '*' } })
-      go(to('/cues'))
-    }}
-  >
-    <p>The cue and its history are removed. This cannot be undone.</p>
-  </Confirm>
-)
+export const DeleteDialog = ({ cue, onClose }: Props) => {
+  const { go } = usePlace()
+  const remove = () => call('DELETE', `/v1/cues/${cue.id}`, { headers: { 'if-match': '*' } }).then(() => go(to('/cues')))
+  return (
+    <Confirm title={`Delete ${cue.name}`} label="Delete" kind="danger" onClose={onClose} done="The cue is deleted" action={remove}>
+      <p>The cue and its history are removed. This cannot be undone.</p>
+    </Confirm>
+  )
+}

@@ -1,154 +1,148 @@
 /** Creating and editing a cue. */
-
 import { useMemo, useState } from 'preact/hooks'
 import type { Cue, CueDetail } from '../../../client/types.ts'
 import { call, Failure, parseExactly, post } from '../api.ts'
-
 import { useHold, useRead } from '../query.ts'
-import { go, to } from '../router.ts'
-import { useMay } from '../session.ts'
+import { serviceUrl } from '../root.ts'
+import { to, usePlace } from '../router.ts'
 import { localZone } from '../time.ts'
-import { Button, ButtonLink, Loading, Problem } from '../ui/basics.tsx'
-import { useAction } from '../ui/dialog.tsx'
-import { Above, NotAllowed, Page } from '../ui/frame.tsx'
+import { ButtonLink, Loading, Panel } from '../ui/basics.tsx'
+import { Form } from '../ui/dialog.tsx'
+import { Page } from '../ui/page.tsx'
 import { say } from '../ui/toast.tsx'
-import { bodyOf, changesOf, type Draft, draftOf, emptyDraft } from './cue-draft.ts'
-import { AboutFields, DeliveryFields, MoreFields } from './cue-fields.tsx'
+import { Fields, type FormProps } from './cue-fields.tsx'
+import { bodyOf, changesOf, type Draft, draftOf, emptyDraft } from './cue-model.ts'
 import { errorsOf } from './form-errors.ts'
 import { ScheduleFields } from './schedule-fields.tsx'
 
-type EditorProps = {
-  title: string
-  first: Draft
-  isNew: boolean
-  above: { path: string; name: string }
-  label: string
-  changes?: (draft: Draft) => [string, string, string][]
-  save: (draft: Draft) => Promise<void>
-}
+const cues = { path: '/cues', name: 'Cues' }
+const needs = { what: 'Creating and changing cues needs', scope: 'write' } as const
 
-const Editor = ({ title, first, isNew, above, label, changes, save }: EditorProps) => {
+type EditorProps = { first: Draft; isNew?: boolean; above: string; label: string; save: (draft: Draft) => Promise<unknown> }
+
+const Editor = ({ first, isNew = false, above, label, save }: EditorProps) => {
   const [draft, setDraft] = useState(first)
-  const { busy, failure, run } = useAction()
   useHold(true)
-  const set = (more: Partial<Draft>) => setDraft(old => ({ ...old, ...more }))
-  const submit = (event: Event) => {
-    event.preventDefault()
-    void run(() => save(draft))
-  }
-  const errors = errorsOf(failure)
-  const changed = useMemo(() => {
-    try {
-      return changes?.(draft) ?? []
-    } catch {
-      return []
-    }
-  }, [draft])
-  const fields = { draft, set, errors, isNew }
+  const set = (more: Draft) => setDraft(old => ({ ...old, ...more }))
+  const changes = isNew ? [] : changesOf(first, draft)
+  const fields = { draft, set, isNew }
   return (
-    <Page title={title} above={<Above {...above} />}>
-      <form class="editor" onSubmit={submit}>
-        <div class="stack">
-          <AboutFields {...fields} />
-          <ScheduleFields {...fields} />
-          <DeliveryFields {...fields} />
-          <MoreFields {...fields} />
-        </div>
-        <div class="editor-foot panel">
-          {changed.length > 0 && (
-            <div class="diff">
-              <h2>Changes</h2>
-              <dl>
-                {changed.map(([name, from, into]) => (
-                  <div key={name}>
-                    <dt>{name}</dt>
-                    <dd>
-                      <del>{from}</del>
-                      <ins>{into}</ins>
-                    </dd>
-                  </div>
-                ))}
-              </dl>
-            </div>
-          )}
-          {!isNew && changed.length === 0 && <p class="soft">Nothing has changed.</p>}
-          {failure && (
-            <p class="field-error" role="alert">
-              {failure.message}
-            </p>
-          )}
-          <div class="actions left">
-            <Button label={label} kind="main" type="submit" busy={busy} disabled={!isNew && changed.length === 0} />
-            <ButtonLink label="Cancel" href={to(above.path)} />
-          </div>
-        </div>
-      </form>
-    </Page>
+    <Form
+      class="editor stack"
+      label={label}
+      action={() => save(draft)}
+      isDisabled={!isNew && changes.length === 0}
+      beside={<ButtonLink label="Cancel" href={to(above)} />}
+    >
+      {failure => {
+        const props = { ...fields, errors: errorsOf(failure) }
+        return (
+          <>
+            <Panel title="What">
+              <Fields part="what" {...props} />
+            </Panel>
+            <ScheduleFields {...props} />
+            <Panel title="Where">
+              <Fields part="where" {...props} />
+              <DeliveryHint {...props} />
+            </Panel>
+            <details class="panel">
+              <summary>Advanced: deadlines and retries</summary>
+              <Fields part="delivery" {...props} />
+            </details>
+            <details class="panel">
+              <summary>Advanced: verification, overlap and failures</summary>
+              <Fields part="failures" {...props} />
+            </details>
+            {!isNew && <Changes changes={changes} />}
+          </>
+        )
+      }}
+    </Form>
   )
 }
 
+const DeliveryHint = ({ draft, set, isNew }: FormProps) => {
+  if (draft.transport === 'worker') return <p class="hint">Workers claim its executions by the task in the payload.</p>
+  if (!isNew) return null
+  const fill = () => set({ 'callback.url': `${serviceUrl}/v1/echo/dashboard-${crypto.randomUUID()}` })
+  return (
+    <p class="hint row">
+      To try it without a server, use the echo buffer:
+      <button type="button" class="chip" onClick={fill}>
+        fill in its address
+      </button>
+    </p>
+  )
+}
+
+const Changes = ({ changes }: { changes: [string, string, string][] }) => (
+  <Panel title={changes.length > 0 ? 'Changes' : 'Nothing has changed'}>
+    <dl class="facts diff">
+      {changes.map(([name, from, into]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <del>{from}</del>
+            <ins>{into}</ins>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  </Panel>
+)
+
 /** @throws {Failure} at the field that is not JSON */
-const parsed = (draft: Draft): unknown => {
+const parsed = (text = ''): unknown => {
   try {
-    return parseExactly(draft.payload.trim() || '{}')
+    return parseExactly(text.trim() || '{}')
   } catch (error) {
-    const text = `not valid JSON: ${(error as Error).message}`
-    throw new Failure(422, 'validation_error', `payload: ${text}`, { payload: text })
+    const problem = `not valid JSON: ${(error as Error).message}`
+    throw new Failure(422, 'validation_error', `payload: ${problem}`, { payload: problem })
   }
 }
 
-const refused = (title: string) => <NotAllowed title={title} what="Creating and changing cues needs" scope="write" />
-
 export const NewCue = () => {
   const first = useMemo(() => emptyDraft(localZone()), [])
-  if (!useMay('write')) return refused('Create a cue')
+  const { go } = usePlace()
+  const save = async (draft: Draft) => {
+    const cue = await post<Cue>(
+      '/v1/cues',
+      { ...bodyOf(draft), payload: parsed(draft.payload) },
+      { 'idempotency-key': crypto.randomUUID() }
+    )
+    say(cue.warning ?? `${cue.name} is scheduled.`)
+    go(to(`/cues/${cue.id}`))
+  }
   return (
-    <Editor
-      title="Create a cue"
-      first={first}
-      isNew
-      above={{ path: '/cues', name: 'Cues' }}
-      label="Create the cue"
-      save={async draft => {
-        const cue = await post<Cue>('/v1/cues', { ...bodyOf(draft), payload: parsed(draft) }, { 'idempotency-key': crypto.randomUUID() })
-        say(cue.warning ?? `${cue.name} is scheduled.`)
-        go(to(`/cues/${cue.id}`))
-      }}
-    />
+    <Page title="Create a cue" above={cues} needs={needs}>
+      <Editor first={first} isNew above="/cues" label="Create the cue" save={save} />
+    </Page>
   )
 }
 
 export const EditCue = ({ id }: { id: string }) => {
   const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { repeat: false })
-  const mayWrite = useMay('write')
   const [cue, setCue] = useState<CueDetail>()
-  // The first answer is what is edited; later ones would overwrite it.
+  const { go } = usePlace()
+  // The first fresh answer is what is edited; later ones would overwrite it.
   if (read.data && !cue && read.at > Date.now() - 60_000) setCue(read.data)
-  if (!mayWrite) return refused('Edit')
-  if (!cue)
-    return (
-      <Page title="Edit" above={<Above path="/cues" name="Cues" />}>
-        {read.failure ? <Problem failure={read.failure} /> : <Loading />}
-      </Page>
-    )
-  const first = draftOf(cue)
+  const path = `/cues/${id}`
+  const save = async (draft: Draft) => {
+    const first = draftOf(cue!)
+    const payload = draft.payload !== first.payload && { payload: parsed(draft.payload) }
+    await call('PATCH', `/v1${path}`, { body: { ...bodyOf(draft, first), ...payload }, headers: { 'if-match': `"${cue!.version}"` } })
+    say('Saved')
+    go(to(path))
+  }
   return (
-    <Editor
-      title={`Edit ${cue.name}`}
-      first={first}
-      isNew={false}
-      above={{ path: `/cues/${id}`, name: cue.name }}
-      label="Save"
-      changes={draft => changesOf(first, draft)}
-      save={async draft => {
-        const body = bodyOf(draft, first)
-        await call('PATCH', `/v1/cues/${id}`, {
-          body: { ...body, ...(draft.payload !== first.payload && { payload: parsed(draft) }) },
-          headers: { 'if-match': `"${cue.version}"` }
-        })
-        say('Saved')
-        go(to(`/cues/${id}`))
-      }}
-    />
+    <Page
+      title={cue ? `Edit ${cue.name}` : 'Edit'}
+      above={cue ? { path, name: cue.name } : cues}
+      needs={needs}
+      read={cue ? undefined : read}
+    >
+      {cue ? <Editor first={draftOf(cue)} above={path} label="Save" save={save} /> : !read.failure && <Loading />}
+    </Page>
   )
 }

@@ -1,39 +1,40 @@
 /** One cue: its next runs, what happened, its definition, and actions. */
-
 import { useState } from 'preact/hooks'
 import type { CueDetail } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
 import { useRows, useShortcuts } from '../keys.ts'
+import { plain } from '../labels.ts'
 import { useRead } from '../query.ts'
-import { go, to } from '../router.ts'
+import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { duration, localZone, serviceNow, useZone, zoneFor } from '../time.ts'
-import { Button, ButtonLink, Code, Copy, counted, Empty, Facts, Loading, Panel, Problem, Tag } from '../ui/basics.tsx'
+import { localZone, serviceNow, useZone, zoneFor } from '../time.ts'
+import { Button, ButtonLink, type Children, Code, Copy, count, counted, Empty, Facts, Panel, Tag } from '../ui/basics.tsx'
 import { Durations } from '../ui/chart.tsx'
 import { act } from '../ui/dialog.tsx'
-import { Above, Page } from '../ui/frame.tsx'
+import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { DeleteDialog, FireDialog, PauseDialog } from './cue-actions.tsx'
+import { type Draft, draftOf, type Field, fields, textOf } from './cue-model.ts'
 import { CueStatus, pauseText, zoneOf } from './cues.tsx'
 import { ExecutionTable, whileMoving } from './executions.tsx'
 import { HistoryPanel } from './history.tsx'
 import { NextRuns, useSchedulePreview } from './schedule.tsx'
 import { fireCalls } from './teach.ts'
 
-type Open = 'fire' | 'pause' | 'delete'
-
 /** Milliseconds to the next read while an execution is about to change, or to just after the next run. */
 const whileRunning = ({ executions, next_run }: CueDetail): number | undefined => {
-  const left = next_run ? Date.parse(next_run) - serviceNow() : Number.NaN
-  return whileMoving(executions) ?? (left > -60_000 ? Math.max(left + 300, 1000) : undefined)
+  const ms = next_run ? Date.parse(next_run) - serviceNow() : Number.NaN
+  return whileMoving(executions) ?? (ms > -60_000 ? Math.max(ms + 300, 1000) : undefined)
 }
+
+const dialogs = { fire: FireDialog, pause: PauseDialog, delete: DeleteDialog }
 
 export const CuePage = ({ id }: { id: string }) => {
   const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { every: whileRunning })
   const { data: cue } = read
-  const [open, setOpen] = useState<Open>()
+  const [open, setOpen] = useState<keyof typeof dialogs>()
   const mayWrite = useMay('write')
+  const { go } = usePlace()
   const isActive = cue?.status === 'active'
   const isPaused = cue?.status === 'paused'
   const resume = () => act(() => post(`/v1/cues/${id}/resume`, {}), 'The cue runs again').then(read.reload)
@@ -47,33 +48,16 @@ export const CuePage = ({ id }: { id: string }) => {
         ]
       : []
   )
-  if (!cue)
-    return (
-      <Page title="Cue" above={<Above path="/cues" name="Cues" />}>
-        {read.failure ? <Problem failure={read.failure} /> : <Loading />}
-      </Page>
-    )
-  const close = () => setOpen(undefined)
+  const Asked = open && dialogs[open]
   return (
     <Page
-      title={cue.name}
-      above={<Above path="/cues" name="Cues" />}
+      title={cue?.name ?? 'Cue'}
+      above={{ path: '/cues', name: 'Cues' }}
       read={read}
-      about={
-        <>
-          <CueStatus cue={cue} />
-          <span class="mono id">
-            {cue.key ?? cue.id}
-            <Copy text={cue.key ?? cue.id} label="Copy the id" />
-          </span>
-          {cue.tags.map(tag => (
-            <Tag key={tag} label={tag} href={to('/cues', { tag })} />
-          ))}
-          {cue.managed_by && <Tag label={`set ${cue.managed_by}`} href={to('/cues', { set: cue.managed_by })} />}
-        </>
-      }
+      about={cue && <About cue={cue} />}
       actions={
-        mayWrite && (
+        mayWrite &&
+        cue && (
           <>
             <Button label="Fire now" icon="play" kind="main" shortcut="f" onClick={() => setOpen('fire')} />
             {isActive && <Button label="Pause" icon="pause" shortcut="p" onClick={() => setOpen('pause')} />}
@@ -84,52 +68,51 @@ export const CuePage = ({ id }: { id: string }) => {
         )
       }
     >
-      <Problem failure={read.failure} />
-      {isPaused && (
-        <p class={`problem ${cue.paused_by === 'user' ? 'warn' : 'bad'}`}>
-          <span>
-            <strong>{'Paused. '}</strong>
-            {pauseText(cue).replace(/[^.!?]$/, '$&.')}
-            {cue.paused_at && (
-              <>
-                {' Since '}
-                <When at={cue.paused_at} zone={zoneOf(cue)} only="absolute" />.
-              </>
-            )}
-            {cue.paused_until && (
-              <>
-                {' Until '}
-                <When at={cue.paused_until} zone={zoneOf(cue)} only="absolute" />.
-              </>
-            )}
-          </span>
-        </p>
+      {cue => (
+        <>
+          {isPaused && <Paused cue={cue} />}
+          {cue.description && <p class="lead">{cue.description}</p>}
+          <div class="columns">
+            <Main cue={cue} />
+            <Side cue={cue} />
+          </div>
+          {Asked && <Asked cue={cue} onClose={() => setOpen(undefined)} onDone={read.reload} />}
+        </>
       )}
-      {cue.description && <p class="lead">{cue.description}</p>}
-      <div class="columns">
-        <Main cue={cue} />
-        <Side cue={cue} />
-      </div>
-      {open === 'fire' && <FireDialog cue={cue} onClose={close} onDone={read.reload} />}
-      {open === 'pause' && <PauseDialog cue={cue} onClose={close} onDone={read.reload} />}
-      {open === 'delete' && <DeleteDialog cue={cue} onClose={close} />}
     </Page>
   )
 }
 
+const About = ({ cue }: { cue: CueDetail }) => (
+  <>
+    <CueStatus cue={cue} />
+    <span class="mono soft">{cue.key ?? cue.id}</span>
+    <Copy text={cue.key ?? cue.id} label="Copy the id" />
+    {cue.tags.map(tag => (
+      <Tag key={tag} label={tag} href={to('/cues', { tag })} />
+    ))}
+    {cue.managed_by && <Tag label={`set ${cue.managed_by}`} href={to('/cues', { set: cue.managed_by })} />}
+  </>
+)
+
+const Paused = ({ cue }: { cue: CueDetail }) => (
+  <p class={`problem ${cue.paused_by === 'user' ? 'warn' : 'bad'}`}>
+    <span>
+      <strong>Paused.</strong> {pauseText(cue).replace(/[^.!?]$/, '$&.')}
+      {(['Since', 'Until'] as const).map(name => {
+        const at = name === 'Since' ? cue.paused_at : cue.paused_until
+        return at && [` ${name} `, <When key={name} at={at} zone={zoneOf(cue)} only="absolute" />, '.']
+      })}
+    </span>
+  </p>
+)
+
 const Main = ({ cue }: { cue: CueDetail }) => {
   const me = useMe()
+  const all = <a href={to('/executions', { cue_id: cue.id })}>{`All ${counted(cue.execution_total, 'execution')}`}</a>
   return (
     <div class="stack">
-      <Panel
-        title="Recent executions"
-        flush
-        actions={
-          cue.execution_total > 0 && (
-            <a href={to('/executions', { cue_id: cue.id })}>{`All ${counted(cue.execution_total, 'execution')}`}</a>
-          )
-        }
-      >
+      <Panel title="Recent executions" flush actions={cue.execution_total > 0 && all}>
         {cue.executions.length > 0 ? (
           <ExecutionTable executions={cue.executions} ofOneCue zone={zoneOf(cue)} />
         ) : (
@@ -146,11 +129,44 @@ const Main = ({ cue }: { cue: CueDetail }) => {
   )
 }
 
+/** A field's value, marked if it is the default. */
+const factOf = (field: Field, draft: Draft): [string, Children] => {
+  const text = textOf(field, draft)
+  const isDefault = !draft[field.path] || draft[field.path] === String(field.byDefault)
+  const shown = draft[field.path] || field.kind === 'check' ? text : (field.byDefault ?? '')
+  if (isDefault && field.byDefault === undefined) return [field.label, null]
+  const Name = field.mono ? 'code' : 'span'
+  return [
+    field.label,
+    <Name class="break">
+      {shown} {isDefault && <span class="soft">(default)</span>}
+    </Name>
+  ]
+}
+
+const Definition = ({
+  title,
+  parts,
+  cue,
+  more = []
+}: {
+  title: string
+  parts: Field['part'][]
+  cue: CueDetail
+  more?: [string, Children][]
+}) => {
+  const draft = draftOf(cue)
+  const items = fields.filter(({ part, kind, isUsed }) => parts.includes(part) && kind !== 'json' && isUsed?.(draft) !== false)
+  return (
+    <Panel title={title}>
+      <Facts items={[...items.map(field => factOf(field, draft)), ...more]} />
+    </Panel>
+  )
+}
+
 const Side = ({ cue }: { cue: CueDetail }) => {
   const zone = zoneFor(useZone(), zoneOf(cue))
   const preview = useSchedulePreview(cue.schedule, 10, cue.next_run)
-  const { delivery, retry, on_failure, verification, alerts } = cue
-  const waits = retry.backoff_minutes.slice(0, retry.max_attempts - 1)
   return (
     <div class="stack">
       <Panel title="Schedule">
@@ -159,37 +175,18 @@ const Side = ({ cue }: { cue: CueDetail }) => {
         {cue.status === 'active' && preview.data && <NextRuns preview={preview.data} zone={zone} />}
         {zone !== localZone() && <p class="hint">{`Times are in ${zone}; your zone is ${localZone()}.`}</p>}
       </Panel>
-      <Panel title="Delivery">
-        <Facts
-          items={[
-            ['Transport', cue.transport],
-            ['Callback', cue.callback.url && <span class="mono break">{`${cue.callback.method} ${cue.callback.url}`}</span>],
-            ['Headers', Object.keys(cue.callback.headers).join(', ')],
-            ['Attempts', waits.length > 0 ? `${retry.max_attempts}, after ${waits.join(', ')} min` : retry.max_attempts],
-            ['Timeout', delivery && `${delivery.timeout_seconds} s`],
-            ['Awaits an outcome', delivery?.await_outcome ? `within ${duration(delivery.outcome_deadline_seconds * 1000)}` : null],
-            ['Verification', verification?.mode.replaceAll('_', ' ')],
-            ['Overlap', cue.overlap === 'allow' ? null : cue.overlap.replaceAll('_', ' ')],
-            ['Completed', cue.completed_reason?.replaceAll('_', ' ')],
-            ['After an outage', cue.catch_up.replaceAll('_', ' ')],
-            ['Alerts after', alerts && `${counted(alerts.consecutive_failures, 'failure')} in a row`],
-            [
-              'On failure',
-              [
-                on_failure.email && 'mail',
-                on_failure.webhook && 'webhook',
-                on_failure.pause && 'pause',
-                on_failure.pause_after && `pause after ${on_failure.pause_after}`
-              ]
-                .filter(Boolean)
-                .join(', ') || 'nothing'
-            ],
-            ['Runs so far', cue.run_count.toLocaleString('en')],
-            ['Version', cue.version],
-            ['Created', <When at={cue.created_at} only="absolute" />]
-          ]}
-        />
-      </Panel>
+      <Definition title="Delivery" parts={['where', 'delivery']} cue={cue} />
+      <Definition
+        title="Failures and overlap"
+        parts={['failures']}
+        cue={cue}
+        more={[
+          ['Completed', cue.completed_reason && plain(cue.completed_reason)],
+          ['Runs so far', count(cue.run_count)],
+          ['Version', cue.version],
+          ['Created', <When at={cue.created_at} only="absolute" />]
+        ]}
+      />
       <Panel title="Payload">
         <Code text={JSON.stringify(cue.payload, null, 2)} label="payload" />
       </Panel>
@@ -198,51 +195,45 @@ const Side = ({ cue }: { cue: CueDetail }) => {
   )
 }
 
+const factsOf = (members: [string, unknown][]) =>
+  members.map(([name, value]): [string, string] => [plain(name), typeof value === 'string' ? value : JSON.stringify(value)])
+
 type Members = Record<string, unknown> & { cron?: string; at?: string; timezone: string; exclude_calendars?: string[] }
 const ScheduleText = ({ cue: { schedule } }: { cue: CueDetail }) => {
   const { cron, at, timezone, exclude_calendars, type: _, ...others } = schedule as Members
+  const calendars = exclude_calendars?.map((name, n) => [
+    n > 0 && ', ',
+    <a key={name} href={to(`/calendars/${encodeURIComponent(name)}`)}>
+      {name}
+    </a>
+  ])
   return (
     <Facts
       items={[
         ['Cron', cron && <code>{cron}</code>],
         ['At', at && <When at={at} zone={timezone} only="absolute" />],
         ['Zone', timezone],
-        [
-          'Calendars',
-          exclude_calendars?.map((name, n) => [
-            n > 0 && ', ',
-            <a key={name} href={to(`/calendars/${encodeURIComponent(name)}`)}>
-              {name}
-            </a>
-          ])
-        ],
-        ...Object.entries(others).map(([name, value]): [string, string] => [
-          name.replaceAll('_', ' '),
-          typeof value === 'string' ? value : JSON.stringify(value)
-        ])
+        ['Calendars', calendars],
+        ...factsOf(Object.entries(others))
       ]}
     />
   )
 }
 
-const known = new Set(
-  `id name key description tags managed_by status paused_at paused_by pause_reason paused_until transport schedule callback payload retry on_failure delivery
-   alerts catch_up overlap completed_reason verification next_run next_slot last_run run_count fired_count version warning created_at updated_at executions execution_total missed`.split(
+/** Shown elsewhere on the page. */
+const shownMembers = new Set(
+  `id status paused_at paused_by pause_reason paused_until managed_by schedule completed_reason next_run next_slot last_run run_count fired_count
+   version warning created_at updated_at executions execution_total missed ${fields.map(({ path }) => path.split('.')[0]).join(' ')}`.split(
     /\s+/
   )
 )
 /** Members of a newer API. */
 const OtherMembers = ({ cue }: { cue: CueDetail }) => {
-  const others = Object.entries(cue).filter(([name, value]) => !known.has(name) && value !== null && value !== undefined)
+  const others = Object.entries(cue).filter(([name, value]) => !shownMembers.has(name) && value !== null && value !== undefined)
   if (others.length === 0) return null
   return (
     <Panel title="Further settings">
-      <Facts
-        items={others.map(([name, value]): [string, string] => [
-          name.replaceAll('_', ' '),
-          typeof value === 'string' ? value : JSON.stringify(value)
-        ])}
-      />
+      <Facts items={factsOf(others)} />
     </Panel>
   )
 }

@@ -3,16 +3,17 @@
 import { useState } from 'preact/hooks'
 import type { CueDetail, ExecutionDetail, Executions, Replayed } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
 import { useShortcuts } from '../keys.ts'
+import { labelOf } from '../labels.ts'
 import { useRead } from '../query.ts'
-import { go, to } from '../router.ts'
+import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
 import { duration, useZone, zoneFor } from '../time.ts'
-import { Badge, Button, Code, Copy, Facts, Loading, Panel, Problem, Tabs } from '../ui/basics.tsx'
+import { Badge, Button, Code, Copy, Facts, Panel, Tabs } from '../ui/basics.tsx'
 import { act, Confirm } from '../ui/dialog.tsx'
-import { Above, Page } from '../ui/frame.tsx'
+import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
+import { type Column, List } from '../ui/table.tsx'
 import { say } from '../ui/toast.tsx'
 import { When } from '../ui/when.tsx'
 import { zoneOf } from './cues.tsx'
@@ -28,7 +29,8 @@ export const ExecutionPage = ({ id }: { id: string }) => {
   const { data: execution } = read
   const cue = useRead<CueDetail>(execution && `/v1/cues/${execution.cue_id}`, {}, { repeat: false }).data
   const mayWrite = useMay('write')
-  const [asked, ask] = useState<'cancel'>()
+  const [isCancelling, setCancelling] = useState(false)
+  const { go } = usePlace()
   const hasEnded = execution && !isRunning(execution)
   const replay = () =>
     act(async () => {
@@ -37,45 +39,64 @@ export const ExecutionPage = ({ id }: { id: string }) => {
       go(to(`/executions/${execution_id}`))
     })
   useShortcuts(mayWrite && hasEnded ? [{ key: 'r', text: 'Replay', run: () => void replay() }] : [])
-  if (!execution)
-    return (
-      <Page title="Execution" above={<Above path="/executions" name="Executions" />}>
-        {read.failure ? <Problem failure={read.failure} /> : <Loading />}
-      </Page>
-    )
-  const zone = cue && zoneOf(cue)
   return (
     <Page
-      title={`Execution of ${execution.cue_name}`}
-      heading={<CueLink id={execution.cue_id} name={execution.cue_name} />}
-      above={<Above path="/executions" name="Executions" />}
+      title={execution ? `Execution of ${execution.cue_name}` : 'Execution'}
+      heading={execution && <CueLink id={execution.cue_id} name={execution.cue_name} />}
+      above={{ path: '/executions', name: 'Executions' }}
       read={read}
       about={
-        <>
-          <StatusBadge of={execution} />
-          <OutcomeBadge state={execution.outcome_state} />
-          <When at={execution.scheduled_for} zone={zone} />
-          <span class="mono id">
-            {execution.id}
+        execution && (
+          <>
+            <StatusBadge of={execution} />
+            <OutcomeBadge state={execution.outcome_state} />
+            <When at={execution.scheduled_for} zone={cue && zoneOf(cue)} />
+            <span class="mono soft">{execution.id}</span>
             <Copy text={execution.id} label="Copy the id" />
-          </span>
-        </>
+          </>
+        )
       }
       actions={
-        mayWrite && (
+        mayWrite &&
+        execution && (
           <>
             {hasEnded && <Button label="Replay" icon="replay" kind="main" shortcut="r" onClick={() => void replay()} />}
-            {waiting.includes(execution.status) && <Button label="Cancel" icon="stop" onClick={() => ask('cancel')} />}
+            {waiting.includes(execution.status) && <Button label="Cancel" icon="stop" onClick={() => setCancelling(true)} />}
           </>
         )
       }
     >
-      <Problem failure={read.failure} />
+      {execution => (
+        <>
+          <Story execution={execution} cue={cue} reload={read.reload} />
+          {isCancelling && (
+            <Confirm
+              title="Cancel this execution"
+              label="Cancel the execution"
+              kind="danger"
+              onClose={() => setCancelling(false)}
+              done="Cancelled"
+              action={() => post(`/v1/executions/${id}/cancel`).then(read.reload)}
+            >
+              <p>It ends without another attempt.</p>
+            </Confirm>
+          )}
+        </>
+      )}
+    </Page>
+  )
+}
+
+type StoryProps = { execution: ExecutionDetail; cue: CueDetail | undefined; reload: () => void }
+const Story = ({ execution, cue, reload }: StoryProps) => {
+  const zone = cue && zoneOf(cue)
+  const isPending = execution.outcome_state === 'verification_pending'
+  return (
+    <>
       {execution.error_message && (
         <p class="problem bad">
           <span>
-            <strong>{'Error. '}</strong>
-            {execution.error_message}
+            <strong>Error.</strong> {execution.error_message}
           </span>
         </p>
       )}
@@ -87,10 +108,7 @@ export const ExecutionPage = ({ id }: { id: string }) => {
           </Panel>
           <Attempts execution={execution} zone={zone} />
           {execution.outcome && (
-            <Panel
-              title="Outcome"
-              actions={execution.outcome_state === 'verification_pending' && <VerifyButtons id={id} onDone={read.reload} />}
-            >
+            <Panel title="Outcome" actions={isPending && <VerifyButtons id={execution.id} onDone={reload} />}>
               <Evidence outcome={execution.outcome} />
             </Panel>
           )}
@@ -108,62 +126,40 @@ export const ExecutionPage = ({ id }: { id: string }) => {
           {cue?.transport === 'webhook' && <Request execution={execution} cue={cue} />}
         </div>
       </div>
-      {asked === 'cancel' && (
-        <Confirm
-          title="Cancel this execution"
-          label="Cancel the execution"
-          kind="danger"
-          onClose={() => ask(undefined)}
-          done="Cancelled"
-          action={() => post(`/v1/executions/${id}/cancel`).then(read.reload)}
-        >
-          <p>It ends without another attempt.</p>
-        </Confirm>
-      )}
-    </Page>
+    </>
   )
 }
 
-const Attempts = ({ execution, zone }: { execution: ExecutionDetail; zone?: string }) => {
-  if (execution.attempt_log.length === 0) return null
-  const longest = Math.max(...execution.attempt_log.map(({ duration_ms }) => duration_ms), 1)
-  return (
-    <Panel title="Attempts" flush>
-      <table class="table attempts">
-        <thead>
-          <tr>
-            {['#', 'Started', 'Result', 'Response', 'Took'].map(name => (
-              <th key={name} scope="col" class={name === 'Took' ? 'number' : undefined}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {execution.attempt_log.map(({ attempt, started_at, result, http_status, error, duration_ms, worker_id }) => (
-            <tr key={`${attempt} ${started_at}`}>
-              <td>{attempt}</td>
-              <td>
-                <When at={started_at} zone={zone} only="absolute" />
-              </td>
-              <td>
-                <Badge tone={result === 'success' ? 'good' : result === 'lost' ? 'warn' : 'bad'}>{result}</Badge>
-              </td>
-              <td class="cell-main">
-                {http_status !== null && <span class="mono">{`HTTP ${http_status}`}</span>}
-                {worker_id && <span class="mono">{worker_id}</span>}
-                {error && <div class="under">{error}</div>}
-              </td>
-              <td class="number">
-                {duration(duration_ms)}
-                <meter class="took" min={0} max={longest} value={duration_ms} aria-label={`${duration_ms} ms`} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Panel>
-  )
+type Attempt = ExecutionDetail['attempt_log'][number]
+const attemptTones = { success: 'good', failed: 'bad', lost: 'warn' } as const
+const Attempts = ({ execution: { attempt_log }, zone }: { execution: ExecutionDetail; zone?: string }) => {
+  if (attempt_log.length === 0) return null
+  const longest = Math.max(...attempt_log.map(({ duration_ms }) => duration_ms), 1)
+  const columns: Column<Attempt>[] = [
+    ['#', ({ attempt }) => attempt],
+    ['Started', ({ started_at }) => <When at={started_at} zone={zone} only="absolute" />],
+    ['Result', ({ result }) => <Badge tone={attemptTones[result]}>{result}</Badge>],
+    [
+      'Response',
+      ({ http_status, worker_id, error }) => (
+        <>
+          <span class="mono">{http_status === null ? worker_id : `HTTP ${http_status}`}</span>
+          {error && <div class="under">{error}</div>}
+        </>
+      ),
+      'cell-main'
+    ],
+    [
+      'Took',
+      ({ duration_ms }) => (
+        <>
+          {duration(duration_ms)} <meter min={0} max={longest} value={duration_ms} aria-label={`${duration_ms} ms`} />
+        </>
+      ),
+      'number'
+    ]
+  ]
+  return <List title="Attempts" columns={columns} rows={attempt_log} />
 }
 
 const Links = ({ execution, zone }: { execution: ExecutionDetail; zone?: string }) => {
@@ -174,67 +170,50 @@ const Links = ({ execution, zone }: { execution: ExecutionDetail; zone?: string 
     { repeat: false }
   ).data
   const replays = newer?.executions.filter(({ replayed_from }) => replayed_from === execution.id) ?? []
+  const link = (id: string) => (
+    <a key={id} class="mono" href={to(`/executions/${id}`)}>
+      {id.slice(0, 13)}{' '}
+    </a>
+  )
+  const worker = execution.claimed_by_worker
   return (
     <Panel title="About">
       <Facts
-        items={
-          [
-            ['Triggered by', execution.triggered_by.replaceAll('_', ' ')],
-            [
-              'Replay of',
-              execution.replayed_from && (
-                <a class="mono" href={to(`/executions/${execution.replayed_from}`)}>
-                  {execution.replayed_from.slice(0, 13)}
-                </a>
-              )
-            ],
-            [
-              'Replayed by',
-              replays.length > 0 &&
-                replays.map(({ id }) => <a key={id} class="mono" href={to(`/executions/${id}`)}>{`${id.slice(0, 13)} `}</a>)
-            ],
-            ['Attempts', execution.attempts],
-            [
-              'Worker',
-              execution.claimed_by_worker && (
-                <a href={to('/executions', { worker_id: execution.claimed_by_worker })}>{execution.claimed_by_worker}</a>
-              )
-            ],
-            ['Lease until', execution.lease_expires_at && <When at={execution.lease_expires_at} />],
-            ['Next retry', execution.next_retry && <When at={execution.next_retry} isNext />],
-            ['Created', <When at={execution.created_at} zone={zone} only="absolute" />]
-          ].filter(([, value]) => value !== false) as [string, string][]
-        }
+        items={[
+          ['Triggered by', labelOf('triggerKind', execution.triggered_by)],
+          ['Replay of', execution.replayed_from && link(execution.replayed_from)],
+          ['Replayed by', replays.length > 0 ? replays.map(({ id }) => link(id)) : null],
+          ['Attempts', execution.attempts],
+          ['Worker', worker && <a href={to('/executions', { worker_id: worker })}>{worker}</a>],
+          ['Lease until', execution.lease_expires_at && <When at={execution.lease_expires_at} />],
+          ['Next retry', execution.next_retry && <When at={execution.next_retry} isNext />],
+          ['Created', <When at={execution.created_at} zone={zone} only="absolute" />]
+        ]}
       />
     </Panel>
   )
 }
 
-const Request = ({ execution, cue }: { execution: ExecutionDetail; cue: CueDetail }) => (
-  <Panel title="Request">
-    <Tabs
-      label="The request"
-      tabs={[
-        { name: 'As sent', body: () => <Code text={requestOf(execution, cue)} label="request" wrap /> },
-        {
-          name: 'curl',
-          body: () => (
-            <>
-              <p class="hint">Sends the same body, without the signature.</p>
-              <Code text={curlOf(execution, cue)} label="curl" />
-            </>
-          )
-        },
-        ...Object.entries(verifyCode).map(([name, text]) => ({
-          name,
-          body: () => (
-            <>
-              <p class="hint">Verifies the signature.</p>
-              <Code text={text} label={name} />
-            </>
-          )
-        }))
-      ]}
-    />
-  </Panel>
-)
+const Request = ({ execution, cue }: { execution: ExecutionDetail; cue: CueDetail }) => {
+  const tab = (name: string, text: string, hint?: string) => ({
+    name,
+    body: () => (
+      <>
+        {hint && <p class="hint">{hint}</p>}
+        <Code text={text} label={hint ? name : 'request'} wrap={!hint} />
+      </>
+    )
+  })
+  return (
+    <Panel title="Request">
+      <Tabs
+        label="The request"
+        tabs={[
+          tab('As sent', requestOf(execution, cue)),
+          tab('curl', curlOf(execution, cue), 'Sends the same body, without the signature.'),
+          ...Object.entries(verifyCode).map(([name, text]) => tab(name, text, 'Verifies the signature.'))
+        ]}
+      />
+    </Panel>
+  )
+}

@@ -1,4 +1,4 @@
-/** Dialogs of the Keys page: creating and renaming keys, showing and rotating secrets. */
+/** Dialogs of the page Keys and secrets: creating and renaming keys, showing and rotating secrets. */
 import { useState } from 'preact/hooks'
 import type { AlertWebhookSecret, CreatedKey, Key, WebhookSecret } from '../../../client/types.ts'
 import { call, get, post } from '../api.ts'
@@ -78,7 +78,7 @@ export const CreateKey = ({ onClose, onCreated }: { onClose: () => void; onCreat
             label={scope}
             hint={scopeTexts[scope]}
             checked={scopes.includes(scope)}
-            onInput={is => setScopes(is ? [...scopes, scope] : scopes.filter(one => one !== scope))}
+            onInput={is => setScopes(is ? [...scopes, scope] : scopes.filter(other => other !== scope))}
           />
         ))}
       </fieldset>

@@ -2,12 +2,11 @@
 import { useState } from 'preact/hooks'
 import type { Operator, OperatorAnswer } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
 import { useRead } from '../query.ts'
 import { Badge, Button, bytes, type Children, count, Facts, Loading, Panel, Problem } from '../ui/basics.tsx'
-import { useAction } from '../ui/dialog.tsx'
+import { act, Form } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/form.tsx'
-import { List } from '../ui/table.tsx'
+import { type Column, List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
 
 type HoldsProps = { operator: Pick<Operator, 'hold' | 'held_accounts'>; onDone: () => void }
@@ -15,16 +14,11 @@ type HoldsProps = { operator: Pick<Operator, 'hold' | 'held_accounts'>; onDone: 
 export const Holds = ({ operator: { hold, held_accounts }, onDone }: HoldsProps) => {
   const [reason, setReason] = useState('')
   const [account, setAccount] = useState('')
-  const { busy, failure, run } = useAction()
-  const change = async (path: string, body: object, done: string) => {
-    if (!(await run(() => post(path, body), done))) return
+  const release = (account_id?: string) => act(() => post('/v1/operator/release', { account_id }).then(onDone), 'Released')
+  const finish = () => {
     setReason('')
     setAccount('')
     onDone()
-  }
-  const submit = (event: Event) => {
-    event.preventDefault()
-    void change('/v1/operator/hold', { reason: reason.trim(), ...(account.trim() && { account_id: account.trim() }) }, 'Held')
   }
   const holds = [...(hold ? [{ ...hold, account_id: undefined, email: 'Everything' }] : []), ...held_accounts]
   return (
@@ -39,31 +33,28 @@ export const Holds = ({ operator: { hold, held_accounts }, onDone }: HoldsProps)
               ['Since', <When at={since} />]
             ]}
           />
-          <div class="actions left">
-            <Button
-              label={account_id ? `Release ${email}` : 'Release the service'}
-              kind="main"
-              busy={busy}
-              onClick={() => void change('/v1/operator/release', { account_id }, 'Released')}
-            />
+          <div class="row">
+            <Button label={account_id ? `Release ${email}` : 'Release the service'} kind="main" onClick={() => void release(account_id)} />
           </div>
         </div>
       ))}
-      <form onSubmit={submit}>
+      <Form
+        label="Hold"
+        kind="danger"
+        done="Held"
+        action={() => post('/v1/operator/hold', { reason: reason.trim(), ...(account.trim() && { account_id: account.trim() }) })}
+        onDone={finish}
+      >
         <TextField
           label="Reason"
           required
           maxLength={500}
           value={reason}
           onInput={setReason}
-          error={failure?.message}
           hint="Everybody can read it, as in /status. Nothing is taken, sent or claimed until the release; what is in flight ends."
         />
         <TextField label="Only this account" mono value={account} onInput={setAccount} hint="Its id. Empty: the whole service." />
-        <div class="actions left">
-          <Button label="Hold" kind="danger" type="submit" busy={busy} />
-        </div>
-      </form>
+      </Form>
     </Panel>
   )
 }
@@ -74,8 +65,7 @@ export const OnCall = ({ questions }: Pick<Operator, 'questions'>) => {
   const [asked, setAsked] = useState<{ path: string; cue_id?: string }>()
   const { needs_cue } = questions.find(question => question.name === name)!
   const read = useRead<OperatorAnswer>(asked?.path, { cue_id: asked?.cue_id }, { repeat: false })
-  const submit = (event: Event) => {
-    event.preventDefault()
+  const ask = async () => {
     const next = { path: `/v1/operator/on-call/${name}`, ...(needs_cue && { cue_id: cue.trim() }) }
     if (asked?.path === next.path && asked.cue_id === next.cue_id) read.reload()
     else setAsked(next)
@@ -83,7 +73,7 @@ export const OnCall = ({ questions }: Pick<Operator, 'questions'>) => {
   return (
     <>
       <Panel title="On call">
-        <form onSubmit={submit}>
+        <Form label="Answer" action={ask}>
           <SelectField
             label="Question"
             value={name}
@@ -91,35 +81,37 @@ export const OnCall = ({ questions }: Pick<Operator, 'questions'>) => {
             options={questions.map(({ name, text }) => ({ value: name, label: text }))}
           />
           {needs_cue && <TextField label="Cue" required mono placeholder="cue_…" value={cue} onInput={setCue} />}
-          <div class="actions left">
-            <Button label="Answer" kind="main" type="submit" />
-          </div>
-        </form>
+        </Form>
         <Problem failure={read.failure} />
       </Panel>
-      {asked && !read.failure && (read.data ? <Rows key="rows" answer={read.data} /> : <Loading key="rows" lines={2} />)}
+      {asked && !read.failure && (read.data ? <Rows answer={read.data} /> : <Loading lines={2} />)}
     </>
   )
 }
 
 const Rows = ({ answer: { question, rows } }: { answer: OperatorAnswer }) => {
   const columns = [...new Set(rows.flatMap(Object.keys))]
-  const isWide = columns.length > 10
-  if (isWide)
+  if (columns.length > 10)
     return (
       <Panel title={question}>
         {rows.map((row, n) => (
-          <Facts key={n} items={columns.map((column): [string, Children] => [column, row[column] ? shown(column, row[column]) : null])} />
+          <Facts key={n} items={columns.map(column => [column, row[column] ? shown(column, row[column]) : null])} />
         ))}
       </Panel>
     )
+  const isNumber = (column: string) => rows.every(row => typeof (row[column] ?? 0) === 'number')
   return (
     <List
       title={question}
-      columns={columns}
-      numbers={columns.filter(column => rows.every(row => typeof (row[column] ?? 0) === 'number'))}
       none="Nothing."
-      rows={rows.map(row => columns.map(column => shown(column, row[column])))}
+      rows={rows}
+      columns={columns.map(
+        (column, n): Column<Record<string, unknown>> => [
+          column,
+          row => shown(column, row[column]),
+          n === 0 ? 'cell-main' : isNumber(column) ? 'number' : ''
+        ]
+      )}
     />
   )
 }

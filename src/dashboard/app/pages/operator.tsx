@@ -2,17 +2,15 @@
 import { useState } from 'preact/hooks'
 import type { Operator } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
 import { useRead } from '../query.ts'
 import { duration, useNow } from '../time.ts'
-import { Badge, Button, bytes, Code, count, counted, Empty, Loading, Panel, Problem, type Tone } from '../ui/basics.tsx'
-import { useAction } from '../ui/dialog.tsx'
+import { Badge, bytes, Code, count, counted, Empty, Figure, Panel, type Tone } from '../ui/basics.tsx'
+import { Form } from '../ui/dialog.tsx'
 import { TextField } from '../ui/form.tsx'
-import { Page } from '../ui/frame.tsx'
+import { Page } from '../ui/page.tsx'
 import { List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
 import { AccountLimits } from './account-limits.tsx'
-import { Figure } from './attention.tsx'
 import { Holds, OnCall } from './on-call.tsx'
 
 type Cell = Operator['cells'][number]
@@ -24,15 +22,12 @@ export const OperatorPage = () => {
   if (failure?.status === 403)
     return (
       <Page title="Operator">
-        <Unlock onDone={() => location.reload()} />
+        <Unlock />
       </Page>
     )
   return (
     <Page title="Operator" read={read} about={data && `Figures on the whole service, from a replica of release ${data.version}.`}>
-      <Problem failure={failure} />
-      {!data ? (
-        !failure && <Loading lines={8} />
-      ) : (
+      {data => (
         <div class="stack">
           <Holds operator={data} onDone={read.reload} />
           <OnCall questions={data.questions} />
@@ -49,16 +44,12 @@ export const OperatorPage = () => {
   )
 }
 
-const Unlock = ({ onDone }: { onDone: () => void }) => {
+const Unlock = () => {
   const [token, setToken] = useState('')
-  const { busy, failure, run } = useAction()
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    if (await run(() => post('/v1/operator/session', { operator_token: token.trim() }))) onDone()
-  }
+  const unlock = () => post('/v1/operator/session', { operator_token: token.trim() })
   return (
     <Panel title="Only for the operator of this service">
-      <form onSubmit={submit}>
+      <Form label="Show the figures" action={unlock} onDone={() => location.reload()}>
         <TextField
           label="Operator token"
           type="password"
@@ -66,14 +57,10 @@ const Unlock = ({ onDone }: { onDone: () => void }) => {
           mono
           value={token}
           onInput={setToken}
-          error={failure?.message}
           hint="The value of OPERATOR_TOKEN. This browser may then read the figures for 12 hours; it does not keep the token."
         />
-        <div class="actions left">
-          <Button label="Show the figures" kind="main" type="submit" busy={busy} />
-        </div>
-      </form>
-      <p class="hint above-code">No token yet? Start the service with one, of at least 16 characters:</p>
+      </Form>
+      <p class="hint">No token yet? Start the service with one, of at least 16 characters:</p>
       <Code label="shell" text="OPERATOR_TOKEN=$(openssl rand -hex 32) npm start" />
     </Panel>
   )
@@ -90,11 +77,11 @@ const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
     .filter(({ queue, oldest }) => oldest && (queue === 'due' || queue === 'pending'))
     .map(({ oldest }) => oldest!)
   const waitingMs = oldest.length > 0 ? Math.max(now - Math.min(...oldest.map(at => Date.parse(at))), 0) : 0
-  const open = figures.connections.reduce((sum, one) => sum + one.open, 0)
+  const open = figures.connections.reduce((sum, { open }) => sum + open, 0)
   const used = open / figures.connection_limit
   return (
     <>
-      <dl class="figures five">
+      <dl class="figures">
         <Figure name="Service" value={status} note={reason ?? counted(live.length, 'live engine')} tone={tones[status]} />
         <Figure
           name="Lateness"
@@ -126,21 +113,24 @@ const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
   )
 }
 
-const engineTones = { live: 'good', silent: 'bad', stopped: 'quiet' } as const
+const engineTones: Record<string, Tone> = { live: 'good', silent: 'bad', stopped: 'quiet' }
 const Engines = ({ engines }: Pick<Figures, 'engines'>) => (
   <List
     title="Engines"
-    columns={['Engine', 'State', 'Share', 'Lateness', 'Open deliveries', 'Last seen']}
-    numbers={['Share', 'Lateness', 'Open deliveries']}
     none="No engine has run yet. A replica has one unless ROLES says otherwise."
-    rows={engines.map(({ id, name, version, state, share, lateness_ms, open_deliveries, last_seen_at }) => [
-      [<span class="mono">{name ?? id.slice(-12)}</span>, <div class="under">{`release ${version}`}</div>],
-      <Badge tone={engineTones[state] as Tone}>{state}</Badge>,
-      `${Math.round(share * 100)}%`,
-      lateness_ms === null ? '–' : duration(lateness_ms),
-      count(open_deliveries),
-      <When at={last_seen_at} only="relative" />
-    ])}
+    rows={engines}
+    columns={[
+      [
+        'Engine',
+        ({ name, id, version }) => [<span class="mono">{name ?? id.slice(-12)}</span>, <div class="under">release {version}</div>],
+        'cell-main'
+      ],
+      ['State', ({ state }) => <Badge tone={engineTones[state]!}>{state}</Badge>],
+      ['Share', ({ share }) => `${Math.round(share * 100)}%`, 'number'],
+      ['Lateness', ({ lateness_ms }) => (lateness_ms === null ? '–' : duration(lateness_ms)), 'number'],
+      ['Open deliveries', ({ open_deliveries }) => count(open_deliveries), 'number'],
+      ['Last seen', ({ last_seen_at }) => <When at={last_seen_at} only="relative" />]
+    ]}
   />
 )
 
@@ -161,49 +151,60 @@ const waitingText = (waiting: number) => `${count(waiting)}${waiting >= 10_000 ?
 const Work = ({ figures: { queues, jobs } }: { figures: Figures }) => (
   <List
     title="Waiting work"
-    columns={['Kind', 'Number', 'Oldest']}
-    numbers={['Number']}
     none="Nothing is waiting."
     rows={[
-      ...queues.flatMap(({ queue, waiting, oldest }) =>
-        waiting === 0 ? [] : [[kinds[queue] ?? queue, waitingText(waiting), <When at={oldest} only="relative" />]]
-      ),
-      ...jobs.flatMap(({ queue, waiting }) => (waiting === 0 ? [] : [[`background jobs: ${queue}`, waitingText(waiting), '–']]))
+      ...queues.map(({ queue, ...rest }) => ({ ...rest, name: kinds[queue] ?? queue })),
+      ...jobs.map(({ queue, waiting }) => ({ name: `background jobs: ${queue}`, waiting, oldest: null }))
+    ].filter(({ waiting }) => waiting > 0)}
+    columns={[
+      ['Kind', ({ name }) => name, 'cell-main'],
+      ['Number', ({ waiting }) => waitingText(waiting), 'number'],
+      ['Oldest', ({ oldest }) => <When at={oldest} only="relative" />]
     ]}
   />
 )
 
+type Account = Figures['accounts'][number]
+const shareText = ({ executions_used, executions_per_month: limit }: Account) =>
+  limit === null ? '–' : `${count(Math.round((executions_used / Math.max(limit, 1)) * 100))}%`
 const Accounts = ({ accounts }: Pick<Figures, 'accounts'>) => (
   <List
     title="Accounts with the most executions this month"
-    columns={['Account', 'Plan', 'Executions', 'Of its limit', 'Cues']}
-    numbers={['Executions', 'Of its limit', 'Cues']}
     none="Nothing has run this month."
-    rows={accounts.map(({ account_id, email, plan, executions_used, executions_per_month, cues_used, cues }) => [
-      [<span class="name">{email}</span>, <div class="under mono">{account_id}</div>],
-      <Badge tone="info">{plan}</Badge>,
-      count(executions_used),
-      executions_per_month === null ? '–' : `${count(Math.round((executions_used / Math.max(executions_per_month, 1)) * 100))}%`,
-      `${count(cues_used)}${cues_used >= 1000 ? '+' : ''}${cues === null ? '' : ` of ${count(cues)}`}`
-    ])}
+    rows={accounts}
+    columns={[
+      ['Account', ({ email, account_id }) => [<span class="name">{email}</span>, <div class="under mono">{account_id}</div>], 'cell-main'],
+      ['Plan', ({ plan }) => <Badge tone="info">{plan}</Badge>],
+      ['Executions', ({ executions_used }) => count(executions_used), 'number'],
+      ['Of its limit', shareText, 'number'],
+      [
+        'Cues',
+        ({ cues_used, cues }) => `${count(cues_used)}${cues_used >= 1000 ? '+' : ''}${cues === null ? '' : ` of ${count(cues)}`}`,
+        'number'
+      ]
+    ]}
   />
 )
 
 const Partitions = ({ partitions }: Pick<Figures, 'partitions'>) => {
-  const months = [...new Set(partitions.map(({ month }) => month))]
+  const of = (table: string, month: string) => partitions.find(partition => partition.table === table && partition.month === month)
+  const rows = (table: string, month: string) => {
+    const { rows = null } = of(table, month) ?? {}
+    return rows === null ? 'not counted' : `about ${count(rows)}`
+  }
+  const size = (table: string, month: string) => bytes(of(table, month)?.size_bytes ?? 0)
   return (
     <List
       title="Partitions"
-      columns={['Month', 'Executions', 'Size with indexes', 'Attempts', 'Their size']}
-      numbers={['Executions', 'Size with indexes', 'Attempts', 'Their size']}
       none="There are none yet."
-      rows={months.map(month => [
-        month,
-        ...['executions', 'attempts'].flatMap(table => {
-          const of = partitions.find(one => one.table === table && one.month === month)
-          return of ? [of.rows === null ? 'not counted' : `about ${count(of.rows)}`, bytes(of.size_bytes)] : ['–', '–']
-        })
-      ])}
+      rows={[...new Set(partitions.map(({ month }) => month))]}
+      columns={[
+        ['Month', month => month, 'cell-main'],
+        ['Executions', month => rows('executions', month), 'number'],
+        ['Size with indexes', month => size('executions', month), 'number'],
+        ['Attempts', month => rows('attempts', month), 'number'],
+        ['Their size', month => size('attempts', month), 'number']
+      ]}
     />
   )
 }
@@ -211,18 +212,22 @@ const Partitions = ({ partitions }: Pick<Figures, 'partitions'>) => {
 const Connections = ({ connections }: Pick<Figures, 'connections'>) => (
   <List
     title="Database connections"
-    columns={['Application', 'Open', 'Active']}
-    numbers={['Open', 'Active']}
-    none=""
-    rows={connections.map(({ name, open, active }) => [name, count(open), count(active)])}
+    rows={connections}
+    columns={[
+      ['Application', ({ name }) => name, 'cell-main'],
+      ['Open', ({ open }) => count(open), 'number'],
+      ['Active', ({ active }) => count(active), 'number']
+    ]}
   />
 )
 
 const Migrations = ({ figures: { migrations, migration_count } }: { figures: Figures }) => (
   <List
     title={`Migrations: the latest of ${count(migration_count)}`}
-    columns={['Migration', 'Applied']}
-    none=""
-    rows={migrations.map(({ name, applied_at }) => [<span class="mono">{name}</span>, <When at={applied_at} />])}
+    rows={migrations}
+    columns={[
+      ['Migration', ({ name }) => <span class="mono">{name}</span>, 'cell-main'],
+      ['Applied', ({ applied_at }) => <When at={applied_at} />]
+    ]}
   />
 )

@@ -2,17 +2,16 @@
 import { useState } from 'preact/hooks'
 import type { Sessions } from '../../../client/types.ts'
 import { call } from '../api.ts'
-
 import { useRead } from '../query.ts'
 import { signOut, useMay } from '../session.ts'
-import { Badge, Button, Tag } from '../ui/basics.tsx'
+import { Badge, Button, Tags } from '../ui/basics.tsx'
 import { Confirm } from '../ui/dialog.tsx'
-import { NotAllowed, Page } from '../ui/frame.tsx'
-import { OffsetList, useOffset } from '../ui/list.tsx'
+import { Paged, useOffset } from '../ui/list.tsx'
+import { Page } from '../ui/page.tsx'
+import type { Column } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
 
 type Session = Sessions['sessions'][number]
-type Asked = 'everywhere' | Session
 
 const programs: [RegExp, string][] = [
   [/Edg\//, 'Edge'],
@@ -36,76 +35,73 @@ export const programOf = (agent: string | null): string => {
   return program ? (system ? `${program} on ${system}` : program) : agent
 }
 
+const columnsFor = (end: (session: Session) => void): Column<Session>[] => [
+  [
+    'Signed in with',
+    ({ user_agent, key_id, key_label, ip, is_current }) => (
+      <>
+        <span class="name" title={user_agent ?? undefined}>
+          {programOf(user_agent)}
+        </span>
+        <div class="under">
+          {key_id ? `key ${key_label ?? 'deleted'}` : 'email link'}
+          {ip && <span class="mono">{ip}</span>}
+          {is_current && <Badge tone="info">this browser</Badge>}
+        </div>
+      </>
+    ),
+    'cell-main'
+  ],
+  ['Scopes', ({ scopes }) => <Tags labels={scopes} />, 'bare'],
+  ['Since', ({ created_at }) => <When at={created_at} only="relative" />],
+  ['Until', ({ expires_at }) => <When at={expires_at} only="absolute" />],
+  [
+    '',
+    session => !session.is_current && <Button label="End the session" icon="close" kind="quiet" iconOnly onClick={() => end(session)} />,
+    'cell-actions'
+  ]
+]
+
 export const SessionsPage = () => {
-  const mayManage = useMay('account')
-  const read = useRead<Sessions>(mayManage ? '/v1/auth/sessions' : undefined, { limit: 50, offset: useOffset() })
-  const [asked, ask] = useState<Asked>()
-  if (!mayManage) return <NotAllowed title="Sessions" what="Listing and ending sessions needs" scope="account" />
-  const close = () => ask(undefined)
+  const read = useRead<Sessions>(useMay('account') ? '/v1/auth/sessions' : undefined, { limit: 50, offset: useOffset() })
+  const [ending, end] = useState<'everywhere' | Session>()
+  const close = () => end(undefined)
   return (
-    <Page title="Sessions" read={read} actions={<Button label="Sign out everywhere" icon="out" onClick={() => ask('everywhere')} />}>
-      <p class="lead">A browser or program that signed in has a session for a year. API keys are separate: they stay valid.</p>
-      <OffsetList<Sessions>
-        read={read}
-        caption="Sessions"
-        columns={['Signed in with', 'Scopes', 'Since', 'Until', '']}
-        noun="session"
-        rows={({ sessions }) => sessions.map(one => <Row key={one.id} one={one} onEnd={() => ask(one)} />)}
-      />
-      {asked === 'everywhere' && (
-        <Confirm
-          title="Sign out everywhere"
-          label="Sign out everywhere"
-          kind="danger"
-          onClose={close}
-          action={() => signOut({ everywhere: true }).then(() => location.reload())}
-        >
-          <p>All sessions of the account end immediately, this one included.</p>
-        </Confirm>
-      )}
-      {asked !== undefined && asked !== 'everywhere' && (
-        <Confirm
-          title="End the session"
-          label="End the session"
-          kind="danger"
-          onClose={close}
-          done="The session has ended"
-          action={() => call('DELETE', `/v1/auth/sessions/${asked.id}`).then(read.reload)}
-        >
-          <p>{`${programOf(asked.user_agent)}${asked.ip ? ` at ${asked.ip}` : ''} is signed out immediately.`}</p>
-        </Confirm>
+    <Page
+      title="Sessions"
+      read={read}
+      needs={{ what: 'Listing and ending sessions needs', scope: 'account' }}
+      actions={<Button label="Sign out everywhere" icon="out" onClick={() => end('everywhere')} />}
+    >
+      {data => (
+        <>
+          <p class="lead">A browser or program that signed in has a session for a year. API keys are separate: they stay valid.</p>
+          <Paged page={data} rows={data.sessions} columns={columnsFor(end)} caption="Sessions" noun="session" id={({ id }) => id} />
+          {ending === 'everywhere' && (
+            <Confirm
+              title="Sign out everywhere"
+              label="Sign out everywhere"
+              kind="danger"
+              onClose={close}
+              action={() => signOut({ everywhere: true }).then(() => location.reload())}
+            >
+              <p>All sessions of the account end immediately, this one included.</p>
+            </Confirm>
+          )}
+          {ending && ending !== 'everywhere' && (
+            <Confirm
+              title="End the session"
+              label="End the session"
+              kind="danger"
+              onClose={close}
+              done="The session has ended"
+              action={() => call('DELETE', `/v1/auth/sessions/${ending.id}`).then(read.reload)}
+            >
+              <p>{`${programOf(ending.user_agent)}${ending.ip ? ` at ${ending.ip}` : ''} is signed out immediately.`}</p>
+            </Confirm>
+          )}
+        </>
       )}
     </Page>
   )
 }
-
-const Row = ({ one, onEnd }: { one: Session; onEnd: () => void }) => (
-  <tr data-row>
-    <td class="cell-main">
-      <span class="name" title={one.user_agent ?? undefined}>
-        {programOf(one.user_agent)}
-      </span>
-      <div class="under">
-        {one.key_id ? `key ${one.key_label ?? 'deleted'}` : 'email link'}
-        {one.ip && <span class="mono">{one.ip}</span>}
-        {one.is_current && <Badge tone="info">this browser</Badge>}
-      </div>
-    </td>
-    <td>
-      <div class="tags">
-        {one.scopes.map(scope => (
-          <Tag key={scope} label={scope} />
-        ))}
-      </div>
-    </td>
-    <td>
-      <span class="phone-only">{'since '}</span>
-      <When at={one.created_at} only="relative" />
-    </td>
-    <td>
-      <span class="phone-only">{'until '}</span>
-      <When at={one.expires_at} only="absolute" />
-    </td>
-    <td class="cell-actions">{!one.is_current && <Button label="End the session" icon="close" kind="quiet" iconOnly onClick={onEnd} />}</td>
-  </tr>
-)

@@ -7,7 +7,7 @@ import { post } from '../api.ts'
 import { isLocal, outboxFolder, serviceRoot, serviceUrl } from '../root.ts'
 import { signIn } from '../session.ts'
 import { Button, Code, Tabs, useTitle } from '../ui/basics.tsx'
-import { useAction } from '../ui/dialog.tsx'
+import { Form } from '../ui/dialog.tsx'
 import { TextField } from '../ui/form.tsx'
 import { Logo } from '../ui/icon.tsx'
 
@@ -20,11 +20,11 @@ export const SignIn = ({ problem, onSignedIn }: Props) => {
   const [newKey, setNewKey] = useState<string>()
   return (
     <main class="sign-in" id="main">
-      <div class="sign-in-box">
-        <div class="sign-in-brand">
-          <Logo size={44} />
+      <div class="panel">
+        <header>
+          <Logo size={40} />
           <h1>{newKey ? 'Your account is ready' : waiting ? 'Check your mail' : 'Sign in to pgcue'}</h1>
-        </div>
+        </header>
         {problem && (
           <p class="problem bad" role="alert">
             {problem}
@@ -45,7 +45,7 @@ export const SignIn = ({ problem, onSignedIn }: Props) => {
         )}
         {isLocal && !waiting && !newKey && <p class="hint">When the service starts on this machine, it prints a link that signs you in.</p>}
       </div>
-      <p class="sign-in-foot">
+      <p class="row">
         <a href={`${serviceRoot}/docs`}>API reference</a>
         <a href={`${serviceRoot}/plans`}>Plans</a>
       </p>
@@ -53,38 +53,32 @@ export const SignIn = ({ problem, onSignedIn }: Props) => {
   )
 }
 
+const registerCall = `curl ${serviceUrl}/v1/auth/register \\\n  -H 'content-type: application/json' \\\n  -d '{"email": "you@example.com"}'`
+
 const WithKey = ({ onSignedIn }: { onSignedIn: () => void }) => {
   const [key, setKey] = useState('')
-  const { busy, failure, run } = useAction()
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    if (await run(() => signIn({ api_key: key.trim() }))) onSignedIn()
-  }
   return (
-    <form onSubmit={submit}>
-      <TextField
-        label="API key"
-        type="password"
-        name="api_key"
-        autocomplete="current-password"
-        placeholder="svc_sk_…"
-        required
-        mono
-        value={key}
-        onInput={setKey}
-        error={failure?.message}
-        hint="The browser keeps a session, not the key."
-      />
-      <Button label="Sign in" kind="main" type="submit" busy={busy} />
-      <details class="more">
+    <div class="stack">
+      <Form label="Sign in" action={() => signIn({ api_key: key.trim() })} onDone={onSignedIn}>
+        <TextField
+          label="API key"
+          type="password"
+          name="api_key"
+          autocomplete="current-password"
+          placeholder="svc_sk_…"
+          required
+          mono
+          value={key}
+          onInput={setKey}
+          hint="The browser keeps a session, not the key."
+        />
+      </Form>
+      <details>
         <summary>No key yet?</summary>
         <p>Sign in with an email link, or create an account from a terminal:</p>
-        <Code
-          label="curl"
-          text={`curl ${serviceUrl}/v1/auth/register \\\n  -H 'content-type: application/json' \\\n  -d '{"email": "you@example.com"}'`}
-        />
+        <Code label="curl" text={registerCall} />
       </details>
-    </form>
+    </div>
   )
 }
 
@@ -96,33 +90,30 @@ const newCode = () =>
 
 const WithMail = ({ onSent }: { onSent: (waiting: Waiting) => void }) => {
   const [email, setEmail] = useState('')
-  const { busy, failure, run } = useAction()
-  const submit = async (event: Event) => {
-    event.preventDefault()
+  const send = async () => {
     const code = newCode()
-    const sent = await run(async () => {
-      await post('/v1/auth/device-code', { device_code: code })
-      await post('/v1/auth/device-code/submit-email', { device_code: code, email: email.trim() })
-    })
-    if (sent) onSent({ code, email: email.trim() })
+    await post('/v1/auth/device-code', { device_code: code })
+    await post('/v1/auth/device-code/submit-email', { device_code: code, email: email.trim() })
+    onSent({ code, email: email.trim() })
   }
   return (
-    <form onSubmit={submit}>
-      <TextField
-        label="Email address"
-        type="email"
-        name="email"
-        autocomplete="email"
-        placeholder="you@example.com"
-        required
-        maxLength={254}
-        value={email}
-        onInput={setEmail}
-        error={failure && (failure.fields.email ?? failure.message)}
-        hint="If the address has no account yet, this creates one."
-      />
-      <Button label="Send me a link" kind="main" type="submit" busy={busy} />
-    </form>
+    <Form label="Send me a link" action={send}>
+      {failure => (
+        <TextField
+          label="Email address"
+          type="email"
+          name="email"
+          autocomplete="email"
+          placeholder="you@example.com"
+          required
+          maxLength={254}
+          value={email}
+          onInput={setEmail}
+          error={failure?.fields.email}
+          hint="If the address has no account yet, this creates one."
+        />
+      )}
+    </Form>
   )
 }
 
@@ -179,7 +170,7 @@ const WaitForLink = ({ code, email, onBack, onSignedIn, onNewKey }: WaitProps) =
 
 const NewKey = ({ apiKey, onSignedIn }: { apiKey: string; onSignedIn: () => void }) => (
   <div class="stack">
-    <p>This is your first API key, for programs. Keep it in a safe place; the Keys page can show it again.</p>
+    <p>This is your first API key, for programs. Keep it in a safe place; the page Keys and secrets can show it again.</p>
     <Code text={apiKey} label="API key" wrap />
     <Button label="Open the dashboard" kind="main" onClick={onSignedIn} />
   </div>

@@ -2,88 +2,79 @@
 import { useState } from 'preact/hooks'
 import type { Ticket, Tickets, Usage } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
+import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
-import { setQuery, usePlace } from '../router.ts'
+import { usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { serviceNow } from '../time.ts'
 import { Badge, Button, Empty, Facts, Loading, Problem } from '../ui/basics.tsx'
-import { Dialog, useAction } from '../ui/dialog.tsx'
+import { Confirm, Dialog } from '../ui/dialog.tsx'
 import { AreaField, SelectField, TextField } from '../ui/form.tsx'
-import { NotAllowed, Page } from '../ui/frame.tsx'
-import { OffsetList, useOffset } from '../ui/list.tsx'
+import { Paged, useOffset } from '../ui/list.tsx'
+import { Page } from '../ui/page.tsx'
+import type { Column } from '../ui/table.tsx'
 import { say } from '../ui/toast.tsx'
 import { When } from '../ui/when.tsx'
 import { errorOf, errorsOf } from './form-errors.ts'
 import { supportCalls } from './teach.ts'
 
 const tones = { open: 'info', in_progress: 'warn', resolved: 'good', closed: 'quiet' } as const
-const words = (text: string) => text.replaceAll('_', ' ').replaceAll('-', ' ')
-const optionsOf = (values: string[]) => values.map(value => ({ value, label: words(value) }))
+const Status = ({ of: { status } }: { of: Pick<Ticket, 'status'> }) => <Badge tone={tones[status]}>{labelOf('ticketStatus', status)}</Badge>
+
+const columnsFor = (open: (id: string) => void): Column<Tickets['tickets'][number]>[] => [
+  [
+    'Ticket',
+    ({ ticket_id, subject, type }) => (
+      <>
+        <button type="button" class="link name" onClick={() => open(String(ticket_id))}>
+          {subject}
+        </button>
+        <div class="under">{`#${ticket_id} · ${labelOf('ticketType', type)}`}</div>
+      </>
+    ),
+    'cell-main'
+  ],
+  ['Status', ticket => <Status of={ticket} />, 'bare'],
+  ['Severity', ({ severity }) => severity],
+  ['Opened', ({ created_at }) => <When at={created_at} only="relative" />],
+  ['Changed', ({ updated_at }) => <When at={updated_at} only="relative" />]
+]
 
 export const Support = () => {
-  const mayWrite = useMay('account')
+  const isAllowed = useMay('account')
   const me = useMe()
-  const read = useRead<Tickets>(mayWrite ? '/v1/support' : undefined, { limit: 50, offset: useOffset() })
-  const usage = useRead<Usage>(mayWrite ? '/v1/usage' : undefined, {}, { repeat: false }).data
+  const read = useRead<Tickets>(isAllowed ? '/v1/support' : undefined, { limit: 50, offset: useOffset() })
+  const usage = useRead<Usage>(isAllowed ? '/v1/usage' : undefined, {}, { repeat: false }).data
   const [isWriting, write] = useState(false)
-  const opened = usePlace().query.get('ticket')
-  if (!mayWrite) return <NotAllowed title="Support" what="Support tickets need" scope="account" />
+  const { query, setQuery } = usePlace()
+  const open = (ticket: string | undefined) => setQuery({ ticket })
   // The API refuses tickets of very new accounts, and of those without an active cue.
-  const isNew = serviceNow() - Date.parse(me.created_at) < 3_600_000
-  const refusal = isNew
-    ? 'Accounts can open tickets one hour after registration.'
-    : usage?.cues.active === 0
-      ? 'A ticket requires an active cue. Create or resume one first.'
-      : undefined
+  let refusal: string | undefined
+  if (serviceNow() - Date.parse(me.created_at) < 3_600_000) refusal = 'Accounts can open tickets one hour after registration.'
+  else if (usage?.cues.active === 0) refusal = 'A ticket requires an active cue. Create or resume one first.'
+  const empty = (
+    <Empty
+      title="No tickets"
+      text="A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:"
+      calls={supportCalls(me)}
+    />
+  )
+  const isDisabled = refusal !== undefined || !usage
   return (
     <Page
       title="Support"
       read={read}
-      actions={
-        <Button label="Open a ticket" icon="plus" kind="main" disabled={refusal !== undefined || !usage} onClick={() => write(true)} />
-      }
+      needs={{ what: 'Support tickets need', scope: 'account' }}
+      actions={<Button label="Open a ticket" icon="plus" kind="main" disabled={isDisabled} onClick={() => write(true)} />}
     >
-      {refusal && <p class="problem warn">{refusal}</p>}
-      <OffsetList<Tickets>
-        read={read}
-        caption="Tickets"
-        columns={['Ticket', 'Status', 'Severity', 'Opened', 'Changed']}
-        noun="ticket"
-        empty={
-          <Empty
-            title="No tickets"
-            text="A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:"
-            calls={supportCalls(me)}
-          />
-        }
-        rows={({ tickets }) =>
-          tickets.map(one => (
-            <tr key={one.ticket_id} data-row>
-              <td class="cell-main">
-                <button type="button" class="link name" onClick={() => setQuery({ ticket: String(one.ticket_id) })}>
-                  {one.subject}
-                </button>
-                <div class="under">{`#${one.ticket_id} · ${words(one.type)}`}</div>
-              </td>
-              <td>
-                <Badge tone={tones[one.status]}>{words(one.status)}</Badge>
-              </td>
-              <td>{one.severity}</td>
-              <td>
-                <span class="phone-only">{'opened '}</span>
-                <When at={one.created_at} only="relative" />
-              </td>
-              <td>
-                <span class="phone-only">{'changed '}</span>
-                <When at={one.updated_at} only="relative" />
-              </td>
-            </tr>
-          ))
-        }
-      />
-      {opened && <TicketDialog id={opened} onClose={() => setQuery({ ticket: undefined })} />}
-      {isWriting && <NewTicket onClose={() => write(false)} onDone={read.reload} />}
+      {data => (
+        <>
+          {refusal && <p class="problem warn">{refusal}</p>}
+          <Paged page={data} rows={data.tickets} columns={columnsFor(open)} caption="Tickets" noun="ticket" empty={empty} />
+          {query.ticket && <TicketDialog id={query.ticket} onClose={() => open(undefined)} />}
+          {isWriting && <NewTicket onClose={() => write(false)} onDone={read.reload} />}
+        </>
+      )}
     </Page>
   )
 }
@@ -91,24 +82,23 @@ export const Support = () => {
 const TicketDialog = ({ id, onClose }: { id: string; onClose: () => void }) => {
   const { data, failure } = useRead<Ticket>(`/v1/support/${encodeURIComponent(id)}`)
   return (
-    <Dialog title={data ? `Ticket ${data.ticket_id}` : 'Ticket'} onClose={onClose} wide>
+    <Dialog title={data?.subject ?? 'Ticket'} onClose={onClose} kind="wide">
       <Problem failure={failure} />
-      {!data ? (
-        !failure && <Loading lines={3} />
-      ) : (
-        <>
-          <h3>{data.subject}</h3>
+      {!data && !failure && <Loading lines={3} />}
+      {data && (
+        <div class="stack">
           <Facts
             items={[
-              ['Status', <Badge tone={tones[data.status]}>{words(data.status)}</Badge>],
+              ['Ticket', data.ticket_id],
+              ['Status', <Status of={data} />],
               ['Severity', data.severity],
-              ['Type', words(data.type)],
+              ['Type', labelOf('ticketType', data.type)],
               ['Opened', <When at={data.created_at} />],
               ['Changed', <When at={data.updated_at} />]
             ]}
           />
           <p class="message">{data.message}</p>
-        </>
+        </div>
       )}
     </Dialog>
   )
@@ -116,59 +106,38 @@ const TicketDialog = ({ id, onClose }: { id: string; onClose: () => void }) => {
 
 const NewTicket = ({ onClose, onDone }: { onClose: () => void; onDone: () => void }) => {
   const [draft, setDraft] = useState({ subject: '', message: '', severity: 'medium', type: 'bug' })
-  const { busy, failure, run } = useAction()
-  const errors = errorsOf(failure)
-  const set = (changes: Partial<typeof draft>) => setDraft(old => ({ ...old, ...changes }))
-  const submit = async (event: Event) => {
-    event.preventDefault()
-    const isSent = await run(async () => {
-      const { ticket_id } = await post<{ ticket_id: number }>('/v1/support', draft)
-      say(`Ticket ${ticket_id} is open.`)
-    })
-    if (!isSent) return
-    onDone()
-    onClose()
+  const field = (name: keyof typeof draft, label: string) => ({
+    label,
+    value: draft[name],
+    onInput: (text: string) => setDraft(old => ({ ...old, [name]: text }))
+  })
+  const send = async () => {
+    const { ticket_id } = await post<{ ticket_id: number }>('/v1/support', draft)
+    say(`Ticket ${ticket_id} is open.`)
   }
   return (
-    <Dialog title="Open a ticket" onClose={onClose} wide>
-      <form onSubmit={submit}>
-        <TextField
-          label="Subject"
-          value={draft.subject}
-          onInput={subject => set({ subject })}
-          required
-          maxLength={200}
-          hint="At least 10 characters."
-          error={errorOf(errors, 'subject')}
-        />
-        <AreaField
-          label="Message"
-          value={draft.message}
-          onInput={message => set({ message })}
-          rows={8}
-          hint="What you did, what you expected and what happened, with ids of cues and executions. At least 30 characters."
-          error={errorOf(errors, 'message')}
-        />
-        <div class="two">
-          <SelectField
-            label="Severity"
-            value={draft.severity}
-            onInput={severity => set({ severity })}
-            options={optionsOf(['low', 'medium', 'high'])}
+    <Confirm title="Open a ticket" label="Send" onClose={onClose} action={send} onDone={onDone}>
+      {failure => (
+        <>
+          <TextField
+            {...field('subject', 'Subject')}
+            required
+            maxLength={200}
+            hint="At least 10 characters."
+            error={errorOf(errorsOf(failure), 'subject')}
           />
-          <SelectField label="Type" value={draft.type} onInput={type => set({ type })} options={optionsOf(types)} />
-        </div>
-        {failure && (
-          <p class="field-error" role="alert">
-            {failure.message}
-          </p>
-        )}
-        <div class="dialog-foot">
-          <Button label="Cancel" onClick={onClose} />
-          <Button label="Send" kind="main" type="submit" busy={busy} />
-        </div>
-      </form>
-    </Dialog>
+          <AreaField
+            {...field('message', 'Message')}
+            rows={8}
+            hint="What you did, what you expected and what happened, with ids of cues and executions. At least 30 characters."
+            error={errorOf(errorsOf(failure), 'message')}
+          />
+          <div class="two">
+            <SelectField {...field('severity', 'Severity')} options={optionsOf('ticketSeverity')} />
+            <SelectField {...field('type', 'Type')} options={optionsOf('ticketType')} />
+          </div>
+        </>
+      )}
+    </Confirm>
   )
 }
-const types: Ticket['type'][] = ['bug', 'feature-request']

@@ -1,7 +1,7 @@
 /** The path of an execution: as a diagram of its states, and as steps with their times. */
-import { Fragment } from 'preact'
 import type { ExecutionDetail } from '../../../client/types.ts'
 
+import { labelOf } from '../labels.ts'
 import { clockTime, duration, fullTime, shortTime } from '../time.ts'
 import type { Tone } from '../ui/basics.tsx'
 
@@ -39,17 +39,11 @@ const nodesOf = (e: ExecutionDetail, transport: string | undefined): Node[] => {
 
 export const StateDiagram = ({ execution, transport }: { execution: ExecutionDetail; transport: string | undefined }) => (
   <ol class="states" aria-label="Path through the states">
-    {nodesOf(execution, transport).map(({ name, isTaken, isNow, tone }, n) => (
-      <Fragment key={name}>
-        <li
-          class={`state${isTaken ? ' taken' : ''}${isNow ? ' now' : ''} ${tone ?? ''}`}
-          aria-current={isNow ? 'step' : undefined}
-          data-first={n === 0 ? true : undefined}
-        >
-          <span>{name}</span>
-          {!isTaken && <span class="unseen">, not reached</span>}
-        </li>
-      </Fragment>
+    {nodesOf(execution, transport).map(({ name, isTaken, isNow, tone = '' }) => (
+      <li key={name} class={`${isTaken ? 'taken' : ''} ${isNow ? 'now' : ''} ${tone}`} aria-current={isNow ? 'step' : undefined}>
+        <span>{name}</span>
+        {!isTaken && <span class="unseen">, not reached</span>}
+      </li>
     ))}
   </ol>
 )
@@ -61,7 +55,7 @@ const stepsOf = (e: ExecutionDetail): Step[] => {
     {
       at: e.scheduled_for,
       name: 'Scheduled',
-      note: e.triggered_by === 'schedule' ? 'by its schedule' : e.triggered_by.replaceAll('_', ' ')
+      note: e.triggered_by === 'schedule' ? 'by its schedule' : labelOf('triggerKind', e.triggered_by)
     }
   ]
   const due = e.due_at

@@ -31,7 +31,7 @@ export const Button = ({ label, icon, onClick, kind = 'plain', disabled, iconOnl
     aria-keyshortcuts={shortcut}
     {...(iconOnly ? { 'aria-label': label, title: label } : shortcut ? { title: `${label} (${shortcut})` } : {})}
   >
-    {icon && <Icon name={icon} size={18} />}
+    {icon && <Icon name={icon} size={16} />}
     {!iconOnly && <span>{label}</span>}
   </button>
 )
@@ -39,7 +39,7 @@ export const Button = ({ label, icon, onClick, kind = 'plain', disabled, iconOnl
 /** A link that looks like a button. */
 export const ButtonLink = ({ label, href, icon, kind = 'plain' }: { label: string; href: string; icon?: IconName; kind?: string }) => (
   <a class={`button ${kind}`} href={href}>
-    {icon && <Icon name={icon} size={18} />}
+    {icon && <Icon name={icon} size={16} />}
     <span>{label}</span>
   </a>
 )
@@ -59,28 +59,39 @@ export const Tag = ({ label, href }: { label: string; href?: string }) => {
     </Name>
   )
 }
+export const Tags = ({ labels }: { labels: readonly string[] }) => (
+  <div class="row tags">
+    {labels.map(label => (
+      <Tag key={label} label={label} />
+    ))}
+  </div>
+)
 
+type PanelProps = { title?: Children; actions?: Children; children: Children; flush?: boolean }
 /** A box with a title. */
-export const Panel = ({
-  title,
-  actions,
-  children,
-  flush
-}: {
-  title?: Children
-  actions?: Children
-  children: Children
-  flush?: boolean
-}) => (
+export const Panel = ({ title, actions, children, flush }: PanelProps) => (
   <section class={`panel${flush ? ' flush' : ''}`}>
     {title && (
-      <header class="panel-head">
+      <header class="split">
         <h2>{title}</h2>
-        {actions && <div class="actions">{actions}</div>}
+        {actions && <div class="row">{actions}</div>}
       </header>
     )}
     {children}
   </section>
+)
+
+type FigureProps = { name: string; value: string; note: Children; tone?: Tone; children?: Children }
+/** A number that is looked for. */
+export const Figure = ({ name, value, note, tone, children }: FigureProps) => (
+  <div class={`panel figure ${tone ?? ''}`}>
+    <dt>{name}</dt>
+    <dd>
+      <strong>{value}</strong>
+      {children}
+      <span class="soft small">{note}</span>
+    </dd>
+  </div>
 )
 
 /** Names and values in two columns, without entries that have no value. */
@@ -100,44 +111,34 @@ export const Facts = ({ items }: { items: [string, Children][] }) => (
 /** Reports a failed read: beside what was read before, if anything. */
 export const Problem = ({ failure }: { failure: Failure | undefined }) => {
   if (!failure) return null
-  const text =
-    failure.status === 0
-      ? 'The service is not responding. Retrying every few seconds.'
-      : failure.status === 429
-        ? 'Your plan’s rate limit is reached. This page resumes by itself.'
-        : failure.code === 'unavailable'
-          ? 'The service is busy, or its database is slow. Retrying.'
-          : failure.message
+  let text = failure.message
+  if (failure.status === 0) text = 'The service is not responding. Retrying every few seconds.'
+  else if (failure.status === 429) text = 'Your plan’s rate limit is reached. This page resumes by itself.'
+  else if (failure.code === 'unavailable') text = 'The service is busy, or its database is slow. Retrying.'
   return (
     <p class={`problem ${failure.status === 429 || failure.status === 0 ? 'warn' : 'bad'}`} role="status">
-      <Icon name="alert" size={18} />
+      <Icon name="alert" size={16} />
       <span>{text}</span>
     </p>
   )
 }
 
 export const Loading = ({ lines = 5 }: { lines?: number }) => (
-  <div class="loading" role="status" aria-label="Loading">
+  <div class="panel loading" role="status" aria-label="Loading">
     {Array.from({ length: lines }, (_, n) => (
-      <div key={n} class="bar" />
+      <div key={n} />
     ))}
   </div>
 )
 
-const copyText = async (text: string) => {
-  await navigator.clipboard.writeText(text)
-  say('Copied')
+export const Copy = ({ text, label = 'Copy' }: { text: string; label?: string }) => {
+  const copy = () =>
+    void navigator.clipboard.writeText(text).then(
+      () => say('Copied'),
+      () => say('The browser does not allow copying.', 'bad')
+    )
+  return <Button label={label} icon="copy" kind="quiet" iconOnly onClick={copy} />
 }
-
-export const Copy = ({ text, label = 'Copy' }: { text: string; label?: string }) => (
-  <Button
-    label={label}
-    icon="copy"
-    kind="quiet"
-    iconOnly
-    onClick={() => void copyText(text).catch(() => say('The browser does not allow copying.', 'bad'))}
-  />
-)
 
 /** Code in one or several languages, to copy. */
 export const Code = ({ text, label, wrap }: { text: string; label?: string; wrap?: boolean }) => (
@@ -160,14 +161,13 @@ export const Tabs = ({ tabs, label }: { tabs: { name: string; body: () => Childr
     ;((event.currentTarget as Element).children[next] as HTMLElement).focus()
   }
   return (
-    <div class="tabs">
-      <div class="tab-list" role="tablist" aria-label={label} onKeyDown={move}>
+    <div>
+      <div class="tabs" role="tablist" aria-label={label} onKeyDown={move}>
         {tabs.map(({ name }, n) => (
           <button
             key={name}
             type="button"
             role="tab"
-            class="tab"
             aria-selected={n === chosen}
             tabIndex={n === chosen ? 0 : -1}
             onClick={() => choose(n)}
@@ -183,22 +183,13 @@ export const Tabs = ({ tabs, label }: { tabs: { name: string; body: () => Childr
   )
 }
 
+type EmptyProps = { title: string; text: string; calls?: { name: string; code: string }[]; action?: VNode }
 /** A list without entries: what belongs here, and the call that adds the first. */
-export const Empty = ({
-  title,
-  text,
-  calls,
-  action
-}: {
-  title: string
-  text: string
-  calls?: { name: string; code: string }[]
-  action?: VNode
-}) => (
-  <div class="empty">
+export const Empty = ({ title, text, calls, action }: EmptyProps) => (
+  <div class="empty stack">
     <h2>{title}</h2>
     <p>{text}</p>
-    {action && <div class="actions">{action}</div>}
+    {action && <div class="row">{action}</div>}
     {calls && (
       <Tabs label="Ways to do it" tabs={calls.map(({ name, code }) => ({ name, body: () => <Code text={code} label={name} /> }))} />
     )}

@@ -5,7 +5,7 @@ import type uPlot from 'uplot'
 import type { Executions } from '../../../client/types.ts'
 
 import { useRead } from '../query.ts'
-import { useTheme } from '../theme.ts'
+import { isDark } from '../theme.ts'
 import { clockTime, duration, localZone, shortTime } from '../time.ts'
 
 export type Series = { name: string /** A colour of the style sheet. */; color: string; values: (number | null)[] }
@@ -28,7 +28,7 @@ const colorOf = (element: HTMLElement, name: string): string => {
 
 export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartProps) => {
   const ref = useRef<HTMLDivElement>(null)
-  const theme = useTheme()
+  const dark = isDark()
   const data = JSON.stringify([times, series])
   useEffect(() => {
     let chart: uPlot | undefined
@@ -45,7 +45,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartP
         stroke: colored('ink-3'),
         grid: { stroke: colored('line'), width: 1 },
         ticks: { show: false },
-        font: '12px system-ui, sans-serif'
+        font: '11.5px Inter, system-ui, sans-serif'
       }
       chart = new Plot(
         {
@@ -103,7 +103,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartP
       resized.disconnect()
       chart?.destroy()
     }
-  }, [data, theme])
+  }, [data, dark])
   return (
     <figure class="chart">
       <figcaption>
@@ -124,12 +124,12 @@ export const Durations = ({ cueId }: { cueId: string }) => {
   const points = (data?.executions ?? []).filter(({ started_at }) => started_at !== null).reverse()
   if (data && points.length < 2) return <p class="soft">Needs at least two runs.</p>
   const ms = (from: string, until: string | null) => (until === null ? null : Math.max(Date.parse(until) - Date.parse(from), 0))
-  const lateness = points.map(one => (one.triggered_by === 'schedule' ? ms(one.due_at, one.started_at) : null))
-  const durations = points.map(one => ms(one.started_at!, one.outcome?.recorded_at ?? one.delivered_at))
+  const lateness = points.map(({ triggered_by, due_at, started_at }) => (triggered_by === 'schedule' ? ms(due_at, started_at) : null))
+  const durations = points.map(({ started_at, outcome, delivered_at }) => ms(started_at!, outcome?.recorded_at ?? delivered_at))
   return (
     <Chart
       label="Duration and lateness of the latest executions"
-      times={points.map(one => Date.parse(one.scheduled_for) / 1000)}
+      times={points.map(({ scheduled_for }) => Date.parse(scheduled_for) / 1000)}
       unit={duration}
       series={[
         { name: 'Duration', color: 'accent', values: durations },

@@ -1,29 +1,26 @@
-/** Dialogs over the page, and questions before something is done. */
-
+/** Dialogs over the page, forms, and questions before something is done. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Failure } from '../api.ts'
-
 import { Button, type Children } from './basics.tsx'
 import { say } from './toast.tsx'
 
-export const Dialog = ({ title, onClose, children, wide }: { title: string; onClose: () => void; children: Children; wide?: boolean }) => {
+type DialogProps = { title: string; onClose: () => void; children: Children; kind?: 'wide' | 'palette' }
+/** A palette has no heading. */
+export const Dialog = ({ title, onClose, children, kind }: DialogProps) => {
   const ref = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     ref.current!.showModal()
   }, [])
+  const close = () => ref.current!.close()
   return (
-    <dialog
-      ref={ref}
-      class={wide ? 'wide' : undefined}
-      aria-label={title}
-      onClose={onClose}
-      onClick={event => event.target === ref.current && ref.current!.close()}
-    >
-      <div class="dialog-body">
-        <header class="dialog-head">
-          <h2>{title}</h2>
-          <Button label="Close" icon="close" kind="quiet" iconOnly onClick={() => ref.current!.close()} />
-        </header>
+    <dialog ref={ref} class={kind} aria-label={title} onClose={onClose} onClick={event => event.target === ref.current && close()}>
+      <div>
+        {kind !== 'palette' && (
+          <header class="split">
+            <h2>{title}</h2>
+            <Button label="Close" icon="close" kind="quiet" iconOnly onClick={close} />
+          </header>
+        )}
         {children}
       </div>
     </dialog>
@@ -61,39 +58,52 @@ export const act = async (action: () => Promise<unknown>, done?: string): Promis
   }
 }
 
-type ConfirmProps = {
-  title: string
-  children?: Children
+type FormProps = {
   label: string
-  kind?: 'main' | 'danger'
-  onClose: () => void
   action: () => Promise<unknown>
+  /** Said once it has succeeded. */
   done?: string
-  /** The action itself closes it. */
-  staysOpen?: boolean
+  onDone?: () => void
+  kind?: 'main' | 'danger'
   isDisabled?: boolean
+  class?: string
+  /** Beside the button. */
+  beside?: Children
+  children?: Children | ((failure: Failure | undefined) => Children)
 }
-/** Asks before an action. */
-export const Confirm = ({ title, children, label, kind = 'main', onClose, action, done, staysOpen, isDisabled }: ConfirmProps) => {
+/** A form that runs an action, shows why it failed, and is busy meanwhile. */
+export const Form = ({ label, action, done, onDone, kind = 'main', isDisabled, class: name = 'stack', beside, children }: FormProps) => {
   const { busy, failure, run } = useAction()
   const submit = async (event: Event) => {
     event.preventDefault()
-    if ((await run(action, done)) && !staysOpen) onClose()
+    if (await run(action, done)) onDone?.()
+  }
+  return (
+    <form class={name} onSubmit={submit}>
+      {typeof children === 'function' ? children(failure) : children}
+      {failure && (
+        <p class="field-error" role="alert">
+          {failure.message}
+        </p>
+      )}
+      <div class="row">
+        <Button label={label} kind={kind} type="submit" busy={busy} disabled={isDisabled} />
+        {beside}
+      </div>
+    </form>
+  )
+}
+
+type ConfirmProps = FormProps & { title: string; onClose: () => void; staysOpen?: boolean }
+/** Asks before an action; if it stays open, the action itself closes it. */
+export const Confirm = ({ title, onClose, staysOpen, onDone, ...form }: ConfirmProps) => {
+  const finish = () => {
+    onDone?.()
+    if (!staysOpen) onClose()
   }
   return (
     <Dialog title={title} onClose={onClose}>
-      <form onSubmit={submit}>
-        {children}
-        {failure && (
-          <p class="field-error" role="alert">
-            {failure.message}
-          </p>
-        )}
-        <div class="dialog-foot">
-          <Button label="Cancel" onClick={onClose} />
-          <Button label={label} kind={kind} type="submit" busy={busy} disabled={isDisabled} />
-        </div>
-      </form>
+      <Form {...form} onDone={finish} beside={<Button label="Cancel" onClick={onClose} />} />
     </Dialog>
   )
 }

@@ -1,5 +1,8 @@
 /** Dates as calendars, one per month. */
 import type { VNode } from 'preact'
+import { useState } from 'preact/hooks'
+import { serviceNow } from '../time.ts'
+import { Button, type Children, Panel } from './basics.tsx'
 
 /** Months are 2030-01, dates 2030-01-15. */
 const monthAt = (month: string, by = 0): Date => {
@@ -20,9 +23,6 @@ export const dateText = (date: string): string =>
 const monthName = (month: string) => monthAt(month).toLocaleDateString('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' })
 const weekdays = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday']
 
-/** As many as can be seen at once. */
-export const monthsShown = (): number => (matchMedia('(max-width: 760px)').matches ? 3 : 12)
-
 type Props = { months: string[]; day: (date: string) => VNode }
 
 /** `day` draws a date: its number, and what it is about. */
@@ -32,6 +32,31 @@ export const Months = ({ months, day }: Props) => (
       <Month key={month} month={month} day={day} />
     ))}
   </div>
+)
+
+/** As many as can be seen at once. */
+const monthsShown = (): number => (matchMedia('(max-width: 760px)').matches ? 3 : 12)
+type PanelProps = { title: string; day: Props['day']; above?: Children; children?: Children }
+
+/** Months from this one on, to go through. */
+export const MonthsPanel = ({ title, day, above, children }: PanelProps) => {
+  const count = monthsShown()
+  const [last, setLast] = useState(() => addMonths(monthOf(new Date(serviceNow()).toISOString()), count - 1))
+  return (
+    <Panel title={title} actions={<Turn back={() => setLast(addMonths(last, -count))} on={() => setLast(addMonths(last, count))} />}>
+      {above}
+      <Months months={monthsUntil(last, count)} day={day} />
+      {children}
+    </Panel>
+  )
+}
+
+/** Buttons to earlier and later months. */
+export const Turn = ({ back, on }: { back: () => void; on?: () => void }) => (
+  <>
+    <Button label="Earlier" icon="back" iconOnly onClick={back} />
+    {on && <Button label="Later" icon="right" iconOnly onClick={on} />}
+  </>
 )
 
 const Month = ({ month, day }: { month: string; day: Props['day'] }) => {

@@ -2,6 +2,7 @@
 
 import type { Execution } from '../../../client/types.ts'
 
+import { labelOf } from '../labels.ts'
 import { to } from '../router.ts'
 import { Badge, type Tone } from './basics.tsx'
 
@@ -64,17 +65,6 @@ export const streakOf = (latest: Ended[]): number => {
   return success === -1 ? ended.length : success
 }
 
-const statusText: Record<string, string> = {
-  pending: 'waiting',
-  delivering: 'running',
-  success: 'success',
-  failed: 'failed',
-  retrying: 'retrying',
-  retry_ready: 'retry due',
-  missed: 'missed',
-  pending_outcome: 'awaiting outcome',
-  outcome_timeout: 'outcome timeout'
-}
 const tones: Record<Result, Tone> = { proven: 'good', unproven: 'good', failed: 'bad', missed: 'warn', running: 'info', waiting: 'quiet' }
 
 export const StatusBadge = ({ of }: { of: Ended }) => {
@@ -83,24 +73,20 @@ export const StatusBadge = ({ of }: { of: Ended }) => {
   return (
     <Badge tone={tone} title={of.status}>
       <Dot result={result} />
-      {statusText[of.status] ?? of.status}
+      {labelOf('executionStatus', of.status)}
     </Badge>
   )
 }
 
-const outcomeText: Record<string, [string, Tone]> = {
-  reported_success: ['reported success', 'good'],
-  reported_failure: ['reported failure', 'bad'],
-  verified_success: ['verified', 'good'],
-  verification_pending: ['waiting for a person', 'warn'],
-  verification_failed: ['rejected', 'bad'],
-  unknown: ['not reported', 'quiet']
+const outcomeTones: Record<string, Tone> = {
+  reported_success: 'good',
+  reported_failure: 'bad',
+  verified_success: 'good',
+  verification_pending: 'warn',
+  verification_failed: 'bad'
 }
-export const OutcomeBadge = ({ state }: { state: string | null }) => {
-  if (!state) return null
-  const [text, tone] = outcomeText[state] ?? [state, 'quiet']
-  return <Badge tone={tone}>{text}</Badge>
-}
+export const OutcomeBadge = ({ state }: { state: string | null }) =>
+  state ? <Badge tone={outcomeTones[state] ?? 'quiet'}>{labelOf('outcomeState', state)}</Badge> : null
 
 export const CueLink = ({ id, name }: { id: string; name: string }) => (
   <a class="name" href={to(`/cues/${id}`)}>

@@ -2,11 +2,10 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { OperationDetail } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
 import { useShortcuts } from '../keys.ts'
 import { useHold } from '../query.ts'
-import { go, to } from '../router.ts'
-import { Button, type Children, count, counted } from './basics.tsx'
+import { to, usePlace } from '../router.ts'
+import { Button, type Children, count, counted, totalText } from './basics.tsx'
 import { Confirm } from './dialog.tsx'
 import { TextField } from './form.tsx'
 import type { IconName } from './icon.tsx'
@@ -24,25 +23,13 @@ export type Selection = {
 
 /** Selects among the rows of a page. A change of filters ends the selection; while there is one, nothing is read again. */
 export const useSelection = (page: string[], filters: string): Selection => {
-  const [ids, setIds] = useState<ReadonlySet<string>>(new Set())
-  const [isAll, setAll] = useState(false)
-  const clear = () => {
-    setIds(new Set())
-    setAll(false)
-  }
+  const [{ ids, isAll }, set] = useState<{ ids: ReadonlySet<string>; isAll: boolean }>({ ids: new Set(), isAll: false })
+  const select = (chosen: Iterable<string>, isAll = false) => set({ ids: new Set(chosen), isAll })
+  const clear = () => select([])
   useEffect(clear, [filters])
   useHold(ids.size > 0)
-  const toggle = (id: string) => {
-    const next = new Set(ids)
-    if (!next.delete(id)) next.add(id)
-    setAll(false)
-    setIds(next)
-  }
-  const togglePage = () => (page.every(id => ids.has(id)) ? clear() : setIds(new Set(page)))
-  const selectAll = () => {
-    setIds(new Set(page))
-    setAll(true)
-  }
+  const toggle = (id: string) => select(ids.has(id) ? [...ids].filter(selected => selected !== id) : [...ids, id])
+  const togglePage = () => select(page.every(id => ids.has(id)) ? [] : page)
   useShortcuts([
     {
       key: ' ',
@@ -51,26 +38,8 @@ export const useSelection = (page: string[], filters: string): Selection => {
     },
     { key: 'Escape', text: 'End the selection', run: clear }
   ])
-  return { ids, isAll, toggle, togglePage, selectAll, clear }
+  return { ids, isAll, toggle, togglePage, selectAll: () => select(page, true), clear }
 }
-
-export const SelectBox = ({ label, checked, onChange }: { label: string; checked: boolean; onChange: () => void }) => (
-  <td class="cell-select">
-    <label>
-      <span class="unseen">{label}</span>
-      <input type="checkbox" checked={checked} onChange={onChange} />
-    </label>
-  </td>
-)
-
-export const SelectHead = ({ checked, onChange }: { checked: boolean; onChange: () => void }) => (
-  <th class="cell-select" scope="col">
-    <label>
-      <span class="unseen">Select all on this page</span>
-      <input type="checkbox" checked={checked} onChange={onChange} />
-    </label>
-  </th>
-)
 
 export type BulkType = { type: string; label: string; icon: IconName; does: string; isDangerous?: boolean; hasReason?: boolean }
 type BarProps = {
@@ -90,21 +59,12 @@ export const BulkBar = ({ selection, total, noun, types, filter }: BarProps) => 
   const mayAll = !isAll && (total.total > ids.size || !total.total_exact) && Object.values(filter).some(value => value !== undefined)
   const target = isAll ? { filter } : { ids: [...ids] }
   return (
-    <section class="bulk" aria-label="Selection">
-      <p>
-        {isAll ? `Everything that matches: ${count(total.total)}${total.total_exact ? '' : '+'}` : counted(ids.size, noun)}
-        {' selected'}
-      </p>
-      {mayAll && (
-        <Button
-          label={`Select everything that matches (${count(total.total)}${total.total_exact ? '' : '+'})`}
-          kind="quiet"
-          onClick={selection.selectAll}
-        />
-      )}
-      <div class="actions">
-        {types.map(one => (
-          <Button key={one.type} label={one.label} icon={one.icon} onClick={() => choose(one)} />
+    <section class="bulk split" aria-label="Selection">
+      <p>{`${isAll ? `Everything that matches: ${totalText(total)}` : counted(ids.size, noun)} selected`}</p>
+      {mayAll && <Button label={`Select everything that matches (${totalText(total)})`} kind="quiet" onClick={selection.selectAll} />}
+      <div class="row">
+        {types.map(of => (
+          <Button key={of.type} label={of.label} icon={of.icon} onClick={() => choose(of)} />
         ))}
         <Button label="End the selection" icon="close" kind="quiet" iconOnly onClick={selection.clear} />
       </div>
@@ -124,6 +84,7 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
   const [preview, setPreview] = useState<Preview>()
   const [problem, setProblem] = useState<string>()
   const [reason, setReason] = useState('')
+  const { go } = usePlace()
   const confirmed: Record<string, string> = of.type === 'delete' ? { 'x-confirm-destructive': 'true' } : {}
   useEffect(() => {
     post<Preview>('/v1/operations', { type: of.type, ...target, dry_run: true }, confirmed).then(setPreview, error =>
@@ -139,32 +100,6 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
     say('The operation has started.')
     go(to(`/operations/${id}`))
   }
-  const rest = preview ? preview.total - preview.sample.length : 0
-  let text: Children = <p class="soft">Checking what it would do …</p>
-  if (problem)
-    text = (
-      <p class="field-error" role="alert">
-        {problem}
-      </p>
-    )
-  else if (preview)
-    text = (
-      <>
-        <p>
-          {`${counted(preview.total, noun)} ${of.does}`}
-          {preview.total > 0 && ':'}
-        </p>
-        <ul class="sample">
-          {preview.sample.map((one, n) => (
-            <li key={n}>
-              <span>{one.name ?? one.cue_name ?? one.id}</span>
-              <span class="soft">{one.status}</span>
-            </li>
-          ))}
-          {rest > 0 && <li class="soft">{`and ${count(rest)} more`}</li>}
-        </ul>
-      </>
-    )
   return (
     <Confirm
       title={`${of.label}: ${preview ? counted(preview.total, noun) : '…'}`}
@@ -174,8 +109,34 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
       action={start}
       isDisabled={!preview || preview.total === 0}
     >
-      {text}
+      {problem ? (
+        <p class="field-error" role="alert">
+          {problem}
+        </p>
+      ) : preview ? (
+        <Sample preview={preview} text={`${counted(preview.total, noun)} ${of.does}`} />
+      ) : (
+        <p class="soft">Checking what it would do …</p>
+      )}
       {of.hasReason && <TextField label="Reason (optional)" value={reason} onInput={setReason} maxLength={500} />}
     </Confirm>
   )
 }
+
+const Sample = ({ preview: { total, sample }, text }: { preview: Preview; text: Children }) => (
+  <>
+    <p>
+      {text}
+      {total > 0 && ':'}
+    </p>
+    <ul class="sample">
+      {sample.map(({ id, name, cue_name, status }, n) => (
+        <li key={n} class="split">
+          <span>{name ?? cue_name ?? id}</span>
+          <span class="soft">{status}</span>
+        </li>
+      ))}
+      {total > sample.length && <li class="soft">{`and ${count(total - sample.length)} more`}</li>}
+    </ul>
+  </>
+)

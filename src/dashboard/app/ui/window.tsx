@@ -1,5 +1,4 @@
 /** Time windows that end now, chosen in the address. */
-
 import { usePlace } from '../router.ts'
 import { FilterSelect } from './list.tsx'
 
@@ -13,15 +12,15 @@ const spans: Record<string, [label: string, ms: number]> = {
 export const windows = Object.entries(spans).map(([value, [label]]) => ({ value, label }))
 
 /** The start of the window. To the minute, so that the address of the read stays the same. */
-export const startOf = (within: string | null | undefined): string | undefined => {
+export const startOf = (within: string | undefined): string | undefined => {
   const span = spans[within ?? '']
   return span && new Date(Math.floor((Date.now() - span[1]) / 60_000) * 60_000).toISOString()
 }
 
 /** The window of the address, or the usual one. */
 export const useWindow = (usual: string): { within: string; from: string } => {
-  const given = usePlace().query.get('within') ?? usual
-  const within = spans[given] ? given : usual
+  const { within: chosen = usual } = usePlace().query
+  const within = spans[chosen] ? chosen : usual
   return { within, from: startOf(within)! }
 }
 
