@@ -84,7 +84,7 @@ test('a cue is created on the page, fired, and its delivery seen', async t => {
   const page = await stage.open(t, { api_key, path: '/cues/new' })
   await page.getByLabel('Name').fill('hello')
   await page.getByLabel('Cron expression').fill('30 8 * * 1')
-  await page.getByText(/^At 08:30/).waitFor()
+  await page.getByText(/^Mondays at 08:30/).waitFor()
   t.equal(await page.getByRole('list', { name: 'Next 8 runs' }).getByRole('listitem').count(), 8)
   await page.getByLabel('Cron expression').fill('30 8 * * MOON')
   await page.getByText(/^No runs/).waitFor()

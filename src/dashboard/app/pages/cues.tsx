@@ -38,7 +38,14 @@ const Schedule = ({ cue }: { cue: Listed }) => {
   )
 }
 
-const Streak = ({ of }: { of: number }) => (of > 1 ? <Badge tone="bad">{`${of}${of === 20 ? '+' : ''} failures in a row`}</Badge> : null)
+const Streak = ({ of }: { of: number }) => {
+  const text = `${of}${of === 20 ? '+' : ''}`
+  return of > 1 ? (
+    <Badge tone="bad" title={`${text} failures in a row`}>
+      {`${text}×`}
+    </Badge>
+  ) : null
+}
 
 const columns: Column<Listed>[] = [
   [
