@@ -343,7 +343,7 @@ test("the operator's page asks for the token, and keeps it from scripts", async 
     await engines.getByText('live', { exact: true }).waitFor()
     const share = engines.locator('td.number').first()
     t.equal(await share.innerText(), '100%', 'of the only engine')
-    const label = await share.evaluate('cell => getComputedStyle(cell, "::before").content')
+    const label = await page.evaluate("getComputedStyle(document.querySelector('td.number'), '::before').content")
     t.equal(label, screen === 'phone' ? '"Share" " "' : 'none', 'lists on phones name their values')
     await page.getByLabel('Reason').fill('a bad night')
     await page.getByLabel('Only this account').fill(id)

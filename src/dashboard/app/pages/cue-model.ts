@@ -37,271 +37,131 @@ export type Field = {
   members?: (draft: Draft) => Record<string, unknown>
 }
 
-const isKind = (draft: Draft, ...kinds: string[]) => kinds.includes(draft['schedule.kind']!)
-const isRecurring = (draft: Draft) => isKind(draft, 'cron', 'every')
+const isKind =
+  (...kinds: string[]) =>
+  (draft: Draft) =>
+    kinds.includes(draft['schedule.kind']!)
+const [isCron, isEvery, isOnce, isRecurring] = [isKind('cron'), isKind('every'), isKind('at'), isKind('cron', 'every')]
 const isWebhook = ({ transport }: Draft) => transport === 'webhook'
 const isWorker = ({ transport }: Draft) => transport === 'worker'
-const zoneHint = 'In your time zone.'
-const unset = { value: '', label: 'not set' }
+const verifications = [{ value: '', label: 'not set' }, ...optionsOf('verificationMode')]
+
+type More = Omit<Field, 'path' | 'label' | 'part' | 'kind'>
+const field = (part: Field['part'], path: string, label: string, kind: Kind = 'text', more: More = {}): Field => ({
+  part,
+  path,
+  label,
+  kind,
+  ...more
+})
+const kindOptions = [
+  { value: 'cron', label: 'Cron' },
+  { value: 'every', label: 'Every' },
+  { value: 'at', label: 'Once' }
+]
+/** Several expressions are a list. */
+const cronMembers = (draft: Draft) => {
+  const [cron, more] = [draft['schedule.cron']!.trim(), lines(draft['schedule.more_crons'] ?? '')]
+  return more.length > 0 ? { 'schedule.crons': [cron, ...more] } : { 'schedule.cron': cron }
+}
+const zoneMembers = (draft: Draft) => ({ 'schedule.timezone': draft['schedule.timezone']?.trim() || 'UTC' })
+const modeMembers = ({ 'verification.mode': mode }: Draft) => (mode ? { 'verification.mode': mode } : { verification: null })
+const none = () => ({})
+const backoff = defaults.retry_backoff_minutes.join(', ')
+const same = (value: string | number): More => ({ initial: String(value), byDefault: value })
+const texts = {
+  key: 'Your own identifier, unique in the account.',
+  every: 'Such as 90s, 45m, 36h or 2d.',
+  crons: 'Cron expressions, one per line, up to 9. A time that several of them match is one run.',
+  anchor: 'Runs are whole intervals from this time, in your time zone. If empty, from 1 January 1970, UTC.',
+  runs: 'The cue then completes. Leave it empty for no limit. Fires and replays do not count.',
+  window: 'Spreads load: each run is delayed by up to this duration, such as 30m, or share of the interval, such as 25%.',
+  calendars: 'Names of calendars, separated by commas. The cue does not run on their dates.',
+  headers: 'One per line. Stored values are masked; a mask keeps its value.',
+  payload: 'Any JSON, delivered with each execution. For workers, its member "task" names the task.',
+  zone: 'In your time zone.'
+}
 
 export const fields: readonly Field[] = [
-  { path: 'name', label: 'Name', part: 'what', required: true, ...bounds.name, placeholder: 'daily report', autofocus: true, wide: true },
-  { path: 'description', label: 'Description', part: 'what', maxLength: 2000, wide: true },
-  { path: 'key', label: 'Key', part: 'what', mono: true, maxLength: 255, hint: 'Your own identifier, unique in the account.' },
-  { path: 'tags', label: 'Tags', part: 'what', kind: 'list', hint: `Up to ${bounds.tags.maxItems}, separated by commas.` },
-  {
-    path: 'schedule.kind',
-    label: 'Schedule',
-    part: 'when',
-    kind: 'choice',
-    isShort: true,
-    initial: 'cron',
-    options: [
-      { value: 'cron', label: 'Cron' },
-      { value: 'every', label: 'Every' },
-      { value: 'at', label: 'Once' }
-    ],
-    members: () => ({})
-  },
-  {
-    path: 'schedule.cron',
-    label: 'Cron expression',
-    part: 'when',
-    mono: true,
-    required: true,
-    placeholder: '0 9 * * 1-5',
-    initial: '0 9 * * 1-5',
-    isUsed: draft => isKind(draft, 'cron'),
-    from: ['schedule.kind', 'schedule.more_crons'],
-    members: draft => {
-      const [cron, more] = [draft['schedule.cron']!.trim(), lines(draft['schedule.more_crons'] ?? '')]
-      return more.length > 0 ? { 'schedule.crons': [cron, ...more] } : { 'schedule.cron': cron }
-    }
-  },
-  {
-    path: 'schedule.every',
-    label: 'Interval',
-    part: 'when',
+  field('what', 'name', 'Name', 'text', { required: true, ...bounds.name, placeholder: 'daily report', autofocus: true, wide: true }),
+  field('what', 'description', 'Description', 'text', { maxLength: 2000, wide: true }),
+  field('what', 'key', 'Key', 'text', { mono: true, maxLength: 255, hint: texts.key }),
+  field('what', 'tags', 'Tags', 'list', { hint: `Up to ${bounds.tags.maxItems}, separated by commas.` }),
+  field('when', 'schedule.kind', 'Schedule', 'choice', { isShort: true, initial: 'cron', options: kindOptions, members: none }),
+  field('when', 'schedule.cron', 'Cron expression', 'text', {
+    ...{ mono: true, required: true, placeholder: '0 9 * * 1-5', initial: '0 9 * * 1-5' },
+    ...{ isUsed: isCron, from: ['schedule.kind', 'schedule.more_crons'], members: cronMembers }
+  }),
+  field('when', 'schedule.every', 'Interval', 'text', {
     required: true,
     placeholder: '45m',
-    hint: 'Such as 90s, 45m, 36h or 2d.',
-    isUsed: draft => isKind(draft, 'every'),
+    hint: texts.every,
+    isUsed: isEvery,
     from: ['schedule.kind']
-  },
-  {
-    path: 'schedule.at',
-    label: 'At',
-    part: 'when',
-    kind: 'instant',
-    required: true,
-    hint: zoneHint,
-    isUsed: draft => isKind(draft, 'at'),
-    from: ['schedule.kind']
-  },
-  {
-    path: 'schedule.timezone',
-    label: 'Time zone',
-    part: 'when',
-    initial: 'UTC',
-    members: draft => ({ 'schedule.timezone': draft['schedule.timezone']?.trim() || 'UTC' })
-  },
-  {
-    path: 'schedule.more_crons',
-    label: 'More expressions',
-    part: 'rules',
-    kind: 'lines',
-    hint: 'Cron expressions, one per line, up to 9. A time that several of them match is one run.',
-    isUsed: draft => isKind(draft, 'cron'),
-    members: () => ({})
-  },
-  {
-    path: 'schedule.anchor',
-    label: 'Counted from',
-    part: 'rules',
-    kind: 'instant',
-    hint: 'Runs are whole intervals from this time, in your time zone. If empty, from 1 January 1970, UTC.',
-    isUsed: draft => isKind(draft, 'every')
-  },
-  { path: 'schedule.starts_at', label: 'Not before', part: 'rules', kind: 'instant', hint: zoneHint, isUsed: isRecurring },
-  {
-    path: 'schedule.ends_at',
-    label: 'Not after',
-    part: 'rules',
-    kind: 'instant',
-    hint: `${zoneHint} The cue then completes.`,
-    isUsed: isRecurring
-  },
-  {
-    path: 'schedule.max_runs',
-    label: 'Number of runs',
-    part: 'rules',
-    kind: 'number',
-    hint: 'The cue then completes. Leave it empty for no limit. Fires and replays do not count.',
-    isUsed: isRecurring
-  },
-  {
-    path: 'schedule.window',
-    label: 'Window',
-    part: 'rules',
-    placeholder: '30m',
-    hint: 'Spreads load: each run is delayed by up to this duration, such as 30m, or share of the interval, such as 25%.',
-    isUsed: isRecurring
-  },
-  { path: 'schedule.exclude', label: 'Exclusions', part: 'rules', kind: 'exclusions', isUsed: isRecurring },
-  {
-    path: 'schedule.exclude_calendars',
-    label: 'Excluded calendars',
-    part: 'rules',
-    kind: 'list',
+  }),
+  field('when', 'schedule.at', 'At', 'instant', { required: true, hint: texts.zone, isUsed: isOnce, from: ['schedule.kind'] }),
+  field('when', 'schedule.timezone', 'Time zone', 'text', { initial: 'UTC', members: zoneMembers }),
+  field('rules', 'schedule.more_crons', 'More expressions', 'lines', { hint: texts.crons, isUsed: isCron, members: none }),
+  field('rules', 'schedule.anchor', 'Counted from', 'instant', { hint: texts.anchor, isUsed: isEvery }),
+  field('rules', 'schedule.starts_at', 'Not before', 'instant', { hint: texts.zone, isUsed: isRecurring }),
+  field('rules', 'schedule.ends_at', 'Not after', 'instant', { hint: `${texts.zone} The cue then completes.`, isUsed: isRecurring }),
+  field('rules', 'schedule.max_runs', 'Number of runs', 'number', { hint: texts.runs, isUsed: isRecurring }),
+  field('rules', 'schedule.window', 'Window', 'text', { placeholder: '30m', hint: texts.window, isUsed: isRecurring }),
+  field('rules', 'schedule.exclude', 'Exclusions', 'exclusions', { isUsed: isRecurring }),
+  field('rules', 'schedule.exclude_calendars', 'Excluded calendars', 'list', {
     wide: true,
     placeholder: 'holidays/uk',
-    hint: 'Names of calendars, separated by commas. The cue does not run on their dates.',
+    hint: texts.calendars,
     isUsed: isRecurring
-  },
-  {
-    path: 'transport',
-    label: 'Transport',
-    part: 'where',
-    kind: 'choice',
-    isShort: true,
-    initial: 'webhook',
-    options: optionsOf('transport')
-  },
-  {
-    path: 'callback.url',
-    label: 'Callback URL',
-    part: 'where',
+  }),
+  field('where', 'transport', 'Transport', 'choice', { isShort: true, initial: 'webhook', options: optionsOf('transport') }),
+  field('where', 'callback.url', 'Callback URL', 'text', {
     required: true,
     mono: true,
     wide: true,
     placeholder: 'https://example.com/hook',
     isUsed: isWebhook
-  },
-  {
-    path: 'callback.method',
-    label: 'Method',
-    part: 'where',
-    kind: 'choice',
+  }),
+  field('where', 'callback.method', 'Method', 'choice', {
     isShort: true,
     initial: defaults.callback_method,
     options: optionsOf('callbackMethod'),
     isUsed: isWebhook
-  },
-  {
-    path: 'callback.headers',
-    label: 'Headers',
-    part: 'where',
-    kind: 'headers',
-    placeholder: 'X-Team: reports',
-    hint: 'One per line. Stored values are masked; a mask keeps its value.',
-    isUsed: isWebhook
-  },
-  {
-    path: 'payload',
-    label: 'Payload',
-    part: 'where',
-    kind: 'json',
-    initial: defaults.payload,
-    hint: 'Any JSON, delivered with each execution. For workers, its member "task" names the task.'
-  },
-  {
-    path: 'delivery.timeout_seconds',
-    label: 'Timeout in seconds',
-    part: 'delivery',
-    kind: 'number',
+  }),
+  field('where', 'callback.headers', 'Headers', 'headers', { placeholder: 'X-Team: reports', hint: texts.headers, isUsed: isWebhook }),
+  field('where', 'payload', 'Payload', 'json', { initial: defaults.payload, hint: texts.payload }),
+  field('delivery', 'delivery.timeout_seconds', 'Timeout in seconds', 'number', {
     ...bounds.timeout_seconds,
     byDefault: implied.timeout_seconds,
     isUsed: isWebhook
-  },
-  {
-    path: 'delivery.claim_timeout_seconds',
-    label: 'Seconds to claim',
-    part: 'delivery',
-    kind: 'number',
+  }),
+  field('delivery', 'delivery.claim_timeout_seconds', 'Seconds to claim', 'number', {
     ...bounds.claim_timeout_seconds,
     byDefault: implied.claim_timeout_seconds,
     isUsed: isWorker
-  },
-  {
-    path: 'delivery.outcome_deadline_seconds',
-    label: 'Seconds to report an outcome',
-    part: 'delivery',
-    kind: 'number',
+  }),
+  field('delivery', 'delivery.outcome_deadline_seconds', 'Seconds to report an outcome', 'number', {
     ...bounds.outcome_deadline_seconds,
     byDefault: implied.outcome_deadline_seconds
-  },
-  { path: 'delivery.await_outcome', label: 'Wait for a reported outcome after a 2xx', part: 'delivery', kind: 'check', isUsed: isWebhook },
-  {
-    path: 'retry.max_attempts',
-    label: 'Attempts',
-    part: 'delivery',
-    kind: 'number',
-    ...bounds.retry_max_attempts,
-    initial: String(defaults.retry_max_attempts),
-    byDefault: defaults.retry_max_attempts
-  },
-  {
-    path: 'retry.backoff_minutes',
-    label: 'Minutes between attempts',
-    part: 'delivery',
-    kind: 'numbers',
-    hint: 'Separated by commas.',
-    initial: defaults.retry_backoff_minutes.join(', '),
-    byDefault: defaults.retry_backoff_minutes.join(', ')
-  },
-  { path: 'retry.on_worker_failure', label: 'Retry failures that a worker reports', part: 'delivery', kind: 'check', isUsed: isWorker },
-  {
-    path: 'verification.mode',
-    label: 'Verification',
-    part: 'failures',
-    kind: 'choice',
-    options: [unset, ...optionsOf('verificationMode')],
-    members: draft => (draft['verification.mode'] ? { 'verification.mode': draft['verification.mode'] } : { verification: null })
-  },
-  {
-    path: 'catch_up',
-    label: 'After an outage',
-    part: 'failures',
-    kind: 'choice',
-    initial: defaults.catch_up,
-    byDefault: defaults.catch_up,
-    options: optionsOf('catchUp')
-  },
-  {
-    path: 'overlap',
-    label: 'If the previous run has not ended',
-    part: 'failures',
-    kind: 'choice',
-    initial: defaults.overlap,
-    byDefault: defaults.overlap,
-    options: optionsOf('overlap')
-  },
-  {
-    path: 'on_failure.pause_after',
-    label: 'Pause after failures in a row',
-    part: 'failures',
-    kind: 'number',
+  }),
+  field('delivery', 'delivery.await_outcome', 'Wait for a reported outcome after a 2xx', 'check', { isUsed: isWebhook }),
+  field('delivery', 'retry.max_attempts', 'Attempts', 'number', { ...bounds.retry_max_attempts, ...same(defaults.retry_max_attempts) }),
+  field('delivery', 'retry.backoff_minutes', 'Minutes between attempts', 'numbers', { hint: 'Separated by commas.', ...same(backoff) }),
+  field('delivery', 'retry.on_worker_failure', 'Retry failures that a worker reports', 'check', { isUsed: isWorker }),
+  field('failures', 'verification.mode', 'Verification', 'choice', { options: verifications, members: modeMembers }),
+  field('failures', 'catch_up', 'After an outage', 'choice', { ...same(defaults.catch_up), options: optionsOf('catchUp') }),
+  field('failures', 'overlap', 'If the previous run has not ended', 'choice', { ...same(defaults.overlap), options: optionsOf('overlap') }),
+  field('failures', 'on_failure.pause_after', 'Pause after failures in a row', 'number', {
     ...bounds.on_failure_pause_after,
     hint: 'Leave it empty to never pause.'
-  },
-  {
-    path: 'alerts.consecutive_failures',
-    label: 'Alert after failures in a row',
-    part: 'failures',
-    kind: 'number',
+  }),
+  field('failures', 'alerts.consecutive_failures', 'Alert after failures in a row', 'number', {
     ...bounds.alert_consecutive_failures,
     byDefault: implied.alert_consecutive_failures
-  },
-  { path: 'on_failure.webhook', label: 'Webhook for failures', part: 'failures', placeholder: 'https://example.com/failed' },
-  {
-    path: 'on_failure.email',
-    label: 'Email me when an execution fails',
-    part: 'failures',
-    kind: 'check',
-    initial: 'yes',
-    byDefault: 'yes'
-  },
-  { path: 'on_failure.pause', label: 'Pause when an execution fails', part: 'failures', kind: 'check' }
+  }),
+  field('failures', 'on_failure.webhook', 'Webhook for failures', 'text', { placeholder: 'https://example.com/failed' }),
+  field('failures', 'on_failure.email', 'Email me when an execution fails', 'check', same('yes')),
+  field('failures', 'on_failure.pause', 'Pause when an execution fails', 'check')
 ]
 
 type Codec = { text: (value: never) => string; value: (text: string) => unknown }
