@@ -15,7 +15,7 @@ const manifest = join(root, 'package.json')
 const kept = join(dist, '.package.json')
 
 const entries = ['client/index.js', 'cli/main.js']
-const needed = ['yaml']
+const needed = ['cron-parser', 'yaml']
 
 const restore = () => {
   if (existsSync(kept)) renameSync(kept, manifest)
@@ -37,7 +37,8 @@ const build = async () => {
 /** Returns the paths of the files that a module imports. */
 const importsOf = (file: string): string[] => {
   const text = readFileSync(file, 'utf8')
-  return [...text.matchAll(/^(?:import|export) .*?from '(\.[^']+)'/gm)].map(([, path]) => resolve(dirname(file), path!))
+  const paths = [...text.matchAll(/^(?:import|export) .*?from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/gm)]
+  return paths.map(([, fixed, lazy]) => resolve(dirname(file), (fixed ?? lazy)!))
 }
 
 const filesIn = (dir: string): string[] =>

@@ -522,7 +522,7 @@ comment on column cue.cues.pause_reason is 'Reason that was given for the pause,
 comment on column cue.cues.paused_until is 'When it resumes by itself; null: never.';
 comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a row that pause a recurring cue; null: any.';
 comment on column cue.cues.schedule_rules is 'What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude, exclude_calendars and window of schedule, as the API shows them. Null without any.';
-comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed; null means once.';
+comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed.';
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
@@ -795,21 +795,21 @@ create table cue.fires (
   fired_at timestamp with time zone not null,
   idempotency_key text,
   request_hash text,
-  execution_id uuid not null,
+  execution_id uuid,
   constraint fires_pkey PRIMARY KEY (id),
   constraint fires_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX fires_cue ON cue.fires USING btree (cue_id, fired_at);
 CREATE INDEX fires_fired_at ON cue.fires USING btree (fired_at);
 CREATE INDEX fires_idempotency_key ON cue.fires USING btree (cue_id, idempotency_key, fired_at) WHERE (idempotency_key IS NOT NULL);
-comment on table cue.fires is 'Manual fires of the last 24 hours, for the limit of ten per hour and for idempotency keys.';
+comment on table cue.fires is 'Manual fires and tests of the last 24 hours, for the limit of ten per hour and for idempotency keys.';
 comment on column cue.fires.id is 'UUIDv7.';
 comment on column cue.fires.cue_id is 'The cue that was fired.';
 comment on column cue.fires.account_id is 'The cue''s account.';
 comment on column cue.fires.fired_at is 'Time of the request. The row is removed 24 hours later.';
 comment on column cue.fires.idempotency_key is 'The caller''s idempotency key: repeating the request returns the same execution.';
 comment on column cue.fires.request_hash is 'Hash of the request, to refuse a different request with the same key.';
-comment on column cue.fires.execution_id is 'The execution it created.';
+comment on column cue.fires.execution_id is 'The execution it created; null for a test.';
 grant select on cue.fires to cue_service;
 
 create table cue.flights (
@@ -1575,7 +1575,7 @@ create view cue.cue_view as
     c.pause_reason,
     c.paused_until,
         CASE c.status
-            WHEN 'completed'::cue.cue_status THEN COALESCE(c.completed_reason, 'once'::cue.completion)
+            WHEN 'completed'::cue.cue_status THEN c.completed_reason
             ELSE NULL::cue.completion
         END AS completed_reason,
     c.transport,
@@ -2307,10 +2307,13 @@ begin
     select a.cue ->> 'key' as key, a.refusal
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
-             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') order by n.place)
+             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
+                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by n.place)
                 from unnest(v_new) with ordinality as n (cue, place)),
-             array(select (n.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
-             array(select (n.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
+             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_run')::timestamptz end
+                     from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
+             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_slot')::timestamptz end
+                     from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
         as a (cue, id, refusal)
   loop
     begin
@@ -2559,6 +2562,28 @@ begin
 end $function$;
 comment on function cue.admit_execution(uuid,timestamp with time zone) is 'Counts one requested execution against the monthly limit; QU032 above it.';
 grant execute on function cue.admit_execution(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.admit_fire(p_account_id uuid, p_cue_id text, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_oldest timestamptz;
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+begin
+  select t.fired_at into v_oldest from cue.fires t
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
+  if found and v_limit is not null then
+    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
+      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
+  end if;
+end $function$;
+comment on function cue.admit_fire(uuid,text,timestamp with time zone) is 'Raises QU031 if the cue was fired as often as the plan allows in an hour.';
+grant execute on function cue.admit_fire(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3107,6 +3132,46 @@ begin
 end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAULT NULL::text, p_url text DEFAULT NULL::text, p_payload text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.begun_attempt
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  c cue.cues;
+  v_limit int;
+begin
+  perform cue.require_unheld(p_account_id);
+  if p_url is null then
+    select * into c from cue.cues
+     where id = coalesce((select x.id from cue.cues x where x.id = p_cue_id and x.account_id = p_account_id), cue.cue_id_by_key(p_account_id, p_cue_id))
+       and account_id = p_account_id and deleted_at is null for no key update;
+    if not found then
+      raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+    elsif c.transport <> 'webhook' then
+      raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
+    end if;
+    perform cue.admit_fire(p_account_id, c.id, p_now);
+    insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
+  else
+    v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+    perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
+                               format('Test limit reached: %s URLs per hour.', v_limit), p_now);
+  end if;
+  return query
+  select gen_random_uuid(), null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
+         coalesce(c.callback_headers, '{}'),
+         coalesce(p_payload, c.payload, (select p.body from cue.stored_payloads p where p.id = c.payload_id and p.cue_id = c.id limit 1), '{}'),
+         least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
+         a.secrets, case when p_url is null then a.api_key end, false
+    from cue.signing_account(p_account_id, p_now) a;
+end $function$;
+comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone) is 'Counts a test and returns the request to send; stores nothing else.';
+grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
  RETURNS TABLE(email text, customer_id text, subscription_id text)
@@ -5486,8 +5551,6 @@ declare
   f cue.fires;
   v_id uuid;
   v_version int;
-  v_oldest timestamptz;
-  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
   v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
@@ -5513,12 +5576,7 @@ begin
   if v_version <> p_version then
     raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
-  select t.fired_at into v_oldest from cue.fires t
-   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
-  if found and v_limit is not null then
-    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.admit_fire(p_account_id, p_cue_id, p_now);
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
   if p_payload is not null then
@@ -5701,6 +5759,30 @@ begin
 end $function$;
 comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage in slot 0, and starts grace periods; returns how many accounts.';
 grant execute on function cue.fold_usage(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.follow_results(p_again uuid[], p_due timestamp with time zone[], p_deadline timestamp with time zone, p_delivered text[], p_ended uuid[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_ended) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_ended) as u (id));
+  e cue.executions;
+begin
+  if p_again is not null then perform cue.enqueue_attempts(p_again, p_due); end if;
+  if p_deadline is not null then perform cue.wake('cue_deadline', p_deadline); end if;
+  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_delivered) and failed_deliveries > 0;
+  -- One after the other: the first to end may change the cue of the next.
+  for e in select * from cue.executions where id = any (p_ended) and id between v_first and v_last order by id loop
+    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+  end loop;
+end $function$;
+comment on function cue.follow_results(uuid[],timestamp with time zone[],timestamp with time zone,text[],uuid[],timestamp with time zone) is 'Queues the retries of recorded results, the first deadline of an outcome, and applies what the ends of executions mean for their cues.';
+grant execute on function cue.follow_results(uuid[],timestamp with time zone[],timestamp with time zone,text[],uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.forecast(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(minute timestamp with time zone, slots bigint)
@@ -9611,7 +9693,7 @@ declare
   v_reason text := cue.held_reason(p_account_id);
 begin
   if v_reason is not null then
-    raise exception 'The operator holds %: %. Claim again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
+    raise exception 'The operator holds %: %. Try again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
       using errcode = cue.refusal('QU027');
   end if;
 end $function$;
@@ -10300,7 +10382,6 @@ declare
   v_delivered text[];
   v_ended uuid[];
   v_moved int;
-  e cue.executions;
 begin
   -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
@@ -10352,14 +10433,7 @@ begin
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
     into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
-
-  if v_again is not null then perform cue.enqueue_attempts(v_again, v_due); end if;
-  if v_deadline is not null then perform cue.wake('cue_deadline', v_deadline); end if;
-  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
-  -- One after the other: the first to end may change the cue of the next.
-  for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
-    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
-  end loop;
+  perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
   return v_moved;
 end $function$;
 comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';

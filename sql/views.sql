@@ -9,7 +9,7 @@ comment on view cue.cue_run_view is 'What changes when a cue runs, as the API sh
 
 create or replace view cue.cue_view as
 select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until,
-       case c.status when 'completed' then coalesce(c.completed_reason, 'once') end as completed_reason, c.transport,
+       case c.status when 'completed' then c.completed_reason end as completed_reason, c.transport,
        jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone))
          || coalesce(c.schedule_rules, '{}') as schedule,
        jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else

@@ -705,7 +705,7 @@ export interface Cues {
    */
   claim_timeout_seconds: number | null;
   /**
-   * Why it has completed, while status is completed; null means once.
+   * Why it has completed, while status is completed.
    */
   completed_reason: Completion | null;
   /**
@@ -1426,9 +1426,9 @@ export interface Fires {
    */
   cue_id: string;
   /**
-   * The execution it created.
+   * The execution it created; null for a test.
    */
-  execution_id: string;
+  execution_id: string | null;
   /**
    * Time of the request. The row is removed 24 hours later.
    */

@@ -114,7 +114,7 @@ const kinds: Kind[] = [
 /** The newest runs until an instant. */
 const runsOf = ({ body, runs }: Kind, until: Date): Date[] => {
   if (!body.cron) return []
-  const slots = timetableOf(readSchedule({ cron: body.cron as string, timezone: (body.timezone as string) ?? 'UTC' }))
+  const slots = timetableOf(readSchedule({ cron: body.cron as string, timezone: (body.timezone as string) ?? 'UTC' }, new Date()))
   const list: Date[] = []
   for (let run = previousRun(slots, until); run && list.length < runs; run = previousRun(slots, run)) list.push(run)
   return list

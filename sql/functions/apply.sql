@@ -1,7 +1,7 @@
 -- Declared cues: a set of cues that its users keep in a file. Locks: the account, then cues and their cue_runs.
 
--- p_cues: an array of {key, cue_id, version, next_run, next_slot, changes}. The caller has looked up cue_id and version, null for a new cue, and computed
--- next_run from them. changes as for update_cue, with replaces, or the columns of a new cue. p_keys: all keys of the list; with p_prune, cues of the
+-- p_cues: an array of {key, cue_id, version, next_run, next_slot, paused, changes}. The caller has looked up cue_id and version, null for a new cue, and
+-- computed next_run from them. paused: whether a new cue is paused. changes as for update_cue, with replaces, or the columns of a new cue. p_keys: all keys of the list; with p_prune, cues of the
 -- set with other keys are deleted. Exact, because the account is locked; if all is as it should be, nothing is locked or written.
 -- If any cue is refused, or with p_dry_run, everything is undone. Then error is the SQLSTATE of the refusal, of those of create_cue and update_cue, or
 -- QU024. QU014 is raised: the caller looks again.
@@ -119,10 +119,13 @@ begin
     select a.cue ->> 'key' as key, a.refusal
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
-             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') order by n.place)
+             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
+                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by n.place)
                 from unnest(v_new) with ordinality as n (cue, place)),
-             array(select (n.cue ->> 'next_run')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
-             array(select (n.cue ->> 'next_slot')::timestamptz from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
+             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_run')::timestamptz end
+                     from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
+             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_slot')::timestamptz end
+                     from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
         as a (cue, id, refusal)
   loop
     begin

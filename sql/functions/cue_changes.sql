@@ -230,6 +230,22 @@ begin
 end $$;
 comment on function cue.delete_cue is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
 
+-- The caller has locked the account or the cue.
+create or replace function cue.admit_fire(p_account_id uuid, p_cue_id text, p_now timestamptz) returns void
+language plpgsql security definer as $$
+declare
+  v_oldest timestamptz;
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+begin
+  select t.fired_at into v_oldest from cue.fires t
+   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
+  if found and v_limit is not null then
+    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
+      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
+  end if;
+end $$;
+comment on function cue.admit_fire is 'Raises QU031 if the cue was fired as often as the plan allows in an hour.';
+
 -- p_payload and p_task replace the cue's; the caller merged them from the cue at p_version. Idempotency keys last 24 hours.
 -- p_overlap applies to this fire; the cue's own does not.
 -- QU001 not found, QU011 ended, QU013 idempotency key reused for another request, QU014 changed at the same time, QU029 skipped, as p_overlap
@@ -245,8 +261,6 @@ declare
   f cue.fires;
   v_id uuid;
   v_version int;
-  v_oldest timestamptz;
-  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
   v_is_queued boolean;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
@@ -272,12 +286,7 @@ begin
   if v_version <> p_version then
     raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
   end if;
-  select t.fired_at into v_oldest from cue.fires t
-   where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
-  if found and v_limit is not null then
-    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.admit_fire(p_account_id, p_cue_id, p_now);
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
   if p_payload is not null then
@@ -295,3 +304,41 @@ begin
   return query select * from cue.executions where id = v_id;
 end $$;
 comment on function cue.fire_cue is 'Fires a cue now or at p_send_at; returns the execution, also for a repeated key.';
+
+-- The request of a cue, by its id or key, or one to p_url. A test of a cue counts as one of its fires; those of URLs have the same limit together.
+-- Requests to a URL don't carry the account's API key, whatever its settings are: a key with scope write could send it anywhere.
+-- QU001 not found, QU011 not a webhook cue, QU027 held, QU031 above the plan's fires per hour.
+create or replace function cue.begin_test(
+  p_account_id uuid, p_cue_id text default null, p_url text default null, p_payload text default null, p_now timestamptz default now()
+) returns setof cue.begun_attempt
+language plpgsql security definer as $$
+declare
+  c cue.cues;
+  v_limit int;
+begin
+  perform cue.require_unheld(p_account_id);
+  if p_url is null then
+    select * into c from cue.cues
+     where id = coalesce((select x.id from cue.cues x where x.id = p_cue_id and x.account_id = p_account_id), cue.cue_id_by_key(p_account_id, p_cue_id))
+       and account_id = p_account_id and deleted_at is null for no key update;
+    if not found then
+      raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
+    elsif c.transport <> 'webhook' then
+      raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
+    end if;
+    perform cue.admit_fire(p_account_id, c.id, p_now);
+    insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
+  else
+    v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+    perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
+                               format('Test limit reached: %s URLs per hour.', v_limit), p_now);
+  end if;
+  return query
+  select gen_random_uuid(), null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
+         coalesce(c.callback_headers, '{}'),
+         coalesce(p_payload, c.payload, (select p.body from cue.stored_payloads p where p.id = c.payload_id and p.cue_id = c.id limit 1), '{}'),
+         least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
+         a.secrets, case when p_url is null then a.api_key end, false
+    from cue.signing_account(p_account_id, p_now) a;
+end $$;
+comment on function cue.begin_test is 'Counts a test and returns the request to send; stores nothing else.';

@@ -179,6 +179,26 @@ $$;
 comment on function cue.fit_report is
   'Returns the report in a response, without members that are too large as stored, and the note that names all members left out of it.';
 
+create or replace function cue.follow_results(
+  p_again uuid[], p_due timestamptz[], p_deadline timestamptz, p_delivered text[], p_ended uuid[], p_now timestamptz
+) returns void
+language plpgsql security definer as $$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_ended) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_ended) as u (id));
+  e cue.executions;
+begin
+  if p_again is not null then perform cue.enqueue_attempts(p_again, p_due); end if;
+  if p_deadline is not null then perform cue.wake('cue_deadline', p_deadline); end if;
+  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_delivered) and failed_deliveries > 0;
+  -- One after the other: the first to end may change the cue of the next.
+  for e in select * from cue.executions where id = any (p_ended) and id between v_first and v_last order by id loop
+    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+  end loop;
+end $$;
+comment on function cue.follow_results is
+  'Queues the retries of recorded results, the first deadline of an outcome, and applies what the ends of executions mean for their cues.';
+
 create or replace function cue.settle_attempts(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
   p_bodies text[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reports jsonb[], p_omitted text[],
@@ -194,7 +214,6 @@ declare
   v_delivered text[];
   v_ended uuid[];
   v_moved int;
-  e cue.executions;
 begin
   -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
@@ -246,14 +265,7 @@ begin
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
     into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
-
-  if v_again is not null then perform cue.enqueue_attempts(v_again, v_due); end if;
-  if v_deadline is not null then perform cue.wake('cue_deadline', v_deadline); end if;
-  update cue.cue_runs set failed_deliveries = 0 where cue_id = any (v_delivered) and failed_deliveries > 0;
-  -- One after the other: the first to end may change the cue of the next.
-  for e in select * from cue.executions where id = any (v_ended) and id between v_first and v_last order by id loop
-    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
-  end loop;
+  perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
   return v_moved;
 end $$;
 comment on function cue.settle_attempts is 'Records all other results: failures, retries, outcomes, one-time cues.';

@@ -69,7 +69,7 @@ declare
   v_reason text := cue.held_reason(p_account_id);
 begin
   if v_reason is not null then
-    raise exception 'The operator holds %: %. Claim again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
+    raise exception 'The operator holds %: %. Try again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
       using errcode = cue.refusal('QU027');
   end if;
 end $$;

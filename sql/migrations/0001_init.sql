@@ -434,7 +434,7 @@ create table cue.cues (
   --- What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude,
   --- exclude_calendars and window of schedule, as the API shows them. Null without any.
   schedule_rules jsonb check (jsonb_typeof(schedule_rules) = 'object' and schedule_rules <> '{}'),
-  completed_reason cue.completion, --- Why it has completed, while status is completed; null means once.
+  completed_reason cue.completion, --- Why it has completed, while status is completed.
   overlap cue.overlap not null default 'allow', --- What becomes of a slot while an execution of the cue has not ended.
   --- Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay
   --- specified one.
@@ -573,14 +573,14 @@ create table cue.backfilled_slots ( --- Slots that a backfill has run, so that n
 );
 create index backfilled_slots_execution on cue.backfilled_slots (execution_id);
 
-create table cue.fires ( --- Manual fires of the last 24 hours, for the limit of ten per hour and for idempotency keys.
+create table cue.fires ( --- Manual fires and tests of the last 24 hours, for the limit of ten per hour and for idempotency keys.
   id uuid primary key, --- UUIDv7.
   cue_id text not null references cue.cues on delete cascade, --- The cue that was fired.
   account_id uuid not null, --- The cue's account.
   fired_at timestamptz not null, --- Time of the request. The row is removed 24 hours later.
   idempotency_key text, --- The caller's idempotency key: repeating the request returns the same execution.
   request_hash text, --- Hash of the request, to refuse a different request with the same key.
-  execution_id uuid not null --- The execution it created.
+  execution_id uuid --- The execution it created; null for a test.
 );
 create index fires_cue on cue.fires (cue_id, fired_at);
 create index fires_fired_at on cue.fires (fired_at);

@@ -24,6 +24,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteAccount',
         summary: 'Delete the account in 24 hours; a link in a mail cancels this',
+        description: 'During these 24 hours everything goes on; then the account and all its data are removed.',
         headers: Confirmation,
         response: { 202: schemas.DeletionRequested }
       }
@@ -56,6 +57,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'cancelDeletion',
         summary: 'Cancel the deletion of an account',
+        description: 'The token is in the link of the mail.',
         consumes: jsonOrForm,
         body: schemas.CancelDeletion,
         response: { 200: schemas.DeletionCancelled }

@@ -28,6 +28,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'createDeviceCode',
         summary: 'Start the sign-in of a device',
+        description: 'The device makes up the code, shows `verification_url` to a person, and polls `POST /v1/auth/device-code/poll`.',
         body: schemas.CreateDeviceCode,
         response: { 201: schemas.CreatedDeviceCode }
       }
@@ -52,6 +53,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'pollDeviceCode',
         summary: 'Poll the status of a device sign-in',
+        description: 'Once approved, the response has a one-time token, once.',
         body: schemas.PollDeviceCode,
         response: { 200: schemas.Polled }
       }
@@ -77,6 +79,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'showDevicePage',
         summary: 'Page where a person enters an email address',
+        description: 'The address that a device shows.',
         querystring: schemas.DevicePage,
         response: { 200: schemas.HtmlPage }
       },
@@ -100,6 +103,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'submitEmail',
         summary: 'Send the link that confirms the sign-in',
+        description: 'The device is signed in when the person presses the button on the page of that link.',
         consumes: jsonOrForm,
         body: schemas.SubmitEmail,
         response: { 200: schemas.EmailSent }
@@ -129,6 +133,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'showVerifyPage',
         summary: 'Page of the mailed link, with a button that confirms the sign-in. Opening it changes nothing',
+        description: 'Mail programs may open links by themselves; only the button signs in.',
         querystring: schemas.VerifyLink,
         response: { 200: schemas.HtmlPage }
       },

@@ -21,6 +21,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listKeys',
         summary: 'List all keys, including revoked ones, newest first',
+        description: 'Without the keys themselves, of which only a hash is stored.',
         response: { 200: schemas.Keys }
       }
     },
@@ -33,7 +34,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/keys',
     {
       config,
-      schema: { tags, operationId: 'createKey', summary: 'Create a key', body: schemas.CreateKey, response: { 201: schemas.CreatedKey } }
+      schema: {
+        tags,
+        operationId: 'createKey',
+        summary: 'Create a key',
+        description: '`api_key` is shown only in this response. Give each agent or program its own, with the scopes it needs.',
+        body: schemas.CreateKey,
+        response: { 201: schemas.CreatedKey }
+      }
     },
     async (request, reply) => {
       const api_key = createKey(cell)
@@ -55,6 +63,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'renameKey',
         summary: 'Change the label of a key',
+        description: 'The key itself and its scopes stay.',
         params,
         body: schemas.RenameKey,
         response: { 200: schemas.Key }
@@ -74,6 +83,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'revokeKey',
         summary: 'Revoke a key, effective immediately on every replica',
+        description: 'The sessions that it opened end, too. The last key cannot be revoked.',
         params,
         response: { 200: schemas.RevokedKey }
       }
@@ -86,7 +96,16 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   app.post(
     '/v1/auth/key/regenerate',
-    { config, schema: { tags, operationId: 'regenerateKey', summary: 'Replace the only key', response: { 200: schemas.RegeneratedKey } } },
+    {
+      config,
+      schema: {
+        tags,
+        operationId: 'regenerateKey',
+        summary: 'Replace the only key',
+        description: 'It ends at once, with its sessions. An account with several keys creates and revokes them instead.',
+        response: { 200: schemas.RegeneratedKey }
+      }
+    },
     async request => {
       const api_key = createKey(cell)
       const replaced_key_id = await app.fn.regenerateKey({
@@ -101,7 +120,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/key',
     {
       config,
-      schema: { tags, operationId: 'revealKey', summary: 'Get the plaintext of the default key', response: { 200: schemas.RevealedKey } }
+      schema: {
+        tags,
+        operationId: 'revealKey',
+        summary: 'Get the plaintext of the default key',
+        description: 'Each call is recorded in the audit log as `key.revealed`. Other keys cannot be shown again.',
+        response: { 200: schemas.RevealedKey }
+      }
     },
     async request => {
       const encryption_key_ids = encryptionKeys.map(encryptionKeyId)

@@ -25,6 +25,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'register',
         summary: 'Create an account and its first key',
+        description: '`api_key` is shown only in this response. The account has the plan `free`.',
         body: schemas.Register,
         response: { 201: schemas.Registered }
       }
@@ -48,7 +49,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/auth/me',
     {
       config: { scope: 'any' },
-      schema: { tags, operationId: 'getAccount', summary: 'Get the account and its usage', response: { 200: schemas.Me } }
+      schema: {
+        tags,
+        operationId: 'getAccount',
+        summary: 'Get the account and its usage',
+        description: 'Works with any credential, whatever its scopes.',
+        response: { 200: schemas.Me }
+      }
     },
     async request => showAccount(app, request)
   )
@@ -61,6 +68,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'updateAccount',
         summary: 'Update account settings',
+        description: 'Fields that are not sent stay as they are.',
         body: schemas.UpdateMe,
         response: { 200: schemas.Me }
       }
@@ -82,6 +90,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listAuditEvents',
         summary: 'List the audit log of the account, newest first',
+        description: 'Who changed keys, sessions, cues and settings, and from where. The newest 10,000 of each kind are kept.',
         querystring: schemas.ListEvents,
         response: { 200: schemas.Events }
       }

@@ -16,6 +16,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getWebhookSecret',
         summary: 'Get the secret that signs webhooks',
+        description: '`whsec_…`: the key of the signatures of webhooks, as text.',
         response: { 200: schemas.WebhookSecret }
       }
     },
@@ -30,6 +31,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'regenerateWebhookSecret',
         summary: 'Replace the secret that signs webhooks',
+        description: 'With `overlap_seconds`, requests have the signatures of both secrets for that long.',
         querystring,
         response: { 200: schemas.NewWebhookSecret }
       }
@@ -48,6 +50,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getAlertWebhookSecret',
         summary: 'Get the secret that signs alert webhooks, created by the first call',
+        description: 'Signs what is sent to `alert_webhook_url`.',
         response: { 200: schemas.AlertWebhookSecret }
       }
     },
@@ -62,6 +65,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'regenerateAlertWebhookSecret',
         summary: 'Replace the secret that signs alert webhooks',
+        description: 'With `overlap_seconds`, alerts have the signatures of both secrets for that long.',
         headers: Confirmation,
         querystring,
         response: { 200: schemas.NewAlertWebhookSecret }

@@ -31,6 +31,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'openSession',
         summary: 'Exchange a one-time token for a session',
+        description: 'The token comes from the approval of a device code, and works once.',
         body: schemas.OpenSession,
         response: { 200: schemas.Session }
       }
@@ -100,6 +101,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'refreshSession',
         summary: 'Renew a session for a year, that of a browser on loopback for 12 hours; the current one ends a day later',
+        description: '`session_token` is the new one.',
         response: { 200: schemas.Session }
       }
     },
@@ -138,6 +140,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listSessions',
         summary: 'List sessions, newest first',
+        description: 'Sign-ins of browsers, devices and programs that have not ended.',
         querystring: schemas.ListSessions,
         response: { 200: schemas.Sessions }
       }
@@ -163,6 +166,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteSession',
         summary: 'End a session, immediately on every replica',
+        description: 'Whoever uses it has to sign in again.',
         params: schemas.SessionParams,
         response: { 204: Type.Null() }
       }
@@ -181,6 +185,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'exchangeToken',
         summary: 'Exchange a one-time token for a scoped key',
+        description: "For clients that the service's operator has approved. The key does not expire.",
         body: schemas.Exchange,
         response: { 200: schemas.Exchanged }
       }

@@ -15,6 +15,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listAlerts',
         summary: 'List alerts, newest first',
+        description: 'At most one alert per cue and type is open; further failures raise its `failure_count`.',
         querystring: ListAlerts,
         response: { 200: Alerts }
       }
@@ -30,6 +31,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'acknowledgeAlert',
         summary: 'Acknowledge an alert',
+        description: 'The next failure raises a new one. Repeating this changes nothing.',
         params: AlertParams,
         response: { 200: Alert }
       }

@@ -21,7 +21,7 @@ export const Alert = Type.Object({
   alert_type: Type.Enum([...alertTypes]),
   severity: Type.Enum(['info', 'warning', 'high', 'critical']),
   message: Type.String(),
-  metadata: Type.Record(Type.String(), Type.Unknown()),
+  metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Such as `failure_count`; depends on the type.' }),
   acknowledged: Type.Boolean(),
   acknowledged_at: Nullable(Timestamp),
   created_at: Timestamp

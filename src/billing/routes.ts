@@ -29,7 +29,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/billing/checkout',
     {
       config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
-      schema: { tags, operationId: 'createCheckout', summary: 'Buy a plan', body: schemas.Checkout, response: { 200: schemas.CheckoutUrl } }
+      schema: {
+        tags,
+        operationId: 'createCheckout',
+        summary: 'Buy a plan',
+        description: 'Nothing changes until the payment has arrived.',
+        body: schemas.Checkout,
+        response: { 200: schemas.CheckoutUrl }
+      }
     },
     async request => {
       const { plan, interval } = request.body
@@ -70,6 +77,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'createPortalLink',
         summary: 'Get a link for managing payment, invoices and the subscription',
+        description: "Stripe's page for the account, valid for a short time.",
         response: { 200: schemas.PortalUrl }
       }
     },
@@ -98,7 +106,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
           rawBody: true
         },
         bodyLimit: MAX_EVENT_BODY,
-        schema: { tags, operationId: 'receiveStripeEvent', summary: 'Receive a signed Stripe event', response: { 200: schemas.Received } }
+        schema: {
+          tags,
+          operationId: 'receiveStripeEvent',
+          summary: 'Receive a signed Stripe event',
+          description: 'Called by Stripe, and checked by `Stripe-Signature`.',
+          response: { 200: schemas.Received }
+        }
       },
       async request => {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)

@@ -73,6 +73,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getRss',
         summary: 'Get the posts as RSS 2.0',
+        description: 'The same posts as `GET /v1/blog/posts`.',
         response: { 200: { content: { 'application/rss+xml': { schema: Type.String() } } } }
       }
     },

@@ -27,6 +27,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listCalendars',
         summary: 'List calendars by name',
+        description: 'With all their dates and ranges.',
         querystring: schemas.ListCalendars,
         response: { 200: schemas.Calendars }
       }
@@ -52,6 +53,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCalendar',
         summary: 'Get a calendar',
+        description: 'Its dates and ranges are what cues that name it leave out.',
         params: schemas.CalendarParams,
         response: { 200: schemas.Calendar }
       }
@@ -90,6 +92,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCalendar',
         summary: 'Delete a calendar that no cue uses',
+        description: 'If cues use it, `calendar_in_use` lists them.',
         params: schemas.CalendarParams,
         response: { 204: Type.Null() }
       }

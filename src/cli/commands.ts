@@ -10,6 +10,7 @@ import { destinations, errors } from './errors.ts'
 import { executionsCancel, executionsDismiss, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
 import { exportCues } from './export.ts'
 import { cuesHistory } from './history.ts'
+import { importCues } from './import.ts'
 import { listen } from './listen.ts'
 import { login } from './login.ts'
 import { mcp } from './mcp.ts'
@@ -44,6 +45,7 @@ export const commands: Readonly<Record<string, Command>> = {
   'cues delete': cuesDelete,
   apply,
   export: exportCues,
+  import: importCues,
   preview,
   'calendars put': calendarsPut,
   'calendars list': calendarsList,

@@ -52,7 +52,8 @@ const declared = (cue: Cue) => {
     alerts,
     catch_up,
     overlap,
-    verification
+    verification,
+    status
   } = cue
   const { type: _, ...when } = schedule
   return without({
@@ -70,7 +71,9 @@ const declared = (cue: Cue) => {
     alerts,
     catch_up: catch_up === defaults.catch_up ? null : catch_up,
     overlap: overlap === defaults.overlap ? null : overlap,
-    verification
+    verification,
+    // Elsewhere, somebody else must not run what was stopped here.
+    paused: status === 'paused' ? true : null
   })
 }
 

@@ -129,8 +129,8 @@ const literalTag = {
   stringify: ({ value }: { value: unknown }) => (value as Literal).source
 }
 
-/** Writes JSON as YAML that `readYaml` reads as the same JSON. */
-export const writeYaml = (json: string): string => {
+/** Writes JSON as YAML that `readYaml` reads as the same JSON. Comments go above the cues, in order. */
+export const writeYaml = (json: string, comments: readonly (string | undefined)[] = []): string => {
   const keepLiteral = (_: string, value: unknown, context?: { source: string }) =>
     typeof value === 'number' && context ? new Literal(context.source) : value
   const document = new Document(JSON.parse(json, keepLiteral), { customTags: [literalTag as never] })
@@ -141,6 +141,10 @@ export const writeYaml = (json: string): string => {
       if (value === '<<' || grouped.test(value) || value !== printableYaml(value)) node.type = 'QUOTE_DOUBLE'
     }
   })
+  for (const [i, text] of comments.entries()) {
+    const cue = document.getIn(['cues', i], true) as Node
+    if (text !== undefined) cue.commentBefore = text.trim().replace(/^/gm, ' ')
+  }
   // Quoted strings may have escapes.
   return printableYaml(document.toString({ lineWidth: 0 }))
 }

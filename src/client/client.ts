@@ -59,6 +59,8 @@ export const createClient = (options: ClientOptions) => {
       /** Fires a cue now, or at `send_at`. With an `idempotency_key`, it is retried if the response is lost. */
       fire: (id: string, body: T.Fire = {}, o?: CallOptions) =>
         once<T.FiredExecution>(`${cue(id)}/fire`, body, o, Boolean(body.idempotency_key)),
+      /** Sends one signed request to a cue's address, or to a URL, and returns the response. */
+      test: (body: T.TestRequest, o?: CallOptions) => call<T.TestResult>('POST', '/v1/cues/test', { body, wait: 30 }, o),
       preview: (body: T.PreviewRequest, o?: CallOptions) => repeat<T.Preview>('/v1/schedules/preview', body, o)
     },
 

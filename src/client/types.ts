@@ -50,6 +50,9 @@ export type Pause = Given<typeof cues.PauseCue>
 export type Fire = Given<typeof cues.FireRequest>
 export type FiredExecution = Answer<typeof cues.FiredExecution>
 
+export type TestRequest = Given<typeof cues.TestCue>
+export type TestResult = Answer<typeof cues.TestResult>
+
 export type Calendar = Answer<typeof calendars.Calendar>
 export type Calendars = Answer<typeof calendars.Calendars>
 export type PutCalendar = Given<typeof calendars.PutCalendar>

@@ -159,7 +159,8 @@ const textOf = async (app: FastifyInstance, asking: Asking, accepted: Wanted[]):
   const texts: string[] = []
   for (const { cue, stored, columns, next_run, next_slot } of accepted) {
     await yieldToRequests()
-    const about = JSON.stringify({ key: cue.key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run, next_slot })
+    const { key, paused } = cue
+    const about = JSON.stringify({ key, cue_id: stored?.id ?? null, version: stored?.version ?? null, next_run, next_slot, paused })
     texts.push(`${about.slice(0, -1)},"changes":${await changesText(app, asking, columns)}}`)
   }
   return `[${texts}]`

@@ -3,13 +3,24 @@ import { randomBytes } from 'node:crypto'
 import { ApiError, type Detail, invalid } from '../errors.ts'
 import { calendarsOf, checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
 import { rulesOf, type Schedule } from '../schedule/schedule.ts'
+import type { GivenSchedule } from '../schedule/schemas.ts'
 import type { StoredCalendars } from '../schedule/stored-calendars.ts'
 import { lastInstant } from '../schedule/timetable.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { type Change, type Columns, hasWindow, nextOf, reschedule, revisions } from './next-runs.ts'
 import { payloadColumns } from './payload.ts'
-import { type CreateCue, type Group, groupNames, membersOf, type PauseCue, type Plain, plainNames, type UpdateCue } from './schemas.ts'
+import {
+  type CreateCue,
+  type Group,
+  groupNames,
+  membersOf,
+  type PauseCue,
+  type Plain,
+  plainNames,
+  shortNames,
+  type UpdateCue
+} from './schemas.ts'
 import type { StoredCue } from './stored.ts'
 
 const noCalendars: StoredCalendars = new Map()
@@ -22,7 +33,7 @@ const noCalendars: StoredCalendars = new Map()
  */
 export const newCue = (request: CreateCue, now: Date, minInterval: number | null = null, calendars = noCalendars): Change => {
   const transport = transportOf(request)
-  const schedule = readSchedule(scheduleOf(request))
+  const schedule = readSchedule(scheduleOf(request), now)
   checkInterval(schedule, minInterval)
   const used = calendarsOf(schedule, calendars)
   // A window depends on the id.
@@ -56,7 +67,7 @@ export const replacementOf = (
   const transport = transportOf(request)
   if (transport !== stored.transport)
     throw invalid([fault(['transport'], `cannot change from ${stored.transport} to ${transport}; delete the cue first`)])
-  const schedule = readSchedule(scheduleOf(request))
+  const schedule = readSchedule(scheduleOf(request), now)
   const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars)
   return {
     columns: { ...definition(request, schedule, transport, Object.keys(stored.callback.headers)), ...used, replaces: true },
@@ -96,7 +107,7 @@ export const changesOf = (
   if (request.name !== undefined) columns.name = request.name
   if (request.payload) Object.assign(columns, payloadColumns(request.payload))
   Object.assign(columns, settingColumns(request, stored.transport, stored))
-  const schedule = request.schedule ? readSchedule(request.schedule, stored.schedule) : stored.schedule
+  const schedule = request.schedule ? readSchedule(request.schedule, now, stored.schedule) : stored.schedule
   if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
   const resumed = request.status === 'active' && stored.status === 'paused'
   const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars, resumed)
@@ -135,15 +146,16 @@ const transportOf = ({ transport, worker }: CreateCue) => {
   return transport ?? (worker ? 'worker' : 'webhook')
 }
 
-const scheduleOf = ({ schedule, cron, at, timezone }: CreateCue) => {
-  if (schedule == null) {
-    if (cron == null && at == null) throw invalid([missing('schedule')])
-    return { cron, at, timezone }
+/** The schedule, some members of which may also be given beside it. */
+const scheduleOf = (request: CreateCue) => {
+  const names = shortNames.filter(name => request[name] != null)
+  if (request.schedule == null) {
+    if (names.every(name => name === 'timezone')) throw invalid([missing('schedule')])
+    return Object.fromEntries(names.map(name => [name, request[name]])) as GivenSchedule
   }
-  if (cron != null || at != null || timezone != null) {
-    throw new ApiError('invalid_schedule', 'Give cron, at and timezone either inside schedule or beside it, not both.')
-  }
-  return schedule
+  if (names.length > 0)
+    throw new ApiError('invalid_schedule', `Give ${shortNames.join(', ')} either inside schedule or beside it, not both.`)
+  return request.schedule
 }
 
 const scheduleColumns = (schedule: Schedule) => ({

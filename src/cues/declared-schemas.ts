@@ -1,18 +1,26 @@
 /** Declared cues on the wire. */
 import { type Static, Type } from 'typebox'
 import type { Json } from '../json/canonical-json.ts'
-import { StrictSchedule } from '../schedule/schemas.ts'
+import { DeclaredSchedule } from '../schedule/schemas.ts'
 import { AnyJson, Nullable, Strict } from '../schemas.ts'
 import { bounds } from './columns.ts'
 import { definition, description } from './schemas.ts'
 
+const Switch = (description: string) => Type.Optional(Nullable(Type.Boolean({ description })))
+
 /** A cue in a list to apply. */
-export const DeclaredCue = Strict({ ...definition(StrictSchedule, Strict), key: Type.String({ ...bounds.key }) }, { description })
+export const DeclaredCue = Strict(
+  {
+    ...definition(DeclaredSchedule, Strict),
+    key: Type.String({ ...bounds.key }),
+    paused: Switch('Whether the cue is created paused. An existing cue keeps its status.')
+  },
+  { description }
+)
 export type DeclaredCue = Static<typeof DeclaredCue>
 
 /** Maximum cues of a request. */
 export const MAX_DECLARED = 500
-const Switch = (description: string) => Type.Optional(Nullable(Type.Boolean({ description })))
 
 export const Apply = Strict({
   set: Type.String({ ...bounds.managed_by, description: 'The name of the set, stored as `managed_by` of its cues.' }),

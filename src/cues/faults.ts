@@ -89,6 +89,8 @@ export const checkTogether = async (
 /** A refused member of a schedule must not be reported a second time as missing; likewise of a callback. */
 const subjects: Record<string, string> = {
   cron: 'schedule',
+  crons: 'schedule',
+  every: 'schedule',
   at: 'schedule',
   timezone: 'schedule',
   callback_url: 'callback',

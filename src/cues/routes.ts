@@ -14,6 +14,7 @@ import * as lists from './list-schemas.ts'
 import { detail, listCues, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
 import { withSummaries } from './summaries.ts'
+import { createTests } from './test-requests.ts'
 import { createCue, deleteCue, deleteCues, etagOf, fireCue, pauseCue, putCue, updateCue, versionsOf } from './write.ts'
 
 declare module 'fastify' {
@@ -30,6 +31,7 @@ const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_ur
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const { find, findDetail, create } = createCueBatches(app.shared, app.fn)
+  const test = createTests(app)
   const show = app.traces.call('readCueDetails', findDetail)
   app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createEachCue', create) })
 
@@ -42,6 +44,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'createCue',
         summary: 'Create a cue',
+        description:
+          'Starts at once: the first slot after now is `next_run`. Unknown fields are ignored, and named in `warning`. To create or replace by your own key, use `PUT /v1/cues/by-key/{key}`.',
         headers: IdempotencyKey,
         body: schemas.CreateCue,
         response: { 201: schemas.Cue }
@@ -62,6 +66,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listCues',
         summary: 'List cues, newest first',
+        description: 'All filters that are given must match.',
         querystring: lists.ListCues,
         response: { 200: lists.Cues }
       }
@@ -80,6 +85,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCue',
         summary: 'Get a cue and its latest executions',
+        description: 'With its latest 10 executions, and the latest ranges of slots that did not run.',
         params,
         response: { 200: schemas.CueDetail }
       }
@@ -95,6 +101,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCueHistory',
         summary: "Get what became of a cue's slots, by day",
+        description: "Executions counted by day in the cue's time zone, and the slots that did not run, with the reason.",
         params,
         querystring: schemas.HistoryQuery,
         response: { 200: schemas.History }
@@ -115,6 +122,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'updateCue',
         summary: 'Update, pause or resume a cue',
+        description:
+          'Objects are merged with the stored ones, lists, headers and the payload replaced; null restores a default. A change of the schedule moves `next_run`.',
         params,
         headers: schemas.IfMatch,
         body: schemas.UpdateCue,
@@ -153,6 +162,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'resumeCue',
         summary: 'Resume a paused cue from now on',
+        description: 'Slots of the pause are not caught up.',
         params,
         headers: schemas.IfMatch,
         body: schemas.ResumeCue,
@@ -171,6 +181,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCue',
         summary: 'Delete a cue with its history',
+        description:
+          'It no longer fires, and its executions are removed in the background. This cannot be undone; to stop it only, pause it.',
         params,
         headers: schemas.IfMatch,
         response: { 204: Type.Null() }
@@ -190,6 +202,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCueByKey',
         summary: 'Get a cue by its key',
+        description: 'As `GET /v1/cues/{cue_id}`.',
         params: schemas.KeyParams,
         response: { 200: schemas.CueDetail }
       }
@@ -230,6 +243,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCueByKey',
         summary: 'Delete a cue by its key, with its history',
+        description: 'As `DELETE /v1/cues/{cue_id}`.',
         params: schemas.KeyParams,
         headers: schemas.IfMatch,
         response: { 204: Type.Null() }
@@ -276,12 +290,37 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteCues',
         summary: 'Delete up to 100 cues with their history',
+        description: 'Ids of other accounts, or of no cue, are listed as `skipped`.',
         headers: Confirmation,
         body: schemas.BulkDelete,
         response: { 200: schemas.BulkDeleted }
       }
     },
     async request => deleteCues(app, request.caller, request.body.ids)
+  )
+
+  app.post(
+    '/v1/cues/test',
+    {
+      config: {
+        scope: 'write',
+        errors: ['cue_not_found', 'invalid_state', 'service_held', 'invalid_callback_url', 'invalid_payload_size']
+      },
+      schema: {
+        tags,
+        operationId: 'testCue',
+        summary: 'Send one signed request to a cue or a URL, and show the response',
+        description:
+          'The request is that of a delivery, with a new execution id; nothing is stored, and nothing is retried. A test counts as a fire of the cue; for URLs, the same limit applies to all tests together. ' +
+          `The timeout is that of the cue, but at most ${schemas.MAX_TEST_SECONDS} seconds.`,
+        body: schemas.TestCue,
+        response: { 200: schemas.TestResult }
+      }
+    },
+    async request => {
+      request.remainingMs += schemas.MAX_TEST_SECONDS * 1000
+      return test(request.caller, request.body)
+    }
   )
 
   app.post(

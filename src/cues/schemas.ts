@@ -2,7 +2,7 @@
 import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Execution, GivenOverlap, Outcome, Overlap } from '../executions/schemas.ts'
-import { GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
+import { DeclaredSchedule, GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, Nullable, orElse, Strict, Tag, Timestamp } from '../schemas.ts'
 import { bounds, defaults, implied } from './columns.ts'
 
@@ -25,7 +25,7 @@ const Whole = (column: keyof typeof bounds & keyof typeof byDefault, description
 /** Members stored in a column of the same name, equal in requests and responses. */
 export const plain = {
   key: Nullable(Type.String({ ...bounds.key, description: 'Your own name for the cue, unique in the account.' })),
-  description: Nullable(Type.String({ maxLength: 2000 })),
+  description: Nullable(Type.String({ maxLength: 2000, description: 'For people.' })),
   tags: Type.Array(Tag, { ...bounds.tags, uniqueItems: true, description: 'Labels to filter by.' }),
   overlap: Overlap('What becomes of a slot while an execution of the cue has not ended.')
 }
@@ -44,8 +44,8 @@ const retry = {
   })
 }
 const on_failure = {
-  email: Type.Boolean(),
-  webhook: Nullable(Type.String()),
+  email: Type.Boolean({ description: 'Whether to mail the account, at most ten times an hour. Default: true.' }),
+  webhook: Nullable(Type.String({ description: 'A URL that gets the webhook `failure`.' })),
   pause: Type.Boolean({ description: 'Whether a recurring cue is paused when an execution fails.' }),
   pause_after: Nullable(
     Type.Integer({
@@ -56,19 +56,19 @@ const on_failure = {
   )
 }
 const delivery = {
-  timeout_seconds: Whole('timeout_seconds'),
-  outcome_deadline_seconds: Whole('outcome_deadline_seconds'),
-  claim_timeout_seconds: Whole('claim_timeout_seconds'),
+  timeout_seconds: Whole('timeout_seconds', 'For a whole request.'),
+  outcome_deadline_seconds: Whole('outcome_deadline_seconds', 'From the 2xx to the report.'),
+  claim_timeout_seconds: Whole('claim_timeout_seconds', 'From being due to a claim; then it is `missed`.'),
   await_outcome: Type.Boolean({
     description:
       "Whether to wait for a reported outcome after a 2xx. Defaults to true if outcome_deadline_seconds is given. A JSON response with a boolean `success` is the whole report; members that a report would refuse are left out, and named in the attempt's `error`."
   })
 }
 const alerts = {
-  consecutive_failures: Whole('alert_consecutive_failures'),
-  missed_window_multiplier: Whole('alert_missed_window_multiplier')
+  consecutive_failures: Whole('alert_consecutive_failures', 'Failures in a row that raise an alert.'),
+  missed_window_multiplier: Whole('alert_missed_window_multiplier', 'Gaps between slots that may pass without a success before an alert.')
 }
-const verification = { mode: Type.Enum([...modes]) }
+const verification = { mode: Type.Enum([...modes], { description: 'What a reported success needs to be verified.' }) }
 const callback = {
   url: Nullable(Type.String({ description: 'Required for webhook cues.' })),
   method: Type.Enum([...methods]),
@@ -117,20 +117,40 @@ const settings = (object: typeof Strict) => ({
   on_failure: Type.Optional(Nullable(object(optional(on_failure)))),
   delivery: Type.Optional(Nullable(object(optional(delivery)))),
   alerts: Type.Optional(Nullable(object(optional(alerts)))),
-  catch_up: Type.Optional(Nullable(Type.Enum([...policies, 'replay_all']))),
+  catch_up: Type.Optional(
+    Nullable(
+      Type.Enum([...policies, 'replay_all'], {
+        description: `Which slots of an outage of the service run afterwards. Default: \`${defaults.catch_up}\`.`
+      })
+    )
+  ),
   verification: Type.Optional(Nullable(object(optional(verification))))
 })
 const Name = Type.String(bounds.name)
+
+/** Members of a schedule that may also be given beside the others of a cue. */
+const short = {
+  cron: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.cron`.' }))),
+  crons: Type.Optional({ ...GivenSchedule.properties.crons, description: 'Short for `schedule.crons`.' }),
+  every: Type.Optional({ ...GivenSchedule.properties.every, description: 'Short for `schedule.every`.' }),
+  at: Type.Optional(Nullable(Instant)),
+  timezone: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.timezone`.' })))
+}
+export const shortNames = Object.keys(short) as (keyof typeof short)[]
 const Lenient = ((properties: Record<string, TSchema>, options = {}) => Type.Object(properties, options)) as unknown as typeof Strict
 
 export const definition = (schedule: typeof GivenSchedule, object: typeof Strict) => ({
   name: Name,
   schedule: Type.Optional(Nullable(schedule)),
-  transport: Type.Optional(Nullable(Type.Enum([...transports]))),
+  transport: Type.Optional(
+    Nullable(
+      Type.Enum([...transports], {
+        description: '`webhook`: the service calls `callback.url`. `worker`: one of yours claims. Default: `webhook`.'
+      })
+    )
+  ),
   ...settings(object),
-  cron: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.cron`.' }))),
-  at: Type.Optional(Nullable(Instant)),
-  timezone: Type.Optional(Nullable(Type.String({ description: 'Short for `schedule.timezone`.' }))),
+  ...short,
   callback_url: Type.Optional(Nullable(Type.String({ description: 'Short for `callback.url`.' }))),
   worker: Type.Optional(Nullable(Type.Boolean({ description: 'Short for `transport: "worker"`.' })))
 })
@@ -139,7 +159,7 @@ export const description = 'A schedule and, for webhook cues, a callback URL.'
 export const CreateCue = Type.Object(definition(GivenSchedule, Lenient), { description })
 export type CreateCue = Static<typeof CreateCue>
 /** The same, but unknown members are rejected. */
-export const PutCue = Strict(definition(StrictSchedule, Strict), { description })
+export const PutCue = Strict(definition(DeclaredSchedule, Strict), { description })
 
 export const UpdateCue = Strict({
   status: Type.Optional(orElse('invalid_status', 'status must be active or paused.', Type.Enum(['active', 'paused']))),
@@ -161,7 +181,7 @@ export const cue = {
   name: Type.String(),
   ...plain,
   managed_by: Nullable(Type.String({ description: 'The set that the cue was applied with, see `POST /v1/cues/apply`.' })),
-  status: Type.Enum([...statuses]),
+  status: Type.Enum([...statuses], { description: 'After its last slot, `completed`; `failed` if it runs once and that failed.' }),
   paused_at: Nullable(Timestamp),
   paused_by: Nullable(
     Type.Enum([...causes], {
@@ -170,7 +190,7 @@ export const cue = {
     })
   ),
   pause_reason: Nullable(Type.String()),
-  paused_until: Nullable(Timestamp),
+  paused_until: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'When it resumes by itself.' })),
   completed_reason: Nullable(
     Type.Enum([...completions], {
       description: 'Why the cue is `completed`: its last slot has passed (`ended`), it has taken `max_runs` runs, or it runs only `once`.'
@@ -322,6 +342,30 @@ export const FiredExecution = Type.Object({
   scheduled_for: Timestamp,
   status: Type.String(),
   triggered_by: Type.String()
+})
+
+/** Longest wait for the response to a test. */
+export const MAX_TEST_SECONDS = 30
+export const TestCue = Strict({
+  cue_id: Type.Optional(Type.String({ minLength: 1, maxLength: 255, description: 'Id or key of a webhook cue, in any status.' })),
+  url: Type.Optional(Type.String({ description: 'Instead of a cue: the address to call.' })),
+  payload: Type.Optional(AnyJson({ description: "Sent instead of the cue's payload. Default for a URL: {}." }))
+})
+export const TestResult = Type.Object({
+  request: Type.Object({
+    method: callback.method,
+    url: Type.String(),
+    headers: Type.Record(Type.String(), Type.String(), { description: 'As sent; credentials are masked.' }),
+    body: Type.String()
+  }),
+  response: Nullable(
+    Type.Object(
+      { http_status: Type.Integer(), body: Type.String({ description: 'The beginning.' }) },
+      { description: 'Null if there was none.' }
+    )
+  ),
+  error: Nullable(Type.String({ description: 'Why a delivery would fail; null for a 2xx.' })),
+  duration_ms: Type.Integer()
 })
 
 export const BulkDelete = Strict({ ids: Type.Array(Type.String(), { minItems: 1, maxItems: 100 }) })

@@ -19,6 +19,7 @@ export const functions = {
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
+  begin_test: ['row', 'account_id cue_id url payload now'],
   billing_account: ['row', 'account_id', 'stable'],
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
   calendars_by_revision: ['rows', 'revisions', 'stable'],
@@ -1064,6 +1065,7 @@ export type Functions = {
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
+  beginTest: (args: { account_id: string; cue_id?: string | null; url?: string | null; payload?: string | null }) => Promise<BegunAttempt>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
   calendarsByRevision: (args: { revisions: number[] }) => Promise<CalendarsByRevisionRow[]>

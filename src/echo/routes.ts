@@ -41,6 +41,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
         tags: ['service'],
         operationId: 'sendEcho',
         summary: 'Store a request for five minutes, to see what a callback sends',
+        description: 'Use it as `callback_url`, with a token that you make up: 16 characters or more that nobody guesses.',
         params: EchoParams,
         response: { 200: Stored }
       },
@@ -69,6 +70,7 @@ const echo: FastifyPluginAsyncTypebox = async app => {
         tags: ['service'],
         operationId: 'getEcho',
         summary: 'Get the latest request posted to an echo token',
+        description: 'Whoever knows the token can read it, with any key. `status` is `waiting` until a request has arrived.',
         params: AskedToken,
         response: { 200: Echo }
       }

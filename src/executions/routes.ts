@@ -19,6 +19,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listExecutions',
         summary: 'List executions, newest first',
+        description: 'All filters that are given must match. Executions are kept for EXECUTION_RETENTION_DAYS.',
         querystring: schemas.ListExecutions,
         response: { 200: schemas.Executions }
       }
@@ -34,6 +35,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getExecution',
         summary: 'Get an execution and its attempts',
+        description:
+          'With its payload, the beginning of the latest response, and a log of its attempts. Also readable with the token that came with its delivery.',
         params,
         response: { 200: schemas.ExecutionDetail }
       }
@@ -49,6 +52,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'replayExecution',
         summary: 'Replay an ended execution as a new one',
+        description: 'The new one has the payload of the old one, which stays as it is, and `scheduled_for` is now.',
         params,
         headers: IdempotencyKey,
         body: schemas.Replay,
@@ -74,6 +78,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'cancelExecution',
         summary: 'Cancel a waiting execution',
+        description:
+          'Waiting means `pending`, `retrying` or `retry_ready`. It ends as `failed` with the error `cancelled`, without `on_failure` or an alert.',
         params,
         response: { 200: schemas.Cancelled }
       }

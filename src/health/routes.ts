@@ -15,7 +15,13 @@ const health: FastifyPluginAsyncTypebox = async app => {
     '/health',
     {
       config: { exempt: true },
-      schema: { tags: ['service'], operationId: 'getHealth', summary: 'Get service health in detail', response: { 200: Health } }
+      schema: {
+        tags: ['service'],
+        operationId: 'getHealth',
+        summary: 'Get service health in detail',
+        description: 'For people and monitoring, without a key; load balancers use `GET /status`.',
+        response: { 200: Health }
+      }
     },
     async () => {
       const now = app.now()
@@ -31,6 +37,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
         tags: ['service'],
         operationId: 'getStatus',
         summary: 'Get the status for load balancers: 200 if the service is up, 503 if not',
+        description: 'Needs no key. What is wrong, `GET /health` says.',
         response: { 200: Status, 503: Status }
       }
     },

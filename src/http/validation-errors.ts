@@ -26,9 +26,11 @@ export const explain = (
   }
   for (const error of withoutUnions(schema, errors)) {
     const refusal = walk(schema, error.schemaPath).findLast(node => node['x-error'])?.['x-error']
-    if (refusal) return new ApiError(refusal.code, refusal.message)
+    if (refusal && refusal.code !== 'validation_error') return new ApiError(refusal.code, refusal.message)
     const { path, found: actual } = locate(value, error.instancePath)
-    if (error.keyword === 'required') {
+    if (refusal) {
+      add({ type: 'value_error', loc: [place, ...path], msg: `Value error, ${refusal.message}`, input: shown(actual, path) })
+    } else if (error.keyword === 'required') {
       for (const name of error.params.requiredProperties) {
         // Not the other headers, which may contain keys.
         const input = place === 'header' ? null : shown(actual, path)

@@ -15,7 +15,10 @@ const payload = Type.Optional(
 )
 
 /** The members of a schedule, beside the others. */
-const { type: _, ...schedule } = schedules.GivenSchedule.properties
+const { type: _type, in: _in, ...scheduleProperties } = schedules.GivenSchedule.properties
+// The API explains what is wrong with an instant better than a pattern does.
+const at = Type.Optional(Nullable(Type.String({ description: 'ISO 8601 with `Z` or an offset, or an offset from now: `+10m`.' })))
+const schedule = { ...scheduleProperties, at }
 const scheduleMembers = Object.keys(schedule)
 
 /** Splits arguments into the schedule and the others. */
@@ -23,7 +26,9 @@ const withSchedule = <G extends object>(input: G) => {
   const [members, rest] = [true, false].map(isSchedule =>
     Object.fromEntries(Object.entries(input).filter(([name]) => scheduleMembers.includes(name) === isSchedule))
   ) as [schedules.GivenSchedule, Omit<G, keyof typeof schedule>]
-  return { ...rest, ...(Object.keys(members).length > 0 && { schedule: members }) }
+  const { at, ...others } = members
+  const when = at?.startsWith('+') ? { ...others, in: at.slice(1) } : members
+  return { ...rest, ...(Object.keys(members).length > 0 && { schedule: when }) }
 }
 
 const settings = Type.Pick(cues.CreateCue, ['callback_url', 'key', 'description', 'tags', 'overlap']).properties

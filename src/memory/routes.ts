@@ -17,6 +17,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getMemoryBlock',
         summary: 'Get the memory block: what an agent should know about this account',
+        description: 'A short text for the memory of an agent, about pgcue and this account. Switched on with `memory_block_enabled`.',
         response: { 200: MemoryBlock }
       }
     },
@@ -35,6 +36,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'subscribeToMemoryBlock',
         summary: 'Subscribe to changes of the memory block',
+        description: 'Each change is sent to `callback_url`, see the webhook `memoryBlock`.',
         body: Subscribe,
         response: { 201: Subscribed }
       }

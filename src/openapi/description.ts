@@ -34,6 +34,7 @@ export default fp(
           tags: ['service'],
           operationId: 'getDescription',
           summary: 'This description as OpenAPI 3.1',
+          description: 'Generated from what the service validates with.',
           response: { 200: Type.Object({}, { additionalProperties: true }) }
         }
       },

@@ -53,7 +53,7 @@ const pageOf = (root: string) => `<!doctype html>
 <style>${frameStyle}</style>
 </head>
 <body>
-<header class="site"><a href="${root}/dashboard">${logo}<span>pgcue</span></a><nav><a href="${root}/dashboard">Dashboard</a><a href="${root}/docs/guide">Guide</a><a href="${root}/docs" aria-current="page">API reference</a><a href="${root}/plans">Plans</a></nav></header>
+<header class="site"><a href="${root}/dashboard">${logo}<span>pgcue</span></a><nav><a href="${root}/dashboard">Dashboard</a><a href="${root}/docs/guide">Guide</a><a href="${root}/docs" aria-current="page">API reference</a><a href="${root}/plans">Plans</a><button id="key" type="button">Use my key</button></nav></header>
 <div id="app"></div>
 <noscript>This page needs JavaScript. The same description as JSON: <a href="${root}/openapi.json">/openapi.json</a></noscript>
 <script src="${root}/docs/scalar.js"></script>
@@ -74,10 +74,19 @@ const startOf = (root: string) => `const settings = ${JSON.stringify({
   agent: { disabled: true },
   mcp: { disabled: true }
 })}
-// Who is signed in sees examples with the account's key, which is not stored.
-const key = await fetch('${root}/v1/auth/key').then(response => (response.ok ? response.json() : {})).catch(() => ({}))
-const securitySchemes = { bearer: { token: key.api_key ?? '' } }
-Scalar.createApiReference('#app', { ...settings, authentication: { preferredSecurityScheme: 'bearer', securitySchemes } })
+const show = token =>
+  Scalar.createApiReference('#app', { ...settings, authentication: { preferredSecurityScheme: 'bearer', securitySchemes: { bearer: { token } } } })
+const reference = show('')
+// Puts the key of who is signed in into the examples. It is not stored. Not before a click: each look at a key is an event of the audit log.
+const button = document.querySelector('#key')
+button.addEventListener('click', async () => {
+  const response = await fetch('${root}/v1/auth/key').catch(() => undefined)
+  button.disabled = true
+  button.textContent = response?.ok ? 'Your key is in the examples' : response?.status === 401 ? 'You are not signed in' : 'No key to show'
+  if (!response?.ok) return
+  reference.destroy()
+  show((await response.json()).api_key)
+})
 `
 
 /** The bar above, as in the dashboard. */
@@ -88,12 +97,14 @@ body { margin: 0 }
 .site > a { font-size: 17px; font-weight: 700; letter-spacing: -.02em }
 .site svg { width: 26px; height: 26px }
 .site nav { display: flex; gap: 20px }
-.site nav a:hover, .site [aria-current] { color: #3434b5 }
+.site nav a:hover, .site [aria-current], .site button { color: #3434b5 }
+.site button { padding: 0; font: inherit; background: none; border: 0; cursor: pointer }
+.site button:disabled { color: inherit; cursor: default }
 @media (prefers-color-scheme: dark) {
   .site { color: #f0f0f6; background: #17171e; border-color: #2b2b37 }
-  .site nav a:hover, .site [aria-current] { color: #b3b5ff }
+  .site nav a:hover, .site [aria-current], .site button { color: #b3b5ff }
 }
-@media (max-width: 600px) { .site { padding: 0 12px } .site nav { gap: 10px; font-size: 12px; white-space: nowrap } }
+@media (max-width: 600px) { .site { padding: 0 12px } .site button { display: none } .site nav { gap: 10px; font-size: 12px; white-space: nowrap } }
 @media (max-width: 400px) { .site, .site nav { gap: 8px } .site > a span { display: none } }
 `
 

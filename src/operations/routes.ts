@@ -45,6 +45,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listOperations',
         summary: 'List operations, newest first',
+        description: 'Without their errors; see `GET /v1/operations/{operation_id}`.',
         querystring: schemas.ListOperations,
         response: { 200: schemas.Operations }
       }
@@ -89,6 +90,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getOperation',
         summary: 'Get an operation and its errors',
+        description: 'Poll it until `ended_at` is set.',
         params,
         response: { 200: schemas.OperationDetail }
       }

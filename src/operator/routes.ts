@@ -105,6 +105,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'release',
         summary: 'Release the service, or one account',
+        description: 'Deliveries and claims go on.',
         body: schemas.Release,
         response: { 200: schemas.Released }
       }
@@ -261,7 +262,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/operator/session',
     {
       config: { public: true },
-      schema: { tags, operationId: 'endOperatorSession', summary: 'Remove the operator’s cookie', response: { 204: Type.Null() } }
+      schema: {
+        tags,
+        operationId: 'endOperatorSession',
+        summary: 'Remove the operator’s cookie',
+        description: 'Removes the cookie.',
+        response: { 204: Type.Null() }
+      }
     },
     async (_, reply) => {
       clearOperatorCookie(reply, app.config)

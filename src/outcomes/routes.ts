@@ -55,6 +55,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'reportOutcome',
         summary: 'Report the outcome of an execution, once',
+        description:
+          'Ends an execution that was claimed or awaits its outcome. A second report gets `outcome_already_reported`. Also accepts the token that came with the delivery.',
         params,
         headers: schemas.TokenHeaders,
         body: schemas.Report,
@@ -87,6 +89,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'attachEvidence',
         summary: 'Add evidence to a reported outcome',
+        description: "Evidence is added, never removed, and the cue's verification is applied again. Success or failure stay as reported.",
         params,
         headers: schemas.TokenHeaders,
         body: schemas.Evidence,
@@ -109,6 +112,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'verifyExecution',
         summary: 'Verify or reject a reported success',
+        description:
+          'Decides what waits as `verification_pending`: it becomes `verified_success`, or with `valid: false` `verification_failed`.',
         params,
         body: schemas.Verify,
         response: { 200: schemas.Verified }
@@ -129,6 +134,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'requestVerification',
         summary: 'Mark a reported success for manual verification',
+        description: 'It becomes `verification_pending`, until a person decides.',
         params,
         response: { 200: schemas.Verified }
       }

@@ -5,12 +5,13 @@ import { textLengths } from '../deliveries/report.ts'
 import { JsonArray, JsonObject, Nullable, Strict, Timestamp } from '../schemas.ts'
 import { ClaimToken } from '../workers/schemas.ts'
 
-const text = (name: keyof typeof textLengths) => Type.Optional(Nullable(Type.String({ maxLength: textLengths[name] })))
+const text = (name: keyof typeof textLengths, description: string) =>
+  Type.Optional(Nullable(Type.String({ maxLength: textLengths[name], description })))
 const evidence = {
-  external_id: text('external_id'),
-  result_url: text('result_url'),
-  result_ref: text('result_ref'),
-  result_type: text('result_type'),
+  external_id: text('external_id', 'An id in another system.'),
+  result_url: text('result_url', 'Where the result is.'),
+  result_ref: text('result_ref', 'A short reference.'),
+  result_type: text('result_type', 'Your own category, a filter of lists.'),
   artifacts: Type.Optional(
     Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url. At most 64 KB.' }))
   ),
@@ -18,11 +19,11 @@ const evidence = {
 }
 
 export const Report = Strict({
-  success: Type.Boolean(),
-  result: text('result'),
-  error: text('error'),
+  success: Type.Boolean({ description: 'Whether the work succeeded.' }),
+  result: text('result', 'What was done.'),
+  error: text('error', 'What went wrong.'),
   ...evidence,
-  summary: text('summary')
+  summary: text('summary', 'For people.')
 })
 export const Evidence = Strict({
   ...evidence,
@@ -46,7 +47,7 @@ export const Reported = Type.Object({
 export const Attached = Type.Object({ execution_id: Type.String(), outcome_state: State, evidence_updated: Type.Boolean() })
 
 export const Verification = Strict({
-  valid: Type.Optional(Type.Boolean()),
+  valid: Type.Optional(Type.Boolean({ description: 'False rejects it. Default: true.' })),
   reason: Type.Optional(Nullable(Type.String({ maxLength: 2000 })))
 })
 export const Verify = Type.Optional(Type.Union([Verification, Type.Null()]))

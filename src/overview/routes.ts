@@ -12,6 +12,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags: ['executions'],
         operationId: 'getOverview',
         summary: 'Get what needs attention, and figures on the last 24 hours',
+        description:
+          'Failing cues, tasks without a live worker, outcomes to decide, paused cues, open alerts, and the runs of the next hour.',
         response: { 200: Overview }
       }
     },
@@ -26,6 +28,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags: ['executions'],
         operationId: 'listErrors',
         summary: 'Get the dead letters of a time window, grouped by error',
+        description:
+          'Messages that differ only in numbers and ids are one group. Replay or dismiss a group with `POST /v1/operations` and `error_group`.',
         querystring: ListErrors,
         response: { 200: Errors }
       }
@@ -41,6 +45,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags: ['executions'],
         operationId: 'listDestinations',
         summary: 'Get the hosts that webhooks went to in a time window',
+        description: 'With their attempts, failures and response times.',
         querystring: ListDestinations,
         response: { 200: Destinations }
       }

@@ -1,8 +1,9 @@
 /** Validates the members of a schedule that few schedules have. */
 import { type ApiError, invalid } from '../errors.ts'
+import { isLength, lengthOf } from './offset.ts'
 import { type Fail, readExclude } from './parse-exclusions.ts'
 import { longestWindow } from './plan.ts'
-import { lengthOf, type Rules } from './schedule.ts'
+import type { Rules } from './schedule.ts'
 import type { GivenSchedule } from './schemas.ts'
 import { lastInstant } from './timetable.ts'
 
@@ -57,14 +58,14 @@ const failIn =
 
 const readWindow = (text: string): string => {
   const isPart = /^\d{1,3}%$/.test(text)
-  const size = isPart ? Number(text.slice(0, -1)) / 100 : /^\d{1,8}[smhd]$/.test(text) ? lengthOf(text) / longestWindow : 0
+  const size = isPart ? Number(text.slice(0, -1)) / 100 : isLength(text) ? lengthOf(text) / longestWindow : 0
   if (size > 0 && size <= 1) return text
   throw wrong(['window'], 'must be a length such as 90s, 30m or 2h, at most 24h, or a part such as 25%, at most 100%')
 }
 
 const readLength = (text: string) => {
   const rule = `must be a whole number and a unit, such as 45m, 36h or 2d, from ${shortest} to ${longest}`
-  if (!/^\d{1,8}[smhd]$/.test(text)) throw wrong(['every'], rule)
+  if (!isLength(text)) throw wrong(['every'], rule)
   const length = lengthOf(text)
   if (length < lengthOf(shortest) || length > lengthOf(longest)) throw wrong(['every'], rule)
   return text

@@ -4,31 +4,33 @@ import { ApiError } from '../errors.ts'
 import { CronError, parseCron } from './cron.ts'
 import type { Calendar } from './exclusions.ts'
 import { isTighterThan } from './interval.ts'
+import { instantAfter, lengthOf, offsetRule } from './offset.ts'
 import { readRules, wrong } from './parse-rules.ts'
 import { type Plan, planOf, type Run, runOf } from './plan.ts'
-import { cronsOf, lengthOf, type Recurring, type Schedule } from './schedule.ts'
+import { cronsOf, type Recurring, type Schedule } from './schedule.ts'
 import type { GivenSchedule } from './schemas.ts'
 import { effort } from './slots.ts'
 import { lastInstant, stepsPerSearch } from './timetable.ts'
 import { canonicalTimeZone } from './zones.ts'
 
 /** What says when a schedule runs. It has one of them. */
-const kinds = ['cron', 'crons', 'every', 'at'] as const
+const kinds = ['cron', 'crons', 'every', 'at', 'in'] as const
 
 /**
- * Completes the given members with the stored schedule, if any; `cron`, `crons`, `every` or `at` alone also changes the type.
+ * Completes the given members with the stored schedule, if any; what says when it runs also changes the type.
  * @throws ApiError invalid_schedule, invalid_timezone, validation_error
  */
-export const readSchedule = (request: GivenSchedule, stored?: Schedule): Schedule => {
+export const readSchedule = (request: GivenSchedule, now: Date, stored?: Schedule): Schedule => {
   const [kind, other] = kinds.filter(name => request[name] != null)
   if (kind === 'cron' && other === 'at') throw refused('schedule: give either cron or at, not both')
   if (other !== undefined) throw wrong([other], `does not go with ${kind}: give one of ${kinds.join(', ')}`)
-  const type = request.type ?? (kind === undefined ? stored?.type : kind === 'at' ? 'once' : 'recurring')
+  const isInstant = kind === 'at' || kind === 'in'
+  const type = request.type ?? (kind === undefined ? stored?.type : isInstant ? 'once' : 'recurring')
   const timezone = readTimeZone(request.timezone ?? stored?.timezone ?? 'UTC')
-  if (type === undefined) throw refused('schedule: give cron, crons or every for a recurring cue, or at for one that runs once')
+  if (type === undefined) throw refused('schedule: give cron, crons or every for a recurring cue, or at or in for one that runs once')
   const before = stored?.type === 'recurring' ? stored : undefined
   if (type === 'recurring') {
-    if (kind === 'at') throw refused('schedule.cron is required for type recurring')
+    if (isInstant) throw refused('schedule.cron is required for type recurring')
     const { crons, every, ...rules } = readRules(request, kind === undefined ? before : undefined, before)
     if (every !== undefined) return { type, every, ...rules, timezone }
     if (crons !== undefined) return { type, crons: crons.map((cron, i) => readCron(cron, `crons.${i}`)), ...rules, timezone }
@@ -39,11 +41,18 @@ export const readSchedule = (request: GivenSchedule, stored?: Schedule): Schedul
   if (kind === 'crons' || kind === 'every') throw wrong([kind], 'does not go with type once')
   const of = Object.keys(readRules(request))
   if (of.length > 0) throw wrong([of[0]!], 'is for recurring schedules')
-  const instant = request.at ?? (stored?.type === 'once' && kind === undefined ? stored.at : undefined)
+  const instant =
+    kind === 'in' ? readOffset(request.in!, now) : (request.at ?? (kind === undefined && stored?.type === 'once' ? stored.at : undefined))
   if (instant === undefined) throw refused('schedule.at is required for type once')
   const date = new Date(instant)
   if (date.getTime() > lastInstant) throw refused('schedule.at must not be after the year 9999')
   return { type, at: date, timezone }
+}
+
+const readOffset = (offset: string, now: Date) => {
+  const instant = instantAfter(now, offset)
+  if (instant === undefined) throw wrong(['in'], offsetRule)
+  return instant
 }
 
 /**

@@ -1,7 +1,8 @@
 /** A cue's plan: the slots that run, and when each of them fires. Pure. */
 import { createHash } from 'node:crypto'
 import { type Calendar, excludedBy } from './exclusions.ts'
-import { lengthOf, nominalSlots, type Recurring, type Schedule, timetableOf } from './schedule.ts'
+import { lengthOf } from './offset.ts'
+import { nominalSlots, type Recurring, type Schedule, timetableOf } from './schedule.ts'
 import { effort } from './slots.ts'
 import { type Stretch, stepsPerSearch, type Timetable } from './timetable.ts'
 

@@ -15,7 +15,7 @@ export const preview = async (
   now: Date,
   stored?: ReadonlyMap<string, Calendar>
 ): Promise<Static<typeof Preview>> => {
-  const schedule = readSchedule(request)
+  const schedule = readSchedule(request, now)
   const calendars = calendarsOf(schedule, stored)
   const after = from == null ? now : new Date(from)
   firstRun(schedule, after, undefined, calendars)

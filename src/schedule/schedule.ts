@@ -2,6 +2,7 @@
 import { parseCron } from './cron.ts'
 import type { Exclusion } from './exclusions.ts'
 import { cronTimetable } from './next-run.ts'
+import { lengthOf } from './offset.ts'
 import { between, type Excluded, regular, single, type Timetable, union, without } from './timetable.ts'
 
 /** The members of a recurring schedule that few cues have, as stored in `schedule_rules`; absent unless set. Instants are ISO 8601 in UTC. */
@@ -43,11 +44,6 @@ export const rulesOf = (schedule: Schedule): Rules | null => {
   const { type, cron, timezone, ...rules } = schedule
   return Object.keys(rules).length > 0 ? rules : null
 }
-
-const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** The milliseconds of a length such as '45m'. */
-export const lengthOf = (text: string): number => Number(text.slice(0, -1)) * units[text.at(-1) as keyof typeof units]
 
 /** Its cron expressions; none if it runs at regular intervals. */
 export const cronsOf = ({ cron, crons }: Recurring): string[] => crons ?? (cron === undefined ? [] : [cron])

@@ -1,6 +1,6 @@
 /** Schedules on the wire. */
 import { type Static, Type } from 'typebox'
-import { Nullable, Strict } from '../schemas.ts'
+import { Nullable, orElse, Strict } from '../schemas.ts'
 import type { Schedule } from './schedule.ts'
 
 /** An instant in requests: RFC 3339 with a zone, at most milliseconds. `new Date` accepts all that pass. */
@@ -98,20 +98,35 @@ export const givenRules = {
 
 /** Members of a schedule in requests. Null is the same as absent; in a change, it removes a bound or the anchor. */
 const members = {
-  type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Optional: implied by `cron`, `crons`, `every` or `at`.' })),
+  type: Type.Optional(Type.Enum(['recurring', 'once'], { description: 'Optional: implied by the member that says when it runs.' })),
   cron: Type.Optional(
     Nullable(
       Type.String({ description: 'Five fields, six with seconds first, or a macro such as `@daily`.', examples: ['0 9 * * MON-FRI'] })
     )
   ),
   at: Type.Optional(Nullable(Instant)),
+  in: Type.Optional(
+    Nullable(
+      Type.String({ maxLength: 20, description: 'Runs once, so long from now: stored as `at`. From `1s` to `366d`.', examples: ['10m'] })
+    )
+  ),
   timezone: Type.Optional(Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] }))),
   ...givenRules
 }
-const description = 'One of `cron`, `crons`, `every` and `at`.'
+const description = 'One of `cron`, `crons`, `every`, `at` and `in`.'
 
 export const GivenSchedule = Type.Object(members, { description })
 export const StrictSchedule = Strict(members, { description })
+/** Of requests that are repeated, where an offset from now would be a change each time. */
+export const DeclaredSchedule = Strict(
+  {
+    ...members,
+    in: Type.Optional(
+      orElse('validation_error', '`in` would differ each time; give `at`', Type.Null({ description: 'Not here: give `at`.' }))
+    )
+  },
+  { description: 'One of `cron`, `crons`, `every` and `at`.' }
+) as unknown as typeof StrictSchedule
 export type GivenSchedule = Static<typeof GivenSchedule>
 
 /** A schedule in responses: only with the members that are set. */

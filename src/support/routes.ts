@@ -22,6 +22,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'createTicket',
         summary: 'Open a support ticket',
+        description: 'Accounts that are too new, or have no active cue, are refused.',
         body: schemas.CreateTicket,
         response: { 200: schemas.Received }
       }
@@ -45,6 +46,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listTickets',
         summary: 'List support tickets, newest first',
+        description: 'Without their messages.',
         querystring: schemas.ListTickets,
         response: { 200: schemas.Tickets }
       }
@@ -68,6 +70,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getTicket',
         summary: 'Get a support ticket',
+        description: 'With its message.',
         params: schemas.TicketParams,
         response: { 200: schemas.TicketDetail }
       }

@@ -11,7 +11,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/usage',
     {
       config: { scope: 'read' },
-      schema: { tags: ['billing'], operationId: 'getUsage', summary: 'Get usage against the limits of the plan', response: { 200: Usage } }
+      schema: {
+        tags: ['billing'],
+        operationId: 'getUsage',
+        summary: 'Get usage against the limits of the plan',
+        description: 'With a projection for the end of the month. Limits that the account does not have are null.',
+        response: { 200: Usage }
+      }
     },
     async request => {
       const now = app.now()

@@ -48,6 +48,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listClaimable',
         summary: 'List claimable executions, oldest first',
+        description: 'Claims nothing: `POST /v1/executions/claim` does.',
         querystring: schemas.ClaimableQuery,
         response: { 200: schemas.Claimable }
       }
@@ -72,6 +73,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'claimExecution',
         summary: 'Claim one execution for a worker',
+        description: 'One caller wins, the others get `already_claimed`. The claim lasts 15 minutes, and heartbeats extend it.',
         params: schemas.ClaimParams,
         body: schemas.ClaimRequest,
         response: { 200: schemas.Claim }
@@ -94,6 +96,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'claimNext',
         summary: 'Claim the next execution, or several at once',
+        description:
+          'Waits up to `wait` seconds for work; without any, `nothing_claimable`. The claim lasts 15 minutes, and heartbeats extend it.',
         body: schemas.ClaimNextRequest,
         response: { 200: schemas.Claims }
       }
@@ -145,6 +149,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'heartbeatExecution',
         summary: 'Extend the lease of a claim',
+        description: 'To 15 minutes from now. `claim_lost` means: stop working, the execution belongs to another worker or has ended.',
         params: schemas.ExecutionParams,
         headers: schemas.HeartbeatHeaders,
         response: { 200: schemas.Extended }
@@ -175,6 +180,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'releaseExecution',
         summary: 'Release a claim',
+        description: 'The execution can be claimed again at once. At most 100 times per execution.',
         params: schemas.ExecutionParams,
         headers: schemas.ReleaseHeaders,
         response: { 200: schemas.Released }
@@ -194,6 +200,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'heartbeatWorker',
         summary: 'Register a worker, or send its heartbeat',
+        description:
+          'A worker is `active` for 3 minutes after a heartbeat, `stale` for 15, then `dead`. An expired lease is kept while its worker is active.',
         body: schemas.Heartbeat,
         response: { 200: schemas.Acknowledged }
       }
@@ -212,6 +220,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listWorkers',
         summary: 'List workers, most recent heartbeat first',
+        description: 'With the tasks that they handle, and whether they are alive.',
         querystring: schemas.ListWorkers,
         response: { 200: schemas.Workers }
       }
@@ -240,6 +249,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'deleteWorker',
         summary: 'Remove a worker',
+        description: 'Its claims are released. A further heartbeat registers it again.',
         params: schemas.WorkerParams,
         response: { 204: Type.Null() }
       }

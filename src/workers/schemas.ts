@@ -4,8 +4,8 @@ import { MAX_TASK } from '../cues/payload.ts'
 import { AnyJson, endsEarly, Nullable, notDots, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 import { MAX_WAIT_SECONDS, MAX_WAITING } from './long-poll.ts'
 
-const WorkerId = Type.String({ minLength: 1, maxLength: 255, pattern: `^${notDots}` })
-const Task = Type.String({ minLength: 1, maxLength: MAX_TASK })
+const WorkerId = Type.String({ minLength: 1, maxLength: 255, pattern: `^${notDots}`, description: 'A name of your own for the worker.' })
+const Task = Type.String({ minLength: 1, maxLength: MAX_TASK, description: '`task` in the payload.' })
 const Wait = Type.Number({
   minimum: 0,
   maximum: MAX_WAIT_SECONDS,
@@ -49,7 +49,7 @@ export const ClaimNextRequest = Type.Optional(
 )
 
 const claim = {
-  claimed: Type.Boolean(),
+  claimed: Type.Boolean({ description: 'Always true.' }),
   ...claimable,
   attempt: Type.Integer(),
   lease_seconds: Type.Integer(),

@@ -2,7 +2,7 @@
 
 import pg from 'pg'
 import t from 'tap'
-import { faults, hourly, nothing, stage, url, withClient } from '../support/apply-stage.ts'
+import { faults, hourly, nothing, stage, start, url, withClient } from '../support/apply-stage.ts'
 import { exactly } from '../support/exactly.ts'
 import { error } from '../support/setup.ts'
 
@@ -147,6 +147,34 @@ t.test('adopts cues without a set, refuses those of another, and takes them over
   })
   exactly(t, await apply([], { prune: true }), { body: { pruned: ['a', 'x'] } })
   t.same((await get('/v1/cues')).cues.map(({ key }: { key: string }) => key).sort(), ['lonely', 'y'], 'prunes only its own set')
+})
+
+t.test('creates a cue paused, and leaves its status alone afterwards', async t => {
+  const { apply, get, patch, pool } = await stage(t)
+  const [a, b] = [
+    { ...hourly('a'), paused: true },
+    { ...hourly('b'), paused: false }
+  ]
+  exactly(t, await apply([a, b], { dry_run: true }), { status: 200, body: { ...nothing, created: ['a', 'b'] } })
+  exactly(t, await apply([a, b]), { status: 200, body: { ...nothing, created: ['a', 'b'] } })
+  const cue = await get('/v1/cues/by-key/a')
+  const none = { next_run: null, next_slot: null, paused_until: null, pause_reason: null }
+  exactly(t, cue, { status: 'paused', paused_by: 'user', paused_at: new Date(start).toISOString(), ...none, version: 1 })
+  exactly(t, await get('/v1/cues/by-key/b'), { status: 'active', paused_by: null, next_run: '2030-01-07T09:00:00.000Z' })
+  exactly(t, await apply([a, { ...b, paused: true }]), { body: { ...nothing, unchanged: ['a', 'b'] } })
+  exactly(t, await get('/v1/cues/by-key/b'), { status: 'active' }, 'it is not paused later')
+
+  exactly(t, await patch(`/v1/cues/${cue.id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T09:00:00.000Z' })
+  exactly(t, await apply([{ ...a, cron: '30 * * * *' }]), { body: { updated: [{ key: 'a' }] } })
+  exactly(t, await get('/v1/cues/by-key/a'), { status: 'active', paused_at: null, next_run: '2030-01-07T09:30:00.000Z' }, 'nor again')
+  exactly(t, await apply([{ ...a, paused: 'yes' }]), { status: 422 })
+
+  const { rows } = await pool.query(
+    `select key, error from cue.apply_cues((select id from cue.accounts), 'sql', '[{"key": "sql", "paused": true, "next_run": "2030-01-08T00:00:00Z",
+       "changes": {"name": "n", "transport": "worker", "schedule_type": "recurring", "cron": "0 0 * * *"}}]', '{sql}')`
+  )
+  t.same(rows, [{ key: 'sql', error: null }])
+  exactly(t, await get('/v1/cues/by-key/sql'), { status: 'paused', next_run: null })
 })
 
 t.test('reports all errors at once, with key and field, and does nothing', async t => {

@@ -18,7 +18,7 @@ t.test('without settings, every billing route returns an error that says so, and
   exactly(t, await call('POST', '/v1/billing/checkout', { plan: 'pro', interval: 'monthly' }), missing)
   exactly(t, await call('POST', '/v1/billing/portal'), missing)
   exactly(t, await as(null).call('POST', '/v1/billing/webhook', {}, { 'stripe-signature': 't=1,v1=0' }), missing)
-  await eventually(() => log.length === 3)
+  await eventually(() => log.length >= 3) // with two cells, both log the webhook
   t.notOk(log.some(({ level }) => level > 30))
 })
 

@@ -8,6 +8,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { description, paths } from '../support/openapi.ts'
+import { receiver } from '../support/receiver.ts'
 import { buildWithMail, newDeviceCode } from '../support/sign-in.ts'
 import { refused, resultsOf } from '../support/stage.ts'
 import { eventOf, signatureOf, standIn } from '../support/stripe.ts'
@@ -67,6 +68,8 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('updateCue', [cue.id], { schedule: { cron: '0 8 * * 1-5' } })
   await send('pauseCue', [cue.id], { reason: 'The partner is migrating' })
   await send('resumeCue', [cue.id])
+  const { url } = await receiver(t)
+  await send('testCue', [], { url, payload: { rows: 3 } })
   await send('putCueByKey', ['billing/report'], { name: 'billing report', schedule: { every: '6h' }, callback_url: hook })
   await send('getCueByKey', ['billing/report'])
   await send('deleteCueByKey', ['billing/report'])
@@ -237,6 +240,8 @@ const asShown = (exchanges: Record<string, Exchange>): Record<string, Exchange> 
   const text = JSON.stringify(exchanges)
     .replaceAll(/[0-9a-f-]{36}@example\.com/g, 'ada@example.com')
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, id => `01a21dce-31db-7050-ad2f-${nth(id, 12)}`)
+    .replaceAll(/http:\/\/127.0.0.1:\d+\//g, 'https://example.com/hook')
+    .replaceAll(/v1(=[0-9a-f]{64}|,[\w+/]{43}=)/g, 'v1…')
     .replaceAll(/cue_[0-9A-Za-z]{12}\b/g, id => `cue_dPXIaTDC${nth(id, 4)}`)
     .replaceAll(/(svc_sk_|whsec_)[\w+/=-]{20,}/g, '$1…')
     .replaceAll(/eyJ[\w-]+\.[\w-]+\.[\w-]+/g, 'eyJ…')

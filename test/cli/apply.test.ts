@@ -67,6 +67,11 @@ t.test('applies files, shows the differences, and exports what applies as unchan
   t.notMatch((await cli(['export', '--tag', 'x'])).out, /key: b/)
 
   const { id } = await get('/v1/cues/by-key/b')
+  await call('POST', `/v1/cues/${id}/pause`, {})
+  const paused = await cli(['export', '--set', 's'])
+  t.equal(paused.out, exported.out.replace('max_attempts: 5\n', '$&    paused: true\n'))
+  exactly(t, await cli(['apply', '-f', '-', '--exit-code'], { stdin: paused.out }), { code: 0 })
+  await call('POST', `/v1/cues/${id}/resume`, {})
   await call('PATCH', `/v1/cues/${id}`, { name: 'drifted \u001b[2J' })
   const drift = await cli([...files, '--dry-run', '--exit-code'], { env, tty: true })
   t.equal(drift.code, 6)

@@ -78,6 +78,10 @@ t.test('an agent previews, creates, fires, reads and deletes a cue', async t => 
   exactly(t, await call('update_cue', { cue_id: cue.cue_id, every: '1h', max_runs: null }), {
     schedule: { every: '1h', max_runs: undefined }
   })
+  const soon = await call('update_cue', { cue_id: cue.cue_id, at: '+10m' })
+  t.ok(Math.abs(Date.parse(soon.schedule.at) - Date.now() - 600_000) < 60_000, `${soon.schedule.at} is in ten minutes`)
+  exactly(t, await call('update_cue', { cue_id: cue.cue_id, at: '+soon' }), { failed: /whole number and a unit/ })
+  await call('update_cue', { cue_id: cue.cue_id, every: '1h' })
   exactly(t, await call('resume_cue', { cue_id: cue.cue_id }), { status: 'active' })
   exactly(t, await call('list_alerts'), { alerts: [], total: 0 })
   exactly(t, await call('delete_cue', { cue_id: cue.cue_id }), { deleted: true })

@@ -37,16 +37,17 @@ t.test('npm pack includes the client and the command line, but not the service',
   const npm = (args: string[], cwd: string) => run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--offline'], cwd)
 
   exactly(t, await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
-  exactly(t, await npm(['pack', copy, join(root, 'node_modules/yaml')], project), { code: 0 })
+  const others = ['cron-parser', 'luxon', 'yaml']
+  exactly(t, await npm(['pack', copy, ...others.map(name => join(root, 'node_modules', name))], project), { code: 0 })
   exactly(t, await run(process.execPath, ['scripts/pack.ts', '--restore'], copy), { code: 0 })
   t.equal(readFileSync(join(copy, 'package.json'), 'utf8'), readFileSync(join(root, 'package.json'), 'utf8'), 'package.json is back')
 
   const tarballs = readdirSync(project).filter(name => name.endsWith('.tgz'))
   exactly(t, await npm(['install', ...tarballs.map(name => `./${name}`)], project), { code: 0 })
   const installed = readdirSync(join(project, 'node_modules')).filter(name => !name.startsWith('.'))
-  t.same(installed, ['pgcue', 'yaml'])
+  t.same(installed.sort(), ['pgcue', ...others].sort())
   const manifest = JSON.parse(readFileSync(join(project, 'node_modules/pgcue/package.json'), 'utf8'))
-  t.same(manifest.dependencies, { yaml: dependencies.yaml })
+  t.same(manifest.dependencies, { 'cron-parser': dependencies['cron-parser'], yaml: dependencies.yaml })
   t.same(readdirSync(join(project, 'node_modules/pgcue')).sort(), ['LICENSE', 'README.md', 'dist', 'package.json'])
 
   await t.test('the command runs on the installed Node version', async t => {
@@ -59,6 +60,8 @@ t.test('npm pack includes the client and the command line, but not the service',
     exactly(t, await pgcue('cues', 'list'), { code: 0, stdout: new RegExp(`${id} +report +active`) })
     exactly(t, await pgcue('cues', 'get', 'cue_000000000000'), { code: 3, stderr: /^pgcue: Cue not found in this account\.\n$/ })
     exactly(t, await pgcue('worker', '--config', 'none.yaml'), { code: 2, stderr: /none\.yaml/ })
+    writeFileSync(join(project, 'crontab'), '0 3 * * * /srv/backup.sh\n')
+    exactly(t, await pgcue('import', 'crontab', 'crontab', '--timezone', 'UTC'), { code: 0, stdout: /cron: 0 3 \* \* \*/, stderr: '' })
     const script = `import { createClient, verifyWebhook } from 'pgcue/client'
       const client = createClient({ baseUrl: process.env.PGCUE_BASE_URL, apiKey: process.env.PGCUE_API_KEY })
       console.log((await client.cues.list()).cues[0].id, typeof verifyWebhook)`

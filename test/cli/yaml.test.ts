@@ -93,10 +93,17 @@ t.test('what is written is read as the same JSON, and shows no character that a 
     )
   }))
   const unshown = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/
-  const isKept = (json: string) => {
-    const yaml = writeYaml(json)
+  const isKept = (json: string, comment?: string) => {
+    const yaml = writeYaml(json, [comment])
     return !unshown.test(yaml) && canonicalJson(read(yaml)) === canonicalJson(json)
   }
-  always(fc.property(json, isKept), 500)
+  always(
+    fc.property(json, json => isKept(json)),
+    500
+  )
+  always(
+    fc.property(json, text, (json, comment) => isKept(`{"cues":[${json}, 1]}`, comment)),
+    500
+  )
   t.pass()
 })

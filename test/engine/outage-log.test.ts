@@ -110,6 +110,15 @@ t.test('an outage takes two log lines without a stack on an idle replica', async
 
 t.test('a full disk is logged once, by requests as well, until it has room again', async t => {
   const { url, pool } = await createDatabase(t)
+  // A row fills the disk: creating a trigger later could deadlock with the service.
+  await pool.query(`create table public.full_disk ();
+    create function public.full_disk() returns trigger language plpgsql as $$ begin
+      if exists (select from public.full_disk) then
+        raise disk_full using message = 'could not extend file: No space left on device';
+      end if;
+      return new;
+    end $$;
+    create trigger full_disk before insert on cue.executions for each row execute function public.full_disk()`)
   const target = await receiver(t)
   const settings = { CALLBACK_ALLOW_HTTP: 'on', CALLBACK_ALLOW_CIDRS: '127.0.0.0/8', POLL_INTERVAL_MS: '500' }
   const replica = startReplica(t, { DATABASE_URL: url, ...settings })
@@ -123,9 +132,7 @@ t.test('a full disk is logged once, by requests as well, until it has room again
   const key = (await post('/v1/auth/register', { email: 'a@example.com' })).body.api_key
   const cue = await post('/v1/cues', { name: 'ticks', cron: '* * * * * *', callback_url: target.url }, key)
   await target.received(1)
-  await pool.query(`create function public.full_disk() returns trigger language plpgsql as $$
-    begin raise disk_full using message = 'could not extend file: No space left on device'; end $$`)
-  await pool.query('create trigger full_disk before insert on cue.executions for each row execute function public.full_disk()')
+  await pool.query('insert into public.full_disk default values')
   const linesOf = (msg: string) => replica.lines().filter(line => line.msg === msg)
   await eventually(() => linesOf('database unavailable').length > 0)
   for (let n = 0; n < 3; n++) t.equal((await post(`/v1/cues/${cue.body.id}/fire`, {}, key)).status, 503)
@@ -137,7 +144,7 @@ t.test('a full disk is logged once, by requests as well, until it has room again
     linesOf('request failed').map(({ level, code, err }) => ({ level, code, stack: err.stack })),
     Array.from({ length: 3 }, () => ({ level: 40, code: 'unavailable', stack: '' }))
   )
-  await pool.query('drop trigger full_disk on cue.executions')
+  await pool.query('delete from public.full_disk')
   await eventually(() => linesOf('database available again').length === 1)
   await target.received(target.requests.length + 1)
 })

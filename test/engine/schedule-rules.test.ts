@@ -36,6 +36,11 @@ const accepted: [given: object, returned: object, next_run: string][] = [
     '2030-01-07T08:45:00.000Z'
   ],
   [
+    { in: '90s', timezone: 'europe/berlin' },
+    { type: 'once', at: '2030-01-07T08:31:30.000Z', timezone: 'Europe/Berlin' },
+    '2030-01-07T08:31:30.000Z'
+  ],
+  [
     { cron: '0 9 * * *', starts_at: '2030-02-01T09:00:00Z', ends_at: '2030-02-01T10:00:00+01:00', max_runs: 1 },
     {
       type: 'recurring',
@@ -67,13 +72,18 @@ for (const [given, schedule, next_run] of accepted) {
   })
 }
 
+const offsetRule = 'must be a whole number and a unit, such as 90s, 10m or 2h, from 1s to 366d'
 const lengths = 'must be a whole number and a unit, such as 45m, 36h or 2d, from 10s to 366d'
 /** Schedules with the field at fault and what is wrong with it. */
 const refused: [schedule: object, field: string, rule: string][] = [
-  [{ cron: '@daily', every: '1h' }, 'every', 'does not go with cron: give one of cron, crons, every, at'],
-  [{ cron: '@daily', crons: ['@daily'] }, 'crons', 'does not go with cron: give one of cron, crons, every, at'],
-  [{ every: '1h', at: '2031-01-01T00:00:00Z' }, 'at', 'does not go with every: give one of cron, crons, every, at'],
-  [{ crons: ['@daily'], every: '1h', at: '2031-01-01T00:00:00Z' }, 'every', 'does not go with crons: give one of cron, crons, every, at'],
+  [{ cron: '@daily', every: '1h' }, 'every', 'does not go with cron: give one of cron, crons, every, at, in'],
+  [{ cron: '@daily', crons: ['@daily'] }, 'crons', 'does not go with cron: give one of cron, crons, every, at, in'],
+  [{ every: '1h', at: '2031-01-01T00:00:00Z' }, 'at', 'does not go with every: give one of cron, crons, every, at, in'],
+  [
+    { crons: ['@daily'], every: '1h', at: '2031-01-01T00:00:00Z' },
+    'every',
+    'does not go with crons: give one of cron, crons, every, at, in'
+  ],
   [{ type: 'once', every: '1h' }, 'every', 'does not go with type once'],
   [{ type: 'once', crons: ['@daily'] }, 'crons', 'does not go with type once'],
   [{ at: '2031-01-01T00:00:00Z', max_runs: 1 }, 'max_runs', 'is for recurring schedules'],
@@ -83,6 +93,8 @@ const refused: [schedule: object, field: string, rule: string][] = [
   ...['', '45', 'm', '1.5h', '-1h', '1h30m', '1w', ' 1h', '1H', '9s', '0d', '367d', '8785h', '999999999s', '১h'].map(
     (every): [object, string, string] => [{ every }, 'every', lengths]
   ),
+  ...['', '10', '+10m', '0s', '367d', '99999999d', '1w'].map((offset): [object, string, string] => [{ in: offset }, 'in', offsetRule]),
+  [{ in: '10m', at: '2031-01-01T00:00:00Z' }, 'in', 'does not go with at: give one of cron, crons, every, at, in'],
   [{ every: '1h', anchor: '9999-12-31T23:59:59-00:01' }, 'anchor', 'must not be after the year 9999'],
   [{ every: '1h', ends_at: '9999-12-31T23:59:59-00:01' }, 'ends_at', 'must not be after the year 9999'],
   [{ every: '1h', starts_at: '2031-01-01T00:00:00Z', ends_at: '2030-12-31T23:59:59Z' }, 'ends_at', 'must not be before starts_at'],
@@ -211,6 +223,17 @@ t.test('a replaced definition has only the members it is given', async t => {
   exactly(t, await apply([{ ...declared, schedule: { every: 'x' } }]), {
     detail: [{ loc: ['body', 'cues', 'k', 'schedule', 'every'], msg: `Value error, ${lengths}` }]
   })
+  const offset = { ...declared, schedule: { in: '10m' }, retry: { max_attempts: 99 } }
+  for (const [refusal, place] of [
+    [await apply([offset]), ['body', 'cues', 'k']],
+    [(await call('PUT', path, offset)).body, ['body']]
+  ])
+    exactly(t, refusal, {
+      detail: [
+        { loc: [...place, 'schedule', 'in'], msg: 'Value error, `in` would differ each time; give `at`' },
+        { loc: [...place, 'retry', 'max_attempts'] }
+      ]
+    })
 })
 
 t.test("the plan's minimum interval applies to regular intervals and to several crons together", async t => {

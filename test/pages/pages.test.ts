@@ -192,6 +192,28 @@ test('the guide can be read on every screen, in the theme of the dashboard, and 
   t.same(page.complaints, [])
 })
 
+test('the reference has the key of who is signed in, but looks at it only when asked', async t => {
+  const { base, account, get } = await setup(t)
+  const page = await openPage(t, screens.desktop)
+  await page.goto(`${base}/docs`)
+  const button = page.locator('#key')
+  await button.click()
+  await page.getByText('You are not signed in').waitFor()
+  await page.context().request.post(`${base}/v1/auth/browser-session`, { data: { api_key: account.api_key } })
+  await page.reload()
+  const token = page
+    .getByText(account.api_key.slice(-8))
+    .or(page.locator(`input[value="${account.api_key}"]`))
+    .first()
+  await page.getByText('Authentication').first().waitFor()
+  const isRevealed = async () => pluck((await get('/v1/auth/audit')).events, 'event').includes('key.revealed')
+  t.notOk(await isRevealed())
+  await button.click()
+  await page.getByText('Your key is in the examples').waitFor()
+  t.ok(await isRevealed())
+  await token.waitFor({ state: 'attached' })
+})
+
 test('the plans page shows the plans and how to buy one', async t => {
   const { look, base } = await setup(t, { STRIPE_SECRET_KEY: 'sk_test', PLANS: '{"pro": {"cues": 12345}}' })
   const page = await look(t, `${base}/plans`, 'plans')

@@ -1,7 +1,5 @@
 const units = { millisecond: 1, second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000, week: 604_800_000 }
 
-export type TestClock = ReturnType<typeof createTestClock>
-
 /** Beyond its milliseconds, the clock has these microseconds. */
 const microseconds = '457'
 

@@ -88,7 +88,7 @@ export const expressions = (options: { seconds?: boolean; anywhere?: boolean } =
 const formats = new Map<string, Intl.DateTimeFormat>()
 
 /** Local time at an instant according to Intl; both in seconds since 1970, local time as if it were UTC. */
-export const localTime = (timeZone: string, second: number): number => {
+const localTime = (timeZone: string, second: number): number => {
   let format = formats.get(timeZone)
   if (!format) {
     const two = '2-digit'

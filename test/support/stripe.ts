@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { build } from './setup.ts'
 
-export const webhookSecret = 'whsec_a_secret_only_for_tests'
+const webhookSecret = 'whsec_a_secret_only_for_tests'
 export const prices = {
   pro: { monthly: 'price_pro_m', annual: 'price_pro_a' },
   scale: { monthly: 'price_scale_m', annual: 'price_scale_a' }

@@ -22,7 +22,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const binDir = process.env.TEST_POSTGRES_BIN
 const limitMs = 60_000
 
-export type Admin = { client: pg.Client; urlOf: (database: string) => string; end: () => Promise<void> }
+type Admin = { client: pg.Client; urlOf: (database: string) => string; end: () => Promise<void> }
 
 /** A connection to the server's database postgres, or to that of TEST_DATABASE_URL; starts the server if necessary. */
 export const connectAdmin = async (): Promise<Admin> => {

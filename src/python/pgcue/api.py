@@ -63,6 +63,8 @@ class _CueInputOptional(TypedDict, total=False):
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[VerificationInput]
     cron: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
     at: Optional[str]
     timezone: Optional[str]
     callback_url: Optional[str]
@@ -78,7 +80,7 @@ class _CueReplacementNeeded(TypedDict):
 
 
 class _CueReplacementOptional(TypedDict, total=False):
-    schedule: Optional[StrictScheduleInput]
+    schedule: Optional[DeclaredScheduleInput]
     transport: Optional[Literal["webhook", "worker"]]
     callback: Optional[StrictCallbackInput]
     payload: Any
@@ -93,6 +95,8 @@ class _CueReplacementOptional(TypedDict, total=False):
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
     cron: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
     at: Optional[str]
     timezone: Optional[str]
     callback_url: Optional[str]
@@ -127,7 +131,7 @@ class _DeclaredCueNeeded(TypedDict):
 
 
 class _DeclaredCueOptional(TypedDict, total=False):
-    schedule: Optional[StrictScheduleInput]
+    schedule: Optional[DeclaredScheduleInput]
     transport: Optional[Literal["webhook", "worker"]]
     callback: Optional[StrictCallbackInput]
     payload: Any
@@ -141,10 +145,13 @@ class _DeclaredCueOptional(TypedDict, total=False):
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
     cron: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
     at: Optional[str]
     timezone: Optional[str]
     callback_url: Optional[str]
     worker: Optional[bool]
+    paused: Optional[bool]
 
 
 class DeclaredCue(_DeclaredCueNeeded, _DeclaredCueOptional):
@@ -240,7 +247,10 @@ class CueSet(_CueSetNeeded, _CueSetOptional):
     pass
 
 
-class ScheduleInput(TypedDict, total=False):
+_ScheduleInputOptionalKeywords = TypedDict("_ScheduleInputOptionalKeywords", {"in": 'Optional[str]'}, total=False)
+
+
+class _ScheduleInputOptional(TypedDict, total=False):
     type: Literal["recurring", "once"]
     cron: Optional[str]
     at: Optional[str]
@@ -256,7 +266,14 @@ class ScheduleInput(TypedDict, total=False):
     window: Optional[str]
 
 
-class StrictScheduleInput(TypedDict, total=False):
+class ScheduleInput(_ScheduleInputOptionalKeywords, _ScheduleInputOptional):
+    pass
+
+
+_StrictScheduleInputOptionalKeywords = TypedDict("_StrictScheduleInputOptionalKeywords", {"in": 'Optional[str]'}, total=False)
+
+
+class _StrictScheduleInputOptional(TypedDict, total=False):
     type: Literal["recurring", "once"]
     cron: Optional[str]
     at: Optional[str]
@@ -270,6 +287,33 @@ class StrictScheduleInput(TypedDict, total=False):
     exclude: Optional[List[ExclusionInput]]
     exclude_calendars: Optional[List[str]]
     window: Optional[str]
+
+
+class StrictScheduleInput(_StrictScheduleInputOptionalKeywords, _StrictScheduleInputOptional):
+    pass
+
+
+_DeclaredScheduleInputOptionalKeywords = TypedDict("_DeclaredScheduleInputOptionalKeywords", {"in": 'None'}, total=False)
+
+
+class _DeclaredScheduleInputOptional(TypedDict, total=False):
+    type: Literal["recurring", "once"]
+    cron: Optional[str]
+    at: Optional[str]
+    timezone: Optional[str]
+    crons: Optional[List[str]]
+    every: Optional[str]
+    anchor: Optional[str]
+    starts_at: Optional[str]
+    ends_at: Optional[str]
+    max_runs: Optional[int]
+    exclude: Optional[List[ExclusionInput]]
+    exclude_calendars: Optional[List[str]]
+    window: Optional[str]
+
+
+class DeclaredScheduleInput(_DeclaredScheduleInputOptionalKeywords, _DeclaredScheduleInputOptional):
+    pass
 
 
 _ExclusionInputOptionalKeywords = TypedDict("_ExclusionInputOptionalKeywords", {"from": 'Optional[str]'}, total=False)
@@ -360,6 +404,12 @@ class FireInput(TypedDict, total=False):
     send_at: Optional[str]
     idempotency_key: Optional[str]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
+
+
+class TestInput(TypedDict, total=False):
+    cue_id: str
+    url: str
+    payload: Any
 
 
 class _OutcomeReportNeeded(TypedDict):
@@ -621,6 +671,25 @@ class CueDetail(TypedDict):
     executions: List[CueDetailExecutions]
     execution_total: int
     missed: List[CueDetailMissed]
+
+
+class TestResultRequest(TypedDict):
+    method: Literal["POST", "PUT", "PATCH", "GET"]
+    url: str
+    headers: Dict[str, Any]
+    body: str
+
+
+class TestResultResponse(TypedDict):
+    http_status: int
+    body: str
+
+
+class TestResult(TypedDict):
+    request: TestResultRequest
+    response: Optional[TestResultResponse]
+    error: Optional[str]
+    duration_ms: int
 
 
 class CueSummaryLatest(TypedDict):
@@ -1843,6 +1912,10 @@ class Client(Transport):
     def delete_cues(self, body: DeleteCuesBody) -> DeleteCuesResult:
         """Delete up to 100 cues with their history."""
         return self.call("POST", "/v1/cues/bulk-delete", body=body, headers={"x-confirm-destructive": "true"})
+
+    def test_cue(self, body: Optional[TestInput] = None) -> TestResult:
+        """Send one signed request to a cue or a URL, and show the response."""
+        return self.call("POST", "/v1/cues/test", body=body)
 
     def fire_cue(self, cue_id: str, body: Optional[FireInput] = None, *, idempotency_key: Optional[str] = None) -> FireCueResult:
         """Fire a cue now, or at `send_at`."""
