@@ -8,14 +8,13 @@ import { slotsAfter } from './parse-schedule.ts'
 import { planOf } from './plan.ts'
 import { previousRun } from './runs.ts'
 import { cronsOf, type Recurring, type Rules, type Schedule } from './schedule.ts'
-import { commonWords } from './words.ts'
+import { commonWords, fieldSizes } from './words.ts'
 import { offsetText, zoneOf } from './zones.ts'
 
 /** One of the next runs: `at` in UTC, `local` the same instant in the schedule's time zone, both ISO 8601. */
 export type PreviewRun = { at: string; local: string; note: string | null }
 
 const cronsKept = 5000
-const fieldSizes = [60, 60, 24, 31, 12, 7]
 
 // Shortens 0,1,2,3,9 to 0-3,9.
 const shorten = (values: readonly number[]) => {

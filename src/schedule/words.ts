@@ -1,7 +1,8 @@
 /** Common cron expressions as people say them: 'Weekdays at 07:30', '1st of each month at 00:00'. */
 import { type Cron, fieldValues } from './cron.ts'
 
-const fieldSizes = [60, 60, 24, 31, 12, 7]
+/** From the second to the day of the week. */
+export const fieldSizes = [60, 60, 24, 31, 12, 7]
 const weekdayNames = ['Sundays', 'Mondays', 'Tuesdays', 'Wednesdays', 'Thursdays', 'Fridays', 'Saturdays']
 const monthNames = 'January February March April May June July August September October November December'.split(' ')
 /** Longer lists are better read as ranges and steps. */
@@ -27,9 +28,10 @@ const datesText = (dates: number[], months: number[] | undefined): string | unde
 
 /** Undefined for an expression that is not among them. */
 export const commonWords = (cron: Cron): string | undefined => {
-  const [seconds, minutes, hours, ...rest] = cron.fields.map((_, i) => fieldValues(cron, i)) as [number[], number[], number[], ...number[][]]
+  const values = cron.fields.map((_, i) => fieldValues(cron, i))
+  const [seconds, minutes, hours] = values as [number[], number[], number[]]
   if (seconds.length > 1 || minutes.length > 1 || hours.length > longestList) return undefined
-  const [dates, months, weekdays] = rest.map((values, i) => (values.length === fieldSizes[i + 3] ? undefined : values))
+  const [dates, months, weekdays] = values.map((list, i) => (list.length === fieldSizes[i] ? undefined : list)).slice(3)
   const isAnyDay = cron.calendar.eitherDay ? !dates || !weekdays : !dates && !weekdays
   if (isAnyDay ? months : dates && weekdays) return undefined
   const days = isAnyDay ? 'Every day' : weekdays ? !months && weekdaysText(weekdays) : datesText(dates!, months)

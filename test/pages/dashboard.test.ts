@@ -260,6 +260,12 @@ test('long lists have pages, and totals beyond 1,000 are not counted', async t =
   const page = await stage.open(t, { api_key, path: '/executions' })
   await page.getByText('1,000+ executions').waitFor()
   t.equal(await page.locator('tbody tr').count(), 50)
+  await page.setViewportSize({ width: 1440, height: 900 })
+  const visible = "[...document.querySelectorAll('tbody tr')].filter(row => row.getBoundingClientRect().bottom <= innerHeight).length"
+  t.ok((await page.evaluate<number>(visible)) >= 16, 'at least 16 rows without scrolling')
+  await page.setViewportSize({ width: 1280, height: 720 })
+  const menu = "(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('.side .menu'))"
+  t.equal(await page.evaluate(menu), false, 'nor does the menu scroll')
   const first = await page.locator('tbody a').first().getAttribute('href')
   await page.getByRole('button', { name: 'Next' }).click()
   await page.waitForURL(/cursor=/)
@@ -344,7 +350,7 @@ test("the operator's page asks for the token, and keeps it from scripts", async 
     const share = engines.locator('td.number').first()
     t.equal(await share.innerText(), '100%', 'of the only engine')
     const label = await page.evaluate("getComputedStyle(document.querySelector('td.number'), '::before').content")
-    t.equal(label, screen === 'phone' ? '"Share" " "' : 'none', 'lists on phones name their values')
+    t.equal(label, screen === 'phone' ? '"Share "' : 'none', 'lists on phones name their values')
     await page.getByLabel('Reason').fill('a bad night')
     await page.getByLabel('Only this account').fill(id)
     await page.getByRole('button', { name: 'Hold' }).click()
