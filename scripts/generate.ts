@@ -11,6 +11,7 @@ import { startEmbedded } from '../src/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../src/migrate/migrate.ts'
 import { releaseFile } from '../src/migrate/sql-files.ts'
 import { catalog } from './catalog.ts'
+import { cliFields } from './cli-fields.ts'
 import { cueColumns } from './cue-columns.ts'
 import { dumpSchema } from './dump-schema.ts'
 import { functionTypes } from './function-types.ts'
@@ -63,7 +64,8 @@ const rowTypes = (pool: pg.Pool) =>
 export const openapiFiles = (): Record<string, string> => {
   const script = fileURLToPath(new URL('openapi/main.ts', import.meta.url))
   const document = execFileSync(process.execPath, [script], { encoding: 'utf8', maxBuffer: 2 ** 26 })
-  return { 'src/openapi.json': document, 'src/python/pgcue/api.py': pythonClient(JSON.parse(document)) }
+  const parsed = JSON.parse(document)
+  return { 'src/openapi.json': document, 'src/python/pgcue/api.py': pythonClient(parsed), 'src/cli/fields.ts': cliFields(parsed) }
 }
 
 const isCheck = process.argv.includes('--check')

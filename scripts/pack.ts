@@ -14,8 +14,8 @@ const manifest = join(root, 'package.json')
 /** Keeps the complete package.json while the packed one replaces it. */
 const kept = join(dist, '.package.json')
 
-const entries = ['client/index.js', 'cli/main.js']
-const needed = ['cron-parser', 'yaml']
+const entries = ['client/index.js', 'client/serve.js', 'cli/main.js']
+const needed = ['commander', 'cron-parser', 'yaml']
 
 const restore = () => {
   if (existsSync(kept)) renameSync(kept, manifest)
@@ -28,11 +28,16 @@ const build = async () => {
   if (status !== 0) throw new Error('tsc failed; see above')
   const wanted = new Set(entries.map(entry => join(dist, entry)))
   for (const file of wanted) for (const found of importsOf(file)) wanted.add(found)
-  for (const file of [...wanted]) if (file.startsWith(join(dist, 'client'))) wanted.add(file.replace(/js$/, 'd.ts'))
+  const types = new Set([...wanted].filter(isOfClient).map(file => file.replace(/js$/, 'd.ts')))
+  // Modules of types have no script that imports them.
+  for (const file of types) for (const found of importsOf(file).filter(isOfClient)) types.add(found.replace(/ts$/, 'd.ts'))
+  for (const file of types) wanted.add(file)
   for (const file of filesIn(dist)) if (!wanted.has(file)) rmSync(file)
   writeFileSync(join(dist, 'client/types.d.ts'), await clientTypes())
   for (const file of wanted) if (file.endsWith('.d.ts')) pointAtScripts(file)
 }
+
+const isOfClient = (file: string) => file.startsWith(join(dist, 'client'))
 
 /** Returns the paths of the files that a module imports. */
 const importsOf = (file: string): string[] => {

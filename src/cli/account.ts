@@ -1,12 +1,11 @@
-/** `pgcue whoami`, `usage`, `keys …` and `logout`. */
+/** `pgcue whoami`, `usage`, `keys …`, `sessions …` and `logout`. */
 import { type NewKey, PgcueError } from '../client/index.ts'
-import { command, none, only } from './command.ts'
+import { acting, command, filtersOf, listing } from './command.ts'
 import { forgetKey } from './credentials.ts'
+import { UsageError } from './exit-codes.ts'
 
 export const whoami = command({
-  summary: 'Show the account and key in use',
   run: async context => {
-    none(context)
     const { out } = context
     const client = await context.connect()
     const me = await client.me()
@@ -23,9 +22,7 @@ export const whoami = command({
 })
 
 export const usage = command({
-  summary: "Show usage against the plan's limits",
   run: async context => {
-    none(context)
     const { out } = context
     const client = await context.connect()
     const answer = await client.usage()
@@ -42,13 +39,7 @@ export const usage = command({
           { name: 'cues', ...cues },
           { name: 'executions', ...executions }
         ],
-        [
-          ['', row => row.name],
-          ['used', row => row.used],
-          ['limit', row => row.limit ?? 'none'],
-          ['remaining', row => row.remaining],
-          ['%', row => row.percent_used]
-        ]
+        [['', 'name'], 'used', ['limit', row => row.limit ?? 'none'], 'remaining', ['%', 'percent_used']]
       )
       out.line('')
       out.fields({
@@ -60,57 +51,68 @@ export const usage = command({
   }
 })
 
-export const keysList = command({
-  summary: 'List keys, including revoked ones, newest first',
-  run: async context => {
-    none(context)
-    const { out } = context
-    const keys = await (await context.connect()).keys.list()
-    out.list(
-      { keys },
-      keys,
-      [
-        ['id', key => key.id],
-        ['key', key => `${key.prefix}…`],
-        ['label', key => key.label],
-        ['scopes', key => key.scopes.join(',')],
-        ['created', key => key.created_at],
-        ['last used', key => key.last_used_at],
-        ['revoked', key => key.revoked_at]
-      ],
-      'No keys.'
-    )
-  }
-})
+export const keysList = listing(
+  ({ keys }) => keys.list().then(keys => ({ keys })),
+  answer => answer.keys,
+  [
+    'id',
+    ['key', ({ prefix }) => `${prefix}…`],
+    'label',
+    ['scopes', ({ scopes }) => scopes.join(',')],
+    'created_at',
+    'last_used_at',
+    'revoked_at'
+  ],
+  { empty: 'No keys.' }
+)
 
 export const keysCreate = command({
-  args: 'LABEL [--scopes SCOPES]',
-  summary: 'Create a key; it is shown only once',
   options: { scopes: { type: 'string', value: 'SCOPES', help: 'comma-separated: read, write, worker, account (default: all)' } },
   run: async context => {
     const { options, out } = context
-    const label = only(context, 'LABEL')
+    const label = context.args[0]!
     const scopes = options.scopes?.split(',').map(scope => scope.trim())
     const key = await (await context.connect()).keys.create({ label, ...(scopes && { scopes }) } as NewKey)
     out.show(key, () => out.fields({ id: key.id, label: key.label, scopes: key.scopes.join(','), key: key.api_key }))
   }
 })
 
-export const keysRevoke = command({
-  args: 'ID',
-  summary: 'Revoke a key, effective immediately',
-  run: async context => {
-    const { out } = context
-    const id = only(context, 'ID')
-    const revoked = await (await context.connect()).keys.revoke(id)
-    out.show(revoked, () => out.line(`Key ${revoked.id} revoked at ${revoked.revoked_at}`))
+export const keysRevoke = acting(
+  ({ keys }, id) => keys.revoke(id),
+  ({ id, revoked_at }) => `Key ${id} revoked at ${revoked_at}`
+)
+
+export const sessionsList = listing(
+  ({ auth }, page) => auth.sessions(page),
+  answer => answer.sessions,
+  [
+    'id',
+    ['opened with', ({ key_label }) => key_label ?? 'email link'],
+    ['address', 'ip'],
+    ['program', 'user_agent'],
+    ['since', 'created_at'],
+    ['until', 'expires_at']
+  ],
+  { empty: 'No sessions.', options: filtersOf('listSessions') }
+)
+
+export const sessionsRevoke = command({
+  options: { all: { type: 'boolean', help: 'end all sessions of the account' } },
+  names: { session_id: 'ID' },
+  run: async ({ args: [id], options, out, connect }) => {
+    if ((id === undefined) !== (options.all === true)) throw new UsageError('give either ID or --all')
+    const { auth } = await connect()
+    if (id === undefined) {
+      const ended = await auth.endSession({ all: true })
+      return out.show(ended, () => out.line(`${ended.revoked} sessions ended`))
+    }
+    await auth.revokeSession(id)
+    out.show({ id, revoked: true }, () => out.line(`Session ${id} ended`))
   }
 })
 
 export const logout = command({
-  summary: 'Remove the stored key of this service (does not revoke it)',
   run: async context => {
-    none(context)
     const { out } = context
     const base_url = await context.baseUrl()
     const forgotten = forgetKey(context.io.env, base_url)

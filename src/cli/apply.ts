@@ -1,7 +1,7 @@
 /** `pgcue apply`: makes cues as declared in files. */
 import { randomUUID } from 'node:crypto'
 import type { Applied, DeclaredCue } from '../client/index.ts'
-import { type Context, command, none } from './command.ts'
+import { type Context, command } from './command.ts'
 import { readDeclared } from './declared.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
 
@@ -11,23 +11,23 @@ const options = {
   prune: { type: 'boolean', help: 'delete cues of the set that are not in the files' },
   'take-over': { type: 'boolean', help: 'also change cues of other sets' },
   'dry-run': { type: 'boolean', help: 'only show what would be done' },
+  example: { type: 'boolean', help: 'print an annotated file to start from, and do nothing' },
   'exit-code': { type: 'boolean', help: `exit with ${exitCodes.differs} if anything differs` }
 } as const
 
 export const apply = command({
-  args: '-f FILE [options]',
-  summary: 'Make the cues of a set as declared in files, all or none',
   options,
   names: { set: '--set' },
   notes: `A document is {set, cues: [...]} or a single cue, with the fields of the API and a key. In strings, \${NAME} is replaced by the environment
 variable; $\${NAME} stands for \${NAME} itself.
 
 Examples
+  pgcue apply --example > cues.yaml
   pgcue apply -f cues.yaml --set billing --dry-run
   pgcue apply -f cues.yaml --prune --exit-code`,
   run: async context => {
-    none(context)
     const { options, out, io } = context
+    if (options.example) return io.stdout.write((await import('./example.ts')).example)
     if (!options.file) throw new UsageError('missing option --file')
     const sets = await readDeclared(options.file, options.set, io)
     const { cues: client } = await context.connect()

@@ -1,28 +1,44 @@
-/** Defines commands and parses their arguments. */
-import { parseArgs } from 'node:util'
+/** Commands and their options, most of which are members of an API request with the help, values and bounds of its schema. */
 import type { Client } from '../client/index.ts'
 import { UsageError } from './exit-codes.ts'
+import { type Field, fields } from './fields.ts'
 import type { Io } from './io.ts'
-import type { Output } from './output.ts'
+import { isObject, readJson } from './json.ts'
+import type { Column, Output } from './output.ts'
+
+type Body = Record<string, unknown>
 
 export type Option = {
   type: 'string' | 'boolean'
   short?: string
-  multiple?: true /** Stands for the value in help. */
+  multiple?: true
+  /** Whether --no-NAME sets it to false. */
+  negatable?: true
+  /** Stands for the value in help. */
   value?: string
   help: string
+  /** Heading in help. */
+  group?: string
+  /** The members of the API request that it sets, as they are named in errors. */
+  members?: readonly string[]
+  /** Returns its part of the request, of which `body` are the parts before it. */
+  part?: (value: never, name: string, context: Context, body: Body) => Body | Promise<Body>
 }
-type Options = Record<string, Option>
-type Given<O extends Options> = {
+export type Options = Record<string, Option>
+type Values<O extends Options> = {
   [Name in keyof O]?: O[Name] extends { multiple: true } ? string[] : O[Name] extends { type: 'boolean' } ? boolean : string
 }
 
 export type Context<O extends Options = Options> = {
   /** Arguments after the command, in order. */
   args: string[]
-  options: Given<O>
+  options: Values<O>
+  /** Returns the request that the options describe, and a client for it. @throws UsageError naming the invalid option */
+  ready: <B = Body>() => Promise<{ body: B; client: Client }>
   /** Creates a client with the key from the environment or the stored one. @throws CliError if there is neither */
   connect: () => Promise<Client>
+  /** Creates a client with another key, or without one. */
+  clientWith: (baseUrl: string, apiKey?: string) => Client
   /** Returns the address of the service. */
   baseUrl: () => Promise<string>
   out: Output
@@ -30,64 +46,126 @@ export type Context<O extends Options = Options> = {
 }
 
 export type Command<O extends Options = Options> = {
-  /** Usage text after the command's name, such as `ID [options]`. */
-  args?: string
-  summary: string
   /** Additional help below the options. */
   notes?: string
   options?: O
-  /** Command-line names of members of API requests: `callback.url` is `--url`. */
+  /** Arguments by the members of the API request that they set, as they are named in errors. */
   names?: Readonly<Record<string, string>>
   /** Handles interruption itself; other commands end immediately. */
   longRunning?: true
-  /** Returns an exit code, or nothing for 0. */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing
-  run: (context: Context<O>) => Promise<number | void>
+  /** Returns an exit code, or anything else for 0. */
+  run: (context: Context<O>) => Promise<unknown>
 }
 
 /** Types a command's options. */
 export const command = <const O extends Options>(definition: Command<O>): Command => definition as unknown as Command
 
-export const globalOptions = {
-  json: { type: 'boolean', help: 'print JSON instead of text, including errors' },
-  'base-url': { type: 'string', value: 'URL', help: 'address of the service; overrides PGCUE_BASE_URL' },
-  help: { type: 'boolean', help: 'show help for this command' },
-  version: { type: 'boolean', help: 'show the version' }
-} as const satisfies Options
+/** A command that prints a page of a list, or the text for an empty one. */
+export const listing = <A extends object, T>(
+  read: (client: Client, query: never) => Promise<A>,
+  rowsOf: (answer: A) => T[],
+  columns: Column<T>[],
+  { empty, ...definition }: Omit<Command, 'run'> & { empty: string }
+): Command => ({
+  ...definition,
+  run: async ({ ready, out }) => {
+    const { client, body } = await ready<{ offset?: number }>()
+    const answer = await read(client, body as never)
+    out.list({ offset: body.offset, ...answer }, rowsOf(answer), columns, empty)
+  }
+})
 
-export type Globals = Given<typeof globalOptions>
+/** A command that does something to what its argument names, and prints a line. */
+export const acting = <A>(act: (client: Client, id: string) => Promise<A>, line: (answer: A) => string): Command => ({
+  run: async ({ args, connect, out }) => {
+    const answer = await act(await connect(), args[0]!)
+    out.show(answer, () => out.line(line(answer)))
+  }
+})
 
-/** The first words that are not options, with their positions. */
-export const wordsOf = (argv: string[]) => {
-  const { tokens, values } = parseArgs({ args: argv, options: globalOptions, strict: false, allowPositionals: true, tokens: true })
-  const words = tokens.flatMap(token => (token.kind === 'positional' ? [{ word: token.value, index: token.index }] : []))
-  return { words, values: values as Globals }
+/** Returns the options of a command by the members that they set. */
+export const namesOf = ({ options = {}, names }: Command): Record<string, string> => ({
+  ...Object.fromEntries(Object.entries(options).flatMap(([name, { members = [] }]) => members.map(member => [member, `--${name}`]))),
+  ...names
+})
+
+/** Merges the parts of all options in their order; an object is merged with that of a previous part. */
+export const bodyOf = async (context: Context, definitions: Options): Promise<Body> => {
+  const values = Object.entries(context.options as Body)
+  const readers = values.filter(([name, value]) => value === '-' && definitions[name]?.value === 'JSON').map(([name]) => `--${name}`)
+  if (readers.length > 1) throw new UsageError(`only one of ${readers.join(' and ')} can read standard input`)
+  const body: Body = {}
+  const setters = new Map<string, string>()
+  for (const [name, { part, members = [] }] of Object.entries(definitions)) {
+    const value = (context.options as Body)[name]
+    if (value === undefined || !part) continue
+    for (const member of members) {
+      if (setters.has(member)) throw new UsageError(`give either --${setters.get(member)} or --${name}, not both`)
+      setters.set(member, name)
+    }
+    merge(body, await part(value as never, name, context, body))
+  }
+  return body
 }
 
-/** @throws UsageError naming the invalid argument */
-export const parse = (argv: string[], options: Options) => {
-  try {
-    const { values, positionals } = parseArgs({
-      args: argv,
-      options: { ...globalOptions, ...options },
-      allowPositionals: true,
-      strict: true
-    })
-    return { options: values as Given<Options> & Globals, args: positionals }
-  } catch (error) {
-    throw new UsageError((error as Error).message.replace(/\. To specify a positional.*$/s, ''))
+const merge = (body: Body, part: Body) => {
+  for (const [name, value] of Object.entries(part)) {
+    const previous = body[name]
+    body[name] = isObject(previous) && isObject(value) && name !== 'payload' ? { ...previous, ...value } : value
   }
 }
 
-/** Returns the only argument of a command that takes one. */
-export const only = ({ args }: Pick<Context, 'args'>, name: string): string => {
-  if (args.length !== 1 || !args[0])
-    throw new UsageError(args.length > 1 ? `expected one ${name}, got several` : `missing argument ${name}`)
-  return args[0]
+const inObjects = (member: string, value: unknown): Body =>
+  Object.fromEntries([
+    member.includes('.') ? [member.split('.')[0], { [member.slice(member.indexOf('.') + 1)]: value }] : [member, value]
+  ]) as Body
+
+/** An option that is a member of a request: its name in the request, or that and what differs from the schema. */
+type Member = string | (Partial<Option> & { member: string; read?: (value: never, name: string, context: Context) => unknown })
+
+/** Options for members of an operation's request. */
+export const fromApi = <const M extends Record<string, Member>>(operation: string, members: M) =>
+  Object.fromEntries(
+    Object.entries(members).map(([name, entry]) => {
+      const { member, read, ...rest } = typeof entry === 'string' ? { member: entry, read: undefined } : entry
+      const field = fields[operation]?.[member]
+      if (!field) throw new Error(`${operation} has no member ${member}`)
+      const reader = read ?? readerOf(field, member)
+      const part: Option['part'] = async (value, name, context) => inObjects(member, await reader(value, name, context))
+      return [name, { ...optionOf(field, name), members: [member], part, ...rest }]
+    })
+  ) as { [Name in keyof M]: Option }
+
+/** Options for all members of a list's query: those renamed by `others`, without those that it sets to null. */
+export const filtersOf = (operation: string, others: Record<string, Member | null> = {}, prefix = ''): Options => {
+  const renamed = Object.values(others).map(entry => (typeof entry === 'string' ? entry : entry?.member))
+  const plain = Object.keys(fields[operation]!).filter(member => member.startsWith(prefix) && !renamed.includes(member))
+  const members = { ...Object.fromEntries(plain.map(member => [member.slice(prefix.length).replaceAll('_', '-'), member])), ...others }
+  return fromApi(operation, Object.fromEntries(Object.entries(members).filter(([, entry]) => entry !== null)) as Record<string, Member>)
 }
 
-export const none = ({ args }: Pick<Context, 'args'>): undefined => {
-  if (args.length) throw new UsageError(`unexpected argument ${args[0]}`)
+const placeholders: Record<string, string> = { integer: 'N', time: 'TIME' }
+
+const optionOf = (field: Field, name: string): Option => {
+  const { type = 'object', values, help = values ? '' : name.replaceAll('-', ' '), min, max = 0, default: byDefault } = field
+  // Bounds beyond what anybody would try explain nothing.
+  const bounds = min !== undefined && max < 2 ** 31 - 1 && `${min} to ${max}`
+  const details = [values?.join(', '), bounds, byDefault !== undefined && `default: ${byDefault}`].filter(Boolean).join('; ')
+  const text = [help.replace(/^[A-Z](?=[a-z]| )/, letter => letter.toLowerCase()), details && `(${details})`]
+  return {
+    type: type === 'boolean' ? 'boolean' : 'string',
+    help: text.filter(Boolean).join(' '),
+    ...(type !== 'boolean' && { value: placeholders[type] ?? name.split('-').at(-1)!.toUpperCase() }),
+    ...(type === 'array' && { multiple: true as const })
+  }
+}
+
+type Read = (value: never, name: string, context: Context) => unknown
+
+const readerOf = ({ type, min = 0, max = 2 ** 31 - 1 }: Field, member: string): Read => {
+  if (type === 'time') return (text: string) => instantOf(text)
+  if (type !== 'integer') return value => value
+  return (text: string, name) => integer(member.endsWith('_seconds') ? secondsOf(text) : text, name, min, max)
 }
 
 /** Parses an integer within bounds; undefined if not given. */
@@ -97,3 +175,45 @@ export const integer = (value: string | undefined, name: string, min: number, ma
     throw new UsageError(`--${name} must be a whole number from ${min} to ${max}`)
   return Number(value)
 }
+
+const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Milliseconds of a length such as `2h`; undefined for other text. */
+export const lengthOf = (text: string): number | undefined => {
+  const [, count, unit] = /^(\d{1,5})([smhd])$/.exec(text) ?? []
+  return unit ? Number(count) * units[unit as keyof typeof units] : undefined
+}
+
+const secondsOf = (text: string) => String((lengthOf(text) ?? Number.NaN) / 1000).replace('NaN', text)
+
+/** A time as the API takes it: itself, or so far from now: `+10m`. */
+export const instantOf = (text: string): string => {
+  const ahead = text.startsWith('+') ? lengthOf(text.slice(1)) : undefined
+  return ahead === undefined ? text : new Date(Date.now() + ahead).toISOString()
+}
+
+/** The same for times in the past: `2h` is so long ago. */
+export const pastOf = (text: string): string => {
+  const ago = lengthOf(text)
+  return ago === undefined ? instantOf(text) : new Date(Date.now() - ago).toISOString()
+}
+
+/** --data: the whole request as JSON, which other options override. Comes first. */
+const jsonPart = async (text: string, name: string, { io }: Context): Promise<Body> => {
+  const data = await readJson(text, name, io)
+  if (!isObject(data)) throw new UsageError(`--${name} must be a JSON object`)
+  return data
+}
+export const data = {
+  data: {
+    type: 'string',
+    value: 'JSON',
+    members: ['data'],
+    part: jsonPart,
+    help: 'other fields of the API request, as a JSON object, @FILE or -'
+  }
+} as const
+
+export const idempotency = {
+  'idempotency-key': { type: 'string', value: 'KEY', help: 'idempotency key: repeating the command within 24 hours has no further effect' }
+} as const

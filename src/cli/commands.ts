@@ -1,87 +1,116 @@
-/** All commands by name. Help lists them in this order. */
-import { keysCreate, keysList, keysRevoke, logout, usage, whoami } from './account.ts'
-import { alertsAck, alertsList } from './alerts.ts'
-import { apply } from './apply.ts'
-import { calendarsDelete, calendarsGet, calendarsList, calendarsPut } from './calendars.ts'
+/** All commands, in the groups and the order of help. What a command needs to run is loaded when it runs. */
 import type { Command } from './command.ts'
-import { completion } from './completion.ts'
-import { cuesCreate, cuesDelete, cuesFire, cuesGet, cuesList, cuesPause, cuesPut, cuesResume, cuesUpdate } from './cues.ts'
-import { destinations, errors } from './errors.ts'
-import { executionsCancel, executionsDismiss, executionsGet, executionsList, executionsReplay, executionsVerify } from './executions.ts'
-import { exportCues } from './export.ts'
-import { cuesHistory } from './history.ts'
-import { importCues } from './import.ts'
-import { listen } from './listen.ts'
-import { login } from './login.ts'
-import { mcp } from './mcp.ts'
-import { backfill, cancel, dismiss, operationsAbort, operationsGet, operationsList, replay } from './operations.ts'
-import { operator, operatorHold, operatorRelease } from './operator.ts'
-import { overview } from './overview.ts'
-import { preview } from './preview.ts'
-import { register } from './register.ts'
-import { sessionsList, sessionsRevoke } from './sessions.ts'
-import { executionsTail } from './tail.ts'
-import { dashboard, tour } from './tour.ts'
-import { worker } from './worker/command.ts'
-import { workersDelete, workersList } from './workers.ts'
 
-export const commands: Readonly<Record<string, Command>> = {
-  tour,
-  dashboard,
-  register,
-  login,
-  logout,
-  whoami,
-  overview,
-  'cues create': cuesCreate,
-  'cues put': cuesPut,
-  'cues list': cuesList,
-  'cues get': cuesGet,
-  'cues history': cuesHistory,
-  'cues update': cuesUpdate,
-  'cues pause': cuesPause,
-  'cues resume': cuesResume,
-  'cues fire': cuesFire,
-  'cues delete': cuesDelete,
-  apply,
-  export: exportCues,
-  import: importCues,
-  preview,
-  'calendars put': calendarsPut,
-  'calendars list': calendarsList,
-  'calendars get': calendarsGet,
-  'calendars delete': calendarsDelete,
-  'executions list': executionsList,
-  'executions tail': executionsTail,
-  'executions get': executionsGet,
-  'executions replay': executionsReplay,
-  'executions cancel': executionsCancel,
-  'executions dismiss': executionsDismiss,
-  'executions verify': executionsVerify,
-  errors,
-  destinations,
-  replay,
-  cancel,
-  dismiss,
-  backfill,
-  'operations list': operationsList,
-  'operations get': operationsGet,
-  'operations abort': operationsAbort,
-  'alerts list': alertsList,
-  'alerts ack': alertsAck,
-  usage,
-  'keys list': keysList,
-  'keys create': keysCreate,
-  'keys revoke': keysRevoke,
-  'sessions list': sessionsList,
-  'sessions revoke': sessionsRevoke,
-  worker,
-  'workers list': workersList,
-  'workers delete': workersDelete,
-  operator,
-  'operator hold': operatorHold,
-  'operator release': operatorRelease,
-  listen,
-  mcp,
-  completion: completion(() => commands)
+export type Entry = {
+  /** Arguments, such as `<CUE> [ID...]`. */
+  args: string
+  summary: string
+  load: () => Promise<Command>
 }
+
+const account = () => import('./account.ts')
+const alerts = () => import('./alerts.ts')
+const apply = () => import('./apply.ts')
+const calendars = () => import('./calendars.ts')
+const completion = () => import('./completion.ts')
+const cues = () => import('./cues.ts')
+const errors = () => import('./errors.ts')
+const executions = () => import('./executions.ts')
+const exports = () => import('./export.ts')
+const imports = () => import('./import.ts')
+const listen = () => import('./listen.ts')
+const login = () => import('./login.ts')
+const mcp = () => import('./mcp.ts')
+const operations = () => import('./operations.ts')
+const operator = () => import('./operator.ts')
+const overview = () => import('./overview.ts')
+const preview = () => import('./preview.ts')
+const tour = () => import('./tour.ts')
+const watch = () => import('./watch.ts')
+const worker = () => import('./worker/command.ts')
+const workers = () => import('./workers.ts')
+
+export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> = {
+  Cues: {
+    'cues create': entry('[NAME]', 'Create a cue', cues, 'create'),
+    'cues put': entry('<KEY> [NAME]', 'Create the cue with a key, or replace its definition', cues, 'put'),
+    'cues list': entry('', 'List cues, newest first', cues, 'list'),
+    'cues get': entry('[CUE]', 'Show a cue and its latest executions', cues, 'get'),
+    'cues history': entry('<CUE>', "Show what became of a cue's slots, by day in its time zone", cues, 'history'),
+    'cues update': entry('<CUE>', 'Update a cue', cues, 'update'),
+    'cues pause': entry('<CUE>', 'Pause a cue; existing executions continue', cues, 'pause'),
+    'cues resume': entry('<CUE>', 'Resume a paused cue', cues, 'resume'),
+    'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', cues, 'fire'),
+    'cues test': entry('<CUE|URL>', 'Send one signed request to the address of a cue, or to a URL', cues, 'test'),
+    'cues delete': entry('[CUE]', 'Delete a cue with its history', cues, 'remove'),
+    preview: entry('[SCHEDULE...]', 'Show when a schedule would run, without creating a cue', preview, 'preview'),
+    'calendars put': entry('<NAME>', 'Create or replace a calendar of dates that cues leave out', calendars, 'put'),
+    'calendars list': entry('', 'List calendars by name', calendars, 'list'),
+    'calendars get': entry('<NAME>', 'Show a calendar', calendars, 'get'),
+    'calendars delete': entry('<NAME>', 'Delete a calendar that no cue uses', calendars, 'remove')
+  },
+  Runs: {
+    'executions list': entry('', 'List executions, newest first', executions, 'list'),
+    'executions tail': entry('', 'Print executions as they appear and change', watch, 'tail'),
+    'executions get': entry('<ID>', 'Show an execution and its attempts', executions, 'get'),
+    'executions replay': entry('<ID>', 'Replay an ended execution as a new one', executions, 'replay'),
+    'executions cancel': entry('<ID>', 'Cancel a waiting execution', executions, 'cancel'),
+    'executions dismiss': entry('<ID>', 'Remove an execution from the dead letters', executions, 'dismiss'),
+    'executions verify': entry('<ID>', 'Verify or reject a reported success', executions, 'verify'),
+    errors: entry('', 'List failures that nobody has replayed or dismissed, grouped by error', errors, 'errors'),
+    destinations: entry('', 'List the hosts that webhooks went to in the last 24 hours', errors, 'destinations')
+  },
+  Bulk: {
+    replay: entry('[ID...]', 'Replay many executions', operations, 'replay'),
+    cancel: entry('[ID...]', 'Cancel many executions that have not ended', operations, 'cancel'),
+    dismiss: entry('[ID...]', 'Remove many executions from the dead letters', operations, 'dismiss'),
+    backfill: entry('<CUE>', 'Run the slots of a cue that did not run', operations, 'backfill'),
+    'operations list': entry('', 'List operations, newest first', operations, 'list'),
+    'operations get': entry('<ID>', 'Show an operation and its errors', operations, 'get'),
+    'operations abort': entry('<ID>', 'Abort a running operation; what it has done stays done', operations, 'abort')
+  },
+  'Schedules as files': {
+    apply: entry('', 'Make the cues of a set as declared in files, all or none', apply, 'apply'),
+    export: entry('', 'Write cues that have keys as YAML for pgcue apply', exports, 'exportCues'),
+    import: entry('<KIND> [FILE...]', 'Write schedules of another system as YAML for pgcue apply', imports, 'importCues')
+  },
+  Workers: {
+    worker: entry('', 'Claim executions, run the handler of each task, report outcomes', worker, 'worker'),
+    listen: entry('', 'Claim executions and forward them, signed, to a local URL', listen, 'listen'),
+    'workers list': entry('', 'List registered workers', workers, 'list'),
+    'workers delete': entry('<ID>', 'Remove a worker and release its claims', workers, 'remove')
+  },
+  Alerts: {
+    overview: entry('', 'Show what needs attention, and how the last 24 hours went', overview, 'overview'),
+    'alerts list': entry('', 'List alerts, newest first', alerts, 'list'),
+    'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge')
+  },
+  Account: {
+    register: entry('<EMAIL>', 'Create an account and store its key', login, 'register'),
+    login: entry('[DATA_DIR]', 'Get a key for this machine by email link, and store it', login, 'login'),
+    logout: entry('', 'Remove the stored key of this service (does not revoke it)', account, 'logout'),
+    whoami: entry('', 'Show the account and key in use', account, 'whoami'),
+    usage: entry('', "Show usage against the plan's limits", account, 'usage'),
+    'keys list': entry('', 'List keys, including revoked ones, newest first', account, 'keysList'),
+    'keys create': entry('<LABEL>', 'Create a key; it is shown only once', account, 'keysCreate'),
+    'keys revoke': entry('<ID>', 'Revoke a key, effective immediately', account, 'keysRevoke'),
+    'sessions list': entry('', 'List sessions of browsers and programs, newest first', account, 'sessionsList'),
+    'sessions revoke': entry('[ID]', 'End a session, or all of them, effective immediately', account, 'sessionsRevoke'),
+    operator: entry('[QUESTION] [CUE_ID]', 'Answer a question about the whole service, for its operator', operator, 'operator'),
+    'operator hold': entry('<REASON>', 'Stop everything, or one account: nothing is taken, sent or claimed', operator, 'hold'),
+    'operator release': entry('', 'End the hold of the service, or that of one account', operator, 'release')
+  },
+  Local: {
+    tour: entry('', 'Create a cue, fire it, and show what arrives', tour, 'tour'),
+    dashboard: entry('', 'Print a link that opens the dashboard signed in', tour, 'dashboard'),
+    mcp: entry('', 'Serve the Model Context Protocol on standard input and output', mcp, 'mcp'),
+    completion: entry('<SHELL>', 'Print a script that completes commands and options in bash, zsh or fish', completion, 'completion')
+  }
+}
+
+/** The command that a module exports under a name. */
+function entry<M>(args: string, summary: string, load: () => Promise<M>, name: keyof M): Entry {
+  return { args, summary, load: async () => (await load())[name] as Command }
+}
+
+export const commands: ReadonlyMap<string, Entry> = new Map(Object.values(groups).flatMap(group => Object.entries(group)))

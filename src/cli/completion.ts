@@ -1,39 +1,32 @@
 /** `pgcue completion`: shell completion scripts, generated from the commands. */
-import { type Command, command, globalOptions, only } from './command.ts'
+import { type Command, command } from './command.ts'
+import { commands } from './commands.ts'
 import { UsageError } from './exit-codes.ts'
 
-type Commands = Readonly<Record<string, Command>>
-
-/** @param commands all commands, including this one */
-export const completion = (commands: () => Commands) =>
-  command({
-    args: 'bash|zsh|fish',
-    summary: 'Print a script that completes commands and options in a shell',
-    notes: `Install it
+export const completion = command({
+  notes: `Install it
   bash  pgcue completion bash > ~/.local/share/bash-completion/completions/pgcue
   zsh   pgcue completion zsh > DIR/_pgcue, with DIR a directory in $fpath
   fish  pgcue completion fish > ~/.config/fish/completions/pgcue.fish`,
-    run: async context => {
-      const shell = only(context, 'the shell')
-      const script = Object.hasOwn(scripts, shell) && scripts[shell as keyof typeof scripts]
-      if (!script) throw new UsageError(`${shell} has no completion; choose bash, zsh or fish`)
-      context.io.stdout.write(script(wordsAfter(commands())))
-    }
-  })
+  run: async ({ args: [shell = ''], io }) => {
+    const script = Object.hasOwn(scripts, shell) && scripts[shell as keyof typeof scripts]
+    if (!script) throw new UsageError(`${shell} has no completion; choose bash, zsh or fish`)
+    io.stdout.write(script(await wordsAfter()))
+  }
+})
 
 /** Maps the words before the cursor to the words that may follow. */
-const wordsAfter = (commands: Commands): Map<string, string[]> => {
-  const names = [...Object.keys(commands), 'help']
-  const places = new Map([['', [...new Set(names.map(name => name.split(' ')[0]!))]]])
-  for (const name of names) {
+const wordsAfter = async (): Promise<Map<string, string[]>> => {
+  const places = new Map([['', [...new Set([...commands.keys(), 'help'].map(name => name.split(' ')[0]!))]]])
+  for (const [name, { load }] of commands) {
     const [group, verb] = name.split(' ') as [string, string?]
     if (verb) places.set(group, [...(places.get(group) ?? []), verb])
-    places.set(name, [...(places.get(name) ?? []), ...optionsOf(commands[name])])
+    places.set(name, [...(places.get(name) ?? []), ...optionsOf(await load())])
   }
   return places
 }
 
-const optionsOf = (given?: Command) => Object.keys({ ...given?.options, ...globalOptions }).map(name => `--${name}`)
+const optionsOf = ({ options }: Command) => [...Object.keys(options ?? {}), 'json', 'base-url', 'help'].map(name => `--${name}`)
 
 /** A `case` on the first two words that are not options, for bash and zsh. */
 const cases = (places: Map<string, string[]>) =>
@@ -48,11 +41,11 @@ const cases = (places: Map<string, string[]>) =>
 const scripts = {
   bash: (places: Map<string, string[]>) => `# bash completion for pgcue
 _pgcue() {
-  local given= candidates= word
+  local before= candidates= word
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in -*) ;; *) given="\${given:+$given }$word" ;; esac
+    case "$word" in -*) ;; *) before="\${before:+$before }$word" ;; esac
   done
-  case "$given" in
+  case "$before" in
 ${cases(places)}
   esac
   COMPREPLY=($(compgen -W "$candidates" -- "\${COMP_WORDS[COMP_CWORD]}"))
@@ -61,11 +54,11 @@ complete -o default -F _pgcue pgcue
 `,
   zsh: (places: Map<string, string[]>) => `#compdef pgcue
 _pgcue() {
-  local given= candidates= word
+  local before= candidates= word
   for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "$word" in -*) ;; *) given="\${given:+$given }$word" ;; esac
+    case "$word" in -*) ;; *) before="\${before:+$before }$word" ;; esac
   done
-  case "$given" in
+  case "$before" in
 ${cases(places)}
   esac
   compadd -- \${=candidates} || _files

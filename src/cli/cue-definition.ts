@@ -1,133 +1,156 @@
-/** A cue as given by options and as shown. */
-import type { Cue, NewCue } from '../client/index.ts'
-import { type Context, only } from './command.ts'
+/** Options that define a cue. */
+import type { NewCue } from '../client/index.ts'
+import { type Context, data, fromApi, instantOf, integer, lengthOf } from './command.ts'
 import { UsageError } from './exit-codes.ts'
+import { fields } from './fields.ts'
 import { isObject, readJson } from './json.ts'
-import { boundsText, cronsOf, membersOf, scheduleNames, scheduleOptions, scheduleText } from './schedule.ts'
+import { cronsOf, scheduleOptions } from './schedule.ts'
 
-/** Options that are members of a cue under their own names. */
-const plain = {
-  key: { type: 'string', value: 'KEY', help: 'your own name for the cue, unique in the account' },
-  description: { type: 'string', value: 'TEXT', help: 'description of the cue' }
-} as const
-const plainNames = Object.keys(plain) as (keyof typeof plain)[]
+const json = (text: string, name: string, { io }: Context) => readJson(text, name, io)
+export const payloadOption = { value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input', read: json } as const
 
-export type Overlap = Cue['overlap']
-/** Of a cue, for its slots; and of a fire or replay. */
-export const overlap = {
-  overlap: {
-    type: 'string',
-    value: 'RULE',
-    help: 'while the cue is running: allow (default), skip, queue_one, queue_all or cancel_previous'
-  }
-} as const
+/** The instant that lies so far ahead. */
+const ahead = (length: string, name: string) => {
+  if (lengthOf(length) === undefined) throw new UsageError(`--${name} must be a length such as 90s, 10m, 2h or 3d, not ${length}`)
+  return instantOf(`+${length}`)
+}
+export const inOption = { value: 'LENGTH', help: 'once, so long from now: 90s, 10m, 2h or 3d', read: ahead } as const
+export const atHelp = 'ISO 8601 with Z or an offset, or so long from now: +10m'
+
+const attempts = fields.createCue!['retry.max_attempts']!
+/** The API counts attempts, including the first. */
+const attemptsOf = (text: string, name: string) => integer(text, name, attempts.min! - 1, attempts.max! - 1)! + 1
+
+const backoffOf = (text: string) =>
+  text.split(',').map(part => {
+    const ms = lengthOf(part.trim())
+    if (ms === undefined && !/^\d+(\.\d+)?$/.test(part.trim())) throw new UsageError(`--backoff must be like 30s,5m,1h, not ${text}`)
+    return ms === undefined ? Number(part) : ms / 60_000
+  })
+
+const headersOf = (texts: string[]) =>
+  Object.fromEntries(
+    texts.map(text => {
+      const [, name, value] = /^([^:\s]+)\s*:\s*(.*)$/s.exec(text) ?? []
+      if (!name) throw new UsageError(`--header must be NAME: VALUE, not ${text}`)
+      return [name, value]
+    })
+  )
+
+const onFailureOf = (texts: string[]) => {
+  const parts = texts.flatMap(text => (/^https?:/i.test(text) ? [text] : text.split(',')))
+  const on_failure = parts.map(part => {
+    const [, no, name, count] = /^(no-)?(email|pause|webhook|pause-after)(?:=(\d+))?$/.exec(part.trim()) ?? []
+    if (/^https?:/i.test(part)) return { webhook: part }
+    if (name === 'pause-after' && count && !no) return { pause_after: integer(count, 'on-failure pause-after', 1, 1000) }
+    if (name === 'webhook' && no) return { webhook: null }
+    if ((name === 'email' || name === 'pause') && !count) return { [name]: !no }
+    throw new UsageError(`--on-failure must be email, no-email, pause, no-pause, pause-after=N, no-webhook or a URL, not ${part}`)
+  })
+  return { on_failure: Object.assign({}, ...on_failure) }
+}
 
 /** Options for members of a cue. All others are set with --data. */
 export const members = {
+  ...data,
   cron: {
     type: 'string',
     multiple: true,
     value: 'CRON',
-    help: 'cron expression: five fields, six with seconds, or a macro such as @daily'
+    group: 'Schedule',
+    help: 'cron expression: five fields, six with seconds, or a macro such as @daily',
+    members: ['cron', 'schedule.cron', 'schedule.crons'],
+    part: (crons: string[]) => ({ schedule: cronsOf(crons) })
   },
-  at: { type: 'string', value: 'TIME', help: 'run once at this time: ISO 8601 with Z or an offset' },
+  ...fromApi('createCue', {
+    in: { member: 'schedule.at', group: 'Schedule', ...inOption },
+    at: { member: 'schedule.at', members: ['at', 'schedule.at'], group: 'Schedule', help: `run once at this time: ${atHelp}` }
+  }),
   ...scheduleOptions,
-  url: { type: 'string', value: 'URL', help: 'webhook URL' },
-  payload: { type: 'string', value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input' },
-  ...plain,
-  ...overlap,
-  tag: { type: 'string', multiple: true, value: 'TAG', help: 'label to filter by; repeat it for several' },
-  data: { type: 'string', value: 'JSON', help: 'other fields of the API request, as a JSON object, @FILE or -' }
+  ...fromApi('createCue', {
+    url: { member: 'callback.url', group: 'Delivery', value: 'URL', help: 'webhook URL' },
+    method: { member: 'callback.method', group: 'Delivery', value: 'METHOD' },
+    header: {
+      member: 'callback.headers',
+      group: 'Delivery',
+      multiple: true,
+      value: 'NAME: VALUE',
+      help: 'header of the request',
+      read: headersOf
+    },
+    payload: { member: 'payload', group: 'Delivery', ...payloadOption },
+    timeout: { member: 'delivery.timeout_seconds', group: 'Delivery', value: 'SECONDS', help: 'time for a response, such as 30 or 2m' },
+    'await-outcome': {
+      member: 'delivery.await_outcome',
+      group: 'Outcome',
+      negatable: true,
+      help: 'wait for a reported outcome after a 2xx'
+    },
+    verify: { member: 'verification.mode', group: 'Outcome', value: 'MODE' },
+    retries: {
+      member: 'retry.max_attempts',
+      members: [],
+      group: 'Outcome',
+      read: attemptsOf,
+      help: `attempts after the first (${attempts.min! - 1} to ${attempts.max! - 1}; default: ${Number(attempts.default) - 1})`
+    },
+    backoff: {
+      member: 'retry.backoff_minutes',
+      group: 'Outcome',
+      multiple: undefined,
+      value: 'LENGTHS',
+      help: 'waits before the retries, in minutes or such as 30s,5m,1h (default: 1m,2m,4m)',
+      read: backoffOf
+    }
+  }),
+  'on-failure': {
+    type: 'string',
+    multiple: true,
+    value: 'ACTIONS',
+    group: 'Outcome',
+    help: 'email, no-email, pause, no-pause, pause-after=N, a URL, or several of them with commas',
+    members: ['on_failure', 'on_failure.webhook', 'on_failure.pause_after'],
+    part: onFailureOf
+  },
+  ...fromApi('createCue', {
+    key: { member: 'key', value: 'KEY' },
+    description: 'description',
+    overlap: { member: 'overlap', value: 'RULE' },
+    'catch-up': { member: 'catch_up', value: 'POLICY' },
+    tag: { member: 'tags', value: 'TAG' }
+  })
 } as const
-export const names = {
-  cron: '--cron',
-  'schedule.cron': '--cron',
-  'schedule.crons': '--cron',
-  at: '--at',
-  'schedule.at': '--at',
-  timezone: '--timezone',
-  ...scheduleNames,
-  schedule: '--cron, --every or --at',
-  'callback.url': '--url',
-  payload: '--payload',
-  ...Object.fromEntries(plainNames.map(name => [name, `--${name}`])),
-  overlap: '--overlap',
-  tags: '--tag',
-  data: '--data'
-}
 
-/** Builds the request's body from --data, overridden by the other options. */
-export const bodyOf = async ({ options, io }: Pick<Context<typeof members>, 'options' | 'io'>): Promise<Record<string, unknown>> => {
-  if (options.data === '-' && options.payload === '-') throw new UsageError('only one of --data and --payload can read standard input')
-  const data = options.data === undefined ? {} : await readJson(options.data, 'data', io)
-  if (!isObject(data)) throw new UsageError('--data must be a JSON object')
-  const { cron, at, url } = options
-  const schedule = defined({ ...cronsOf(cron), at, ...membersOf({ options }) })
-  return defined({
-    ...data,
-    ...defined(Object.fromEntries(plainNames.map(name => [name, options[name]]))),
-    overlap: options.overlap ?? data.overlap,
-    tags: options.tag ?? data.tags,
-    schedule: Object.keys(schedule).length ? { ...(isObject(data.schedule) && data.schedule), ...schedule } : data.schedule,
-    callback: url === undefined ? data.callback : { ...(isObject(data.callback) && data.callback), url },
-    payload: options.payload === undefined ? data.payload : await readJson(options.payload, 'payload', io)
-  })
-}
-
-export const defined = <T extends object>(object: T) =>
-  Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Partial<T>
-
-export const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
-  out.show(cue, () => {
-    out.fields({
-      id: cue.id,
-      name: cue.name,
-      ...Object.fromEntries(plainNames.map(name => [name, cue[name]])),
-      tags: cue.tags.join(', ') || null,
-      status: cue.status,
-      'completed reason': cue.completed_reason,
-      'paused by': cue.paused_by,
-      'paused at': cue.paused_at,
-      'paused until': cue.paused_until,
-      reason: cue.pause_reason,
-      version: cue.version,
-      schedule: scheduleText(cue),
-      ...boundsText(cue),
-      'next run': cue.next_run,
-      'next slot': cue.next_slot === cue.next_run ? null : cue.next_slot,
-      'last run': cue.last_run,
-      runs: cue.run_count,
-      transport: cue.transport,
-      url: cue.callback.url,
-      payload: JSON.stringify(cue.payload),
-      'catch up': cue.catch_up,
-      overlap: cue.overlap
-    })
-    if (!cue.warning) return
-    out.line('')
-    out.line(`Warning: ${cue.warning}`)
-  })
+/** Arguments and groups of options by the members that they set. */
+export const names = { schedule: '--cron, --every or --at' }
 
 export const definition = {
   ...members,
-  worker: { type: 'boolean', help: 'no webhook: workers claim the executions' },
-  task: { type: 'string', value: 'TASK', help: 'sets "task" in the payload, which selects the handler' }
-} as const
-
-/** The body of a whole cue. NAME is the first of `args`, unless --data has a name. */
-export const definitionOf = async (context: Context<typeof definition>, args: string[]): Promise<NewCue> => {
-  const { options } = context
-  const body = await bodyOf(context)
-  if (args.length || body.name === undefined) body.name = only({ args }, 'NAME')
-  if (options.worker) body.transport = 'worker'
-  if (options.task !== undefined) {
-    const { payload = {} } = body
-    if (!isObject(payload)) throw new UsageError('--task requires a payload that is a JSON object')
-    body.payload = { ...payload, task: options.task }
+  worker: {
+    type: 'boolean',
+    group: 'Delivery',
+    help: 'no webhook: workers claim the executions',
+    members: ['transport', 'worker'],
+    part: () => ({ transport: 'worker' })
+  },
+  task: {
+    type: 'string',
+    value: 'TASK',
+    group: 'Delivery',
+    help: 'sets "task" in the payload, which selects the handler',
+    part: (task: string, _: string, __: Context, { payload = {} }: { payload?: unknown }) => {
+      if (!isObject(payload)) throw new UsageError('--task requires a payload that is a JSON object')
+      return { payload: { ...payload, task } }
+    }
   }
-  return body as NewCue
-}
-
-export const idempotency = {
-  'idempotency-key': { type: 'string', value: 'KEY', help: 'idempotency key: repeating the command within 24 hours has no further effect' }
 } as const
+
+/** The body of a whole cue. `name` is the argument, which --data may have instead. */
+export const definitionOf = async (context: Pick<Context<typeof data>, 'options' | 'ready'>, name: string | undefined) => {
+  const missing = new UsageError("missing required argument 'NAME'")
+  if (name === undefined && context.options.data === undefined) throw missing
+  const { client, body } = await context.ready<NewCue>()
+  if (name !== undefined) body.name = name
+  if (body.name === undefined) throw missing
+  return { client, body }
+}

@@ -1,26 +1,23 @@
 /** `pgcue cues …` */
-import type { Cue, CueChanges, CueDetail, CueFilter, FiredExecution } from '../client/index.ts'
-import { type Context, command, integer, none, only } from './command.ts'
-import { bodyOf, defined, definition, definitionOf, idempotency, members, names, type Overlap, overlap, showCue } from './cue-definition.ts'
-import { UsageError } from './exit-codes.ts'
-import { cueFilterNames, cueFilterOf, cueFilters } from './filters.ts'
-import { readJson } from './json.ts'
-import { longPage, longPageNames, longPageOf } from './page.ts'
-import { scheduleText } from './schedule.ts'
+import type { Cue, CueChanges, CueFilter, Fire, HistoryQuery, Pause, TestRequest } from '../client/index.ts'
+import { type Context, command, filtersOf, fromApi, idempotency, integer } from './command.ts'
+import { atHelp, definition, definitionOf, inOption, members, names, payloadOption } from './cue-definition.ts'
+import { exitCodes, UsageError } from './exit-codes.ts'
+import type { Column } from './output.ts'
+import { byKey, cueIdOf, cueOf } from './reference.ts'
+import { scheduleText, showCue } from './schedule.ts'
 
-export const cuesCreate = command({
-  args: 'NAME (--cron CRON | --every LENGTH | --at TIME) (--url URL | --worker)',
-  summary: 'Create a cue',
+export const create = command({
   options: { ...definition, ...idempotency },
-  names: { ...names, name: 'NAME', transport: '--worker' },
+  names: { ...names, name: 'NAME' },
   notes: `Examples
   pgcue cues create report --cron '0 9 * * MON-FRI' --timezone Europe/London --url https://example.com/hook
-  pgcue cues create ping --every 45m --max-runs 100 --url https://example.com/ping
+  pgcue cues create ping --every 45m --max-runs 100 --url https://example.com/ping --retries 5 --backoff 30s,5m,1h
   pgcue cues create backup --cron @daily --worker --task backup --payload '{"keep": 7}'
-  pgcue cues create once --at 2030-01-15T09:00:00Z --url https://example.com/hook --data '{"retry": {"max_attempts": 5}}'`,
+  pgcue cues create reminder --in 10m --url https://example.com/hook --header 'X-Team: ops'`,
   run: async context => {
-    const body = await definitionOf(context, context.args)
-    showCue(context, await (await context.connect()).cues.create(body, { idempotencyKey: context.options['idempotency-key'] }))
+    const { client, body } = await definitionOf(context, context.args[0])
+    showCue(context, await client.cues.create(body, { idempotencyKey: context.options['idempotency-key'] }))
   }
 })
 
@@ -33,101 +30,87 @@ const versionOf = ({ options }: { options: { 'if-version'?: string } }) => ({
 
 const { key: _, ...definitionByKey } = definition
 
-export const cuesPut = command({
-  args: 'KEY NAME (--cron CRON | --every LENGTH | --at TIME) (--url URL | --worker)',
-  summary: 'Create the cue with a key, or replace its definition',
+export const put = command({
   options: { ...definitionByKey, ...ifVersion, 'only-new': { type: 'boolean', help: 'refuse to replace an existing cue' } },
-  names: { ...names, key: 'KEY', name: 'NAME', transport: '--worker' },
+  names: { ...names, key: 'KEY', name: 'NAME' },
   notes: `Options that are not given return to their defaults. Status and counters stay, and so does the next run if the schedule is the same.
 
 Example
   pgcue cues put billing/report report --cron '0 9 * * MON-FRI' --url https://example.com/hook`,
   run: async context => {
-    const [key, ...args] = context.args
-    if (!key) throw new UsageError('missing argument KEY')
-    const body = await definitionOf(context, args)
+    const [key, name] = context.args
+    const { client, body } = await definitionOf(context, name)
     const headers = { 'if-none-match': context.options['only-new'] ? '*' : undefined }
-    showCue(context, await (await context.connect()).cues.put(key, body, { headers, ...versionOf(context) }))
+    showCue(context, await client.cues.put(key!, body, { headers, ...versionOf(context) }))
   }
 })
 
-/** Options of commands that take a cue's id or its key. */
-const byKey = { key: { type: 'string', value: 'KEY', help: "the cue's key, instead of ID" } } as const
-
-const idOrKey = (context: Context<typeof byKey>): { id: string } | { key: string } => {
-  const { key } = context.options
-  if (key === undefined) return { id: only(context, 'ID') }
-  if (context.args.length) throw new UsageError('give either ID or --key, not both')
-  return { key }
-}
-
-export const cuesList = command({
-  summary: 'List cues, newest first',
-  options: {
-    key: { type: 'string', value: 'KEY', help: 'only the cue with this key' },
-    ...cueFilters,
-    ...longPage
-  },
-  names: { key: '--key', ...cueFilterNames, ...longPageNames },
+export const list = command({
+  options: filtersOf('listCues', { summary: null }),
   run: async context => {
-    none(context)
-    const { options, out } = context
-    const filter = {
-      key: options.key,
-      ...cueFilterOf(options),
-      ...longPageOf(options)
-    }
-    const answer = await (await context.connect()).cues.list(filter as CueFilter)
-    const columns: Parameters<typeof out.list<Cue>>[2] = [
-      ['id', cue => cue.id],
-      ...(answer.cues.some(cue => cue.key !== null) ? [['key', cue => cue.key] as [string, (cue: Cue) => string | null]] : []),
-      ['name', cue => cue.name],
-      ['status', cue => cue.status],
+    const { out } = context
+    const { client, body } = await context.ready<CueFilter>()
+    const answer = await client.cues.list(body)
+    const columns: Column<Cue>[] = [
+      'id',
+      ...(answer.cues.some(cue => cue.key !== null) ? (['key'] as Column<Cue>[]) : []),
+      'name',
+      'status',
       ['schedule', scheduleText],
-      ['transport', cue => cue.transport],
-      ['next run', cue => cue.next_run],
-      ['runs', cue => cue.run_count]
+      'transport',
+      'next_run',
+      ['runs', 'run_count']
     ]
     out.list(answer, answer.cues, columns, 'No cues. Create one with: pgcue cues create')
   }
 })
 
-export const cuesGet = command({
-  args: '(ID | --key KEY)',
-  summary: 'Show a cue and its latest executions',
+export const get = command({
   options: byKey,
   run: async context => {
     const { out } = context
-    const asked = idOrKey(context)
-    const { cues } = await context.connect()
-    const cue: CueDetail = await ('key' in asked ? cues.getByKey(asked.key) : cues.get(asked.id))
+    const { client, id } = await cueOf(context, context.options.key)
+    const cue = await client.cues.get(id)
     showCue(context, cue)
     if (out.json || cue.executions.length === 0) return
     out.line('')
     out.line(`Latest of ${cue.execution_total} executions`)
     out.table(cue.executions, [
-      ['id', execution => execution.id],
-      ['status', execution => execution.status],
-      ['scheduled for', execution => execution.scheduled_for],
-      ['attempts', execution => execution.attempts],
-      ['http', execution => execution.http_status],
+      'id',
+      'status',
+      'scheduled_for',
+      'attempts',
+      ['http', 'http_status'],
       ['outcome', ({ outcome }) => outcome && (outcome.success ? 'success' : 'failure')]
     ])
   }
 })
 
-export const cuesUpdate = command({
-  args: 'ID [options]',
-  summary: 'Update a cue',
-  options: { name: { type: 'string', value: 'NAME', help: 'new name' }, ...members, ...ifVersion },
-  names: { ...names, name: '--name', cue_id: 'ID' },
+export const history = command({
+  options: filtersOf('getCueHistory', { until: { member: 'until', value: 'DATE', help: 'the last day: YYYY-MM-DD (default: today)' } }),
   run: async context => {
-    const id = only(context, 'ID')
-    const body = await bodyOf(context)
-    if (context.options.name !== undefined) body.name = context.options.name
-    if (Object.keys(body).length === 0) throw new UsageError('nothing to update: give at least one option')
-    const client = await context.connect()
-    showCue(context, await client.cues.update(id, body as CueChanges, versionOf(context)))
+    const { out } = context
+    const { client, body, id } = await cueOf<HistoryQuery>(context)
+    const answer = await client.cues.history(id, body)
+    out.show(answer, () => {
+      out.line(`${answer.from} to ${answer.until}, ${answer.timezone}`)
+      if (answer.complete_from) out.line(`Only the newest 5,000 executions are counted: complete from ${answer.complete_from}.`)
+      out.line('')
+      if (answer.days.length === 0) out.line('No executions.')
+      else out.table(answer.days, ['date', 'succeeded', 'failed', 'missed', 'running'])
+      out.section('Slots that did not run', answer.gaps, ['first', 'last', ['slots', 'count'], ['why', 'reason']])
+    })
+  }
+})
+
+export const update = command({
+  options: { ...fromApi('createCue', { name: { member: 'name', value: 'NAME', help: 'new name' } }), ...members, ...ifVersion },
+  names,
+  run: async context => {
+    if (Object.entries(context.options).every(([name, value]) => name === 'if-version' || value === undefined))
+      throw new UsageError('nothing to update: give at least one option')
+    const { client, body, id } = await cueOf<CueChanges>(context)
+    showCue(context, await client.cues.update(id, body, versionOf(context)))
   }
 })
 
@@ -137,70 +120,85 @@ const showStatus = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
     out.line(`${cue.id} is ${cue.status}${until}${cue.next_run ? `; the next run is at ${cue.next_run}` : ''}`)
   })
 
-export const cuesPause = command({
-  args: 'ID [options]',
-  summary: 'Pause a cue; existing executions continue',
+export const pause = command({
   options: {
-    reason: { type: 'string', value: 'TEXT', help: 'why it is paused, shown with the cue' },
-    until: { type: 'string', value: 'TIME', help: 'resume by itself at this time: ISO 8601 with Z or an offset' },
+    ...fromApi('pauseCue', {
+      reason: { member: 'reason', help: 'why it is paused, shown with the cue' },
+      until: { member: 'until', help: `resume by itself at this time: ${atHelp}` }
+    }),
     ...ifVersion
   },
-  names: { reason: '--reason', until: '--until', cue_id: 'ID' },
   run: async context => {
-    const id = only(context, 'ID')
-    const { reason, until } = context.options
-    showStatus(context, await (await context.connect()).cues.pause(id, { ...defined({ reason, until }), ...versionOf(context) }))
+    const { client, body, id } = await cueOf<Pause>(context)
+    showStatus(context, await client.cues.pause(id, { ...body, ...versionOf(context) }))
   }
 })
 
-export const cuesResume = command({
-  args: 'ID',
-  summary: 'Resume a paused cue',
+export const resume = command({
   options: ifVersion,
   run: async context => {
-    const id = only(context, 'ID')
-    showStatus(context, await (await context.connect()).cues.resume(id, versionOf(context)))
+    const { client, id } = await cueOf(context)
+    showStatus(context, await client.cues.resume(id, versionOf(context)))
   }
 })
 
-export const cuesFire = command({
-  args: 'ID [options]',
-  summary: 'Fire a cue now, regardless of its schedule',
+export const fire = command({
   notes: 'Limit per cue and hour: fires_per_hour of the plan (10).',
   options: {
-    payload: { type: 'string', value: 'JSON', help: "merged into the cue's payload: JSON, @FILE or -" },
-    replace: { type: 'boolean', help: "--payload replaces the cue's payload instead" },
-    at: { type: 'string', value: 'TIME', help: 'fire at this time instead, at most a year ahead' },
-    ...overlap,
-    'idempotency-key': { type: 'string', value: 'KEY', help: 'idempotency key: fires once per key in 24 hours' }
+    ...fromApi('fireCue', {
+      payload: { member: 'payload_override', ...payloadOption, help: "merged into the cue's payload: JSON, @FILE or -" },
+      in: { member: 'send_at', ...inOption },
+      at: { member: 'send_at', help: `fire at this time instead, at most a year ahead: ${atHelp}` },
+      overlap: { member: 'overlap', value: 'RULE' },
+      'idempotency-key': { member: 'idempotency_key', value: 'KEY', help: 'idempotency key: fires once per key in 24 hours' }
+    }),
+    replace: {
+      type: 'boolean',
+      help: "--payload replaces the cue's payload instead",
+      members: ['merge_strategy'],
+      part: () => ({ merge_strategy: 'replace' })
+    }
   },
-  names: { payload_override: '--payload', send_at: '--at', overlap: '--overlap', idempotency_key: '--idempotency-key' },
   run: async context => {
-    const { options, out, io } = context
-    const id = only(context, 'ID')
+    const { options, out } = context
     if (options.replace && options.payload === undefined) throw new UsageError('--replace requires --payload')
-    const body = defined({
-      payload_override: options.payload === undefined ? undefined : await readJson(options.payload, 'payload', io),
-      merge_strategy: options.replace ? ('replace' as const) : undefined,
-      send_at: options.at,
-      overlap: options.overlap as Overlap | undefined,
-      idempotency_key: options['idempotency-key']
-    })
-    const fired: FiredExecution = await (await context.connect()).cues.fire(id, body)
+    const { client, body, id } = await cueOf<Fire>(context)
+    const fired = await client.cues.fire(id, body)
     out.show(fired, () => out.line(`Execution ${fired.id} is ${fired.status}, scheduled for ${fired.scheduled_for}`))
   }
 })
 
-export const cuesDelete = command({
-  args: '(ID | --key KEY)',
-  summary: 'Delete a cue with its history',
+export const test = command({
+  options: fromApi('testCue', {
+    payload: { member: 'payload', ...payloadOption, help: "sent instead of the cue's payload: JSON, @FILE or -" }
+  }),
+  names: { url: 'CUE|URL', cue_id: 'CUE|URL' },
+  notes: 'Nothing is stored. A test counts as a fire. The exit code is 1 if a delivery would fail.',
+  run: async ({ args: [target], out, ready }) => {
+    const { client, body } = await ready<TestRequest>()
+    const to = /^https?:/i.test(target!) ? { url: target } : { cue_id: await cueIdOf(client, target!) }
+    const tested = await client.cues.test({ ...body, ...to })
+    const { request, response, error, duration_ms } = tested
+    out.show(tested, () => {
+      out.line(`${request.method} ${request.url}`, 'bold')
+      for (const [name, value] of Object.entries(request.headers)) out.line(`${name}: ${value}`)
+      for (const text of [request.body, '']) out.line(text)
+      out.line(response ? `HTTP ${response.http_status} after ${duration_ms} ms` : `No response after ${duration_ms} ms`, 'bold')
+      if (response?.body) out.line(response.body)
+      if (error) out.line(`A delivery would fail: ${error}`, 'red')
+    })
+    return error ? exitCodes.refused : exitCodes.ok
+  }
+})
+
+export const remove = command({
   options: { ...byKey, ...ifVersion },
   run: async context => {
-    const { out } = context
-    const asked = idOrKey(context)
+    const { args, options, out } = context
     const version = versionOf(context)
-    const { cues } = await context.connect()
-    await ('key' in asked ? cues.deleteByKey(asked.key, version) : cues.delete(asked.id, version))
-    out.show({ ...asked, deleted: true }, () => out.line(`Deleted ${'key' in asked ? asked.key : asked.id}`))
+    const { client, id } = await cueOf(context, options.key)
+    await client.cues.delete(id, version)
+    const key = options.key ?? args[0]!
+    out.show({ id, ...(key !== id && { key }), deleted: true }, () => out.line(`Deleted ${key}`))
   }
 })

@@ -1,144 +1,130 @@
 /** `pgcue executions …` */
-import type { Execution, ExecutionFilter } from '../client/index.ts'
-import { command, none, only } from './command.ts'
-import { idempotency, type Overlap, overlap } from './cue-definition.ts'
-import { UsageError } from './exit-codes.ts'
-import { executionFilterNames, executionFilterOf, executionFilters } from './filters.ts'
-import { longPage, longPageNames, longPageOf } from './page.ts'
+import type { ExecutionDetail, Replay } from '../client/index.ts'
+import { acting, command, filtersOf, fromApi, idempotency, listing, pastOf } from './command.ts'
+import type { Output } from './output.ts'
+import { cueOption } from './reference.ts'
+import { watch } from './watch.ts'
 
-const filters = {
-  ...executionFilters,
-  'result-type': { type: 'string', value: 'TYPE', help: 'only with this result_type' },
-  evidence: { type: 'boolean', help: 'only with evidence' },
-  'no-evidence': { type: 'boolean', help: 'only without evidence' },
-  ...longPage
-} as const
+/** Names of filters that differ from those of the API, which bulk operations share. */
+export const executionFilters = (prefix = '') =>
+  ({
+    cue: { ...cueOption, member: `${prefix}cue_id` },
+    outcome: `${prefix}outcome_state`,
+    trigger: `${prefix}triggered_by`,
+    worker: { member: `${prefix}worker_id`, value: 'ID', help: 'only those last claimed by this worker' },
+    'error-group': { member: `${prefix}error_group`, value: 'GROUP', help: 'only dead letters of this group, as listed by pgcue errors' },
+    dead: { member: `${prefix}dead`, help: 'only dead letters: failed, missed or timed out, and neither replayed nor dismissed' },
+    tag: { member: `${prefix}tag`, type: 'string', multiple: true, value: 'TAG', help: 'only with this tag; of several, all must match' }
+  }) as const
 
-export const executionsList = command({
-  summary: 'List executions, newest first',
-  options: filters,
-  names: { ...executionFilterNames, result_type: '--result-type', since: '--since', until: '--until', ...longPageNames },
-  run: async context => {
-    none(context)
-    const { options: o, out } = context
-    if (o.evidence && o['no-evidence']) throw new UsageError('give either --evidence or --no-evidence, not both')
-    const { from: since, to: until, ...matching } = executionFilterOf(o)
-    const filter = {
-      ...matching,
-      since,
-      until,
-      result_type: o['result-type'],
-      has_evidence: o.evidence ? true : o['no-evidence'] ? false : undefined,
-      ...longPageOf(o)
-    }
-    const answer = await (await context.connect()).executions.list(filter as ExecutionFilter)
-    const columns: Parameters<typeof out.list<Execution>>[2] = [
-      ['id', one => one.id],
-      ['cue', one => one.cue_name],
-      ['status', one => one.status],
-      ['outcome', one => one.outcome_state],
-      ['scheduled for', one => one.scheduled_for],
-      ['attempts', one => one.attempts],
-      ['trigger', one => one.triggered_by]
-    ]
-    out.list(answer, answer.executions, columns, 'No matching executions.')
-  }
-})
+export const since = { read: pastOf, help: 'created at or after this time, or in the last 30m, 2h or 3d' } as const
+export const until = { read: pastOf, help: 'created before this time, or before the last 30m, 2h or 3d' } as const
 
-export const executionsGet = command({
-  args: 'ID',
-  summary: 'Show an execution and its attempts',
-  run: async context => {
-    const { out } = context
-    const id = only(context, 'ID')
-    const execution = await (await context.connect()).executions.get(id)
-    const { outcome } = execution
-    out.show(execution, () => {
-      out.fields({
-        id,
-        cue: `${execution.cue_name} (${execution.cue_id})`,
-        status: execution.status,
-        error: execution.error_message,
-        'scheduled for': execution.scheduled_for,
-        'triggered by': execution.triggered_by,
-        'replay of': execution.replayed_from,
-        'next retry': execution.next_retry,
-        worker: execution.claimed_by_worker,
-        'lease until': execution.lease_expires_at,
-        outcome: execution.outcome_state,
-        result: outcome?.result,
-        'reported error': outcome?.error,
-        summary: outcome?.summary,
-        'external id': outcome?.external_id,
-        'result url': outcome?.result_url,
-        'result ref': outcome?.result_ref,
-        artifacts: outcome?.artifacts && JSON.stringify(outcome.artifacts),
-        metadata: outcome?.metadata && JSON.stringify(outcome.metadata),
-        payload: JSON.stringify(execution.payload)
-      })
-      if (execution.attempt_log.length === 0) return
-      out.line('')
-      out.table(execution.attempt_log, [
-        ['attempt', one => one.attempt],
-        ['result', one => one.result],
-        ['started', one => one.started_at],
-        ['ms', one => one.duration_ms],
-        ['http', one => one.http_status],
-        ['worker', one => one.worker_id],
-        ['error', one => one.error]
-      ])
+export const list = listing(
+  ({ executions }, query) => executions.list(query),
+  answer => answer.executions,
+  ['id', ['cue', 'cue_name'], 'status', ['outcome', 'outcome_state'], 'scheduled_for', 'attempts', ['trigger', 'triggered_by']],
+  {
+    empty: 'No matching executions.',
+    options: filtersOf('listExecutions', {
+      ...executionFilters(),
+      since: { member: 'since', ...since },
+      until: { member: 'until', ...until },
+      from: null,
+      to: null,
+      evidence: { member: 'has_evidence', negatable: true, help: 'only with evidence; --no-evidence: only without' }
     })
   }
+)
+
+export const get = command({
+  options: { watch: { type: 'boolean', help: 'print each change until the execution has ended' } },
+  notes: 'With --watch and --json, each line is the execution as JSON after a change.',
+  run: async ({ args, options, out, io, connect }) => {
+    const { executions } = await connect()
+    if (options.watch) {
+      const ended = await watch({ out, io, intervalMs: 1000 }, signal => executions.get(args[0]!, { signal }))
+      if (ended && !out.json) out.line('')
+      if (ended && !out.json) showExecution(out, ended)
+    } else {
+      const execution = await executions.get(args[0]!)
+      out.show(execution, () => showExecution(out, execution))
+    }
+  }
 })
 
-export const executionsReplay = command({
-  args: 'ID',
-  summary: 'Replay an ended execution as a new one',
-  options: { ...overlap, ...idempotency },
-  names: { overlap: '--overlap' },
+/** All that the API knows about an execution. */
+const showExecution = (out: Output, execution: ExecutionDetail) => {
+  const { id, cue_id, cue_name, outcome, outcome_state, payload, response_body, attempt_log, ...more } = execution
+  const { success: _, recorded_at, result, error, metadata, artifacts, ...evidence } = outcome ?? { success: null }
+  const text = (value: unknown) => value != null && JSON.stringify(value)
+  const named = (members: object) => Object.entries(members).map(([name, value]) => [titles[name] ?? name.replaceAll('_', ' '), value])
+  const { created_at, updated_at, due_at, outcome_success, ...steps } = more
+  out.fields({
+    id,
+    cue: `${cue_name} (${cue_id})`,
+    ...Object.fromEntries(named(steps)),
+    'due at': due_at === more.scheduled_for ? null : due_at,
+    outcome: outcome_state,
+    'reported at': recorded_at,
+    result,
+    'reported error': error,
+    ...Object.fromEntries(named(evidence)),
+    artifacts: text(artifacts) || null,
+    metadata: text(metadata) || null,
+    payload: JSON.stringify(payload),
+    created: created_at,
+    updated: updated_at,
+    'response body': response_body
+  })
+  if (attempt_log.length === 0) return
+  out.line('')
+  out.table(attempt_log, [
+    'attempt',
+    'result',
+    'started_at',
+    ['ms', 'duration_ms'],
+    ['http', 'http_status'],
+    ['worker', 'worker_id'],
+    'error'
+  ])
+}
+
+const titles: Record<string, string> = {
+  error_message: 'error',
+  replayed_from: 'replay of',
+  claimed_by_worker: 'worker',
+  lease_expires_at: 'lease until',
+  http_status: 'http'
+}
+
+export const replay = command({
+  options: { ...fromApi('replayExecution', { overlap: { member: 'overlap', value: 'RULE' } }), ...idempotency },
   run: async context => {
-    const { out, options } = context
-    const id = only(context, 'ID')
-    const given = { overlap: options.overlap as Overlap | undefined, idempotencyKey: options['idempotency-key'] }
-    const replayed = await (await context.connect()).executions.replay(id, given)
+    const { args, options, out } = context
+    const { client, body } = await context.ready<Replay>()
+    const replayed = await client.executions.replay(args[0]!, { ...body, idempotencyKey: options['idempotency-key'] })
     out.show(replayed, () => out.line(`Execution ${replayed.id} is ${replayed.status}; it replays ${replayed.replayed_from}`))
   }
 })
 
-export const executionsCancel = command({
-  args: 'ID',
-  summary: 'Cancel a waiting execution',
-  run: async context => {
-    const { out } = context
-    const id = only(context, 'ID')
-    const cancelled = await (await context.connect()).executions.cancel(id)
-    out.show(cancelled, () => out.line(`Cancelled execution ${cancelled.id}`))
-  }
-})
+export const cancel = acting(
+  ({ executions }, id) => executions.cancel(id),
+  ({ id }) => `Cancelled execution ${id}`
+)
+export const dismiss = acting(
+  ({ executions }, id) => executions.dismiss(id),
+  ({ id }) => `Dismissed execution ${id}`
+)
 
-export const executionsDismiss = command({
-  args: 'ID',
-  summary: 'Remove an execution from the dead letters',
-  run: async context => {
-    const { out } = context
-    const id = only(context, 'ID')
-    const dismissed = await (await context.connect()).executions.dismiss(id)
-    out.show(dismissed, () => out.line(`Dismissed execution ${dismissed.id}`))
-  }
-})
-
-export const executionsVerify = command({
-  args: 'ID [--reject] [--reason TEXT]',
-  summary: 'Verify or reject a reported success',
+export const verify = command({
   options: {
     reject: { type: 'boolean', help: 'reject it instead' },
     reason: { type: 'string', value: 'TEXT', help: 'why' }
   },
-  run: async context => {
-    const { options, out } = context
-    const id = only(context, 'ID')
+  run: async ({ args, options, connect, out }) => {
     const body = { valid: !options.reject, ...(options.reason !== undefined && { reason: options.reason }) }
-    const verified = await (await context.connect()).executions.verify(id, body)
+    const verified = await (await connect()).executions.verify(args[0]!, body)
     out.show(verified, () => out.line(`Execution ${verified.execution_id} is ${verified.outcome_state}`))
   }
 })

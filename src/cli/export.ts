@@ -1,30 +1,30 @@
 /** `pgcue export`: writes cues as a file for `pgcue apply`. */
-import type { Cue } from '../client/index.ts'
+import type { Client, Cue, CueFilter } from '../client/index.ts'
 import { defaults } from '../cues/columns.ts'
-import { command, none } from './command.ts'
+import { command, fromApi } from './command.ts'
 import { escapeVariables } from './declared.ts'
-import { tagFilter } from './filters.ts'
+import { exitCodes } from './exit-codes.ts'
+import { confirms, type Io } from './io.ts'
 import { parseExactly } from './json.ts'
+import { printable } from './printable.ts'
 import { writeYaml } from './yaml.ts'
 
 const PAGE = 100
 
 export const exportCues = command({
-  summary: 'Write cues that have keys as YAML for pgcue apply',
-  options: { set: { type: 'string', value: 'NAME', help: 'only cues of this set' }, ...tagFilter },
+  options: {
+    ...fromApi('listCues', { set: 'set', tag: 'tag' }),
+    'add-keys': { type: 'boolean', help: 'first give keys, made from their names, to cues without one' },
+    yes: { type: 'boolean', help: 'do not ask for confirmation of --add-keys' }
+  },
   notes: 'Header values are masked. Applied to the same cues, a mask keeps the stored value.',
   run: async context => {
-    none(context)
     const { options, out, io } = context
-    const { cues: client } = await context.connect()
-    const all: Cue[] = []
-    for (let total = 1; all.length < total; ) {
-      const page = await client.list({ set: options.set, tag: options.tag, limit: PAGE, offset: all.length } as never)
-      all.push(...page.cues)
-      total = page.cues.length === 0 ? 0 : page.total
-    }
+    const { client, body } = await context.ready<CueFilter>()
+    const all: Cue[] = await allOf(client, body)
+    if (options['add-keys'] && !(await addKeys(client, all, options.yes === true, io))) return exitCodes.refused
     const keyed = all.filter(({ key }) => key !== null).toSorted((a, b) => (a.key! < b.key! ? -1 : 1))
-    if (keyed.length < all.length) io.stderr.write(`pgcue: left out ${all.length - keyed.length} cues without a key\n`)
+    if (keyed.length < all.length) io.stderr.write(`pgcue: left out ${all.length - keyed.length} cues without a key; see --add-keys\n`)
     const sets = [...new Set(keyed.map(cue => cue.managed_by))]
     const declarations = sets.map(set => ({
       ...(set !== null && { set }),
@@ -35,46 +35,67 @@ export const exportCues = command({
   }
 })
 
+const allOf = async ({ cues }: Client, filter: CueFilter): Promise<Cue[]> => {
+  const all: Cue[] = []
+  let cursor: string | null = null
+  do {
+    const page = await cues.list({ ...filter, limit: PAGE, count_to: 0, ...(cursor !== null && { cursor }) })
+    all.push(...page.cues)
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return all
+}
+
+/** Gives keys to cues without one, after asking; returns false if refused. */
+const addKeys = async ({ cues }: Client, all: Cue[], isConfirmed: boolean, io: Io): Promise<boolean> => {
+  const unkeyed = all.filter(({ key }) => key === null)
+  // The filter may hide cues whose keys are in use.
+  const taken = (key: string) => cues.list({ key, limit: 1 }).then(({ total }) => total > 0)
+  const keys = new Set<string>()
+  for (const { name } of unkeyed) {
+    const base = keyOf(name)
+    let key = base
+    for (let n = 2; keys.has(key) || (await taken(key)); n++) key = `${base}-${n}`
+    keys.add(key)
+  }
+  if (unkeyed.length === 0) return true
+  const changes = unkeyed.map((cue, i) => ({ cue, key: [...keys][i]! }))
+  for (const { cue, key } of changes) io.stderr.write(`${cue.id}  ${printable(cue.name)}  ->  ${key}\n`)
+  if (!isConfirmed && !(await confirms(io, `Give these keys to ${unkeyed.length} cues?`))) return false
+  for (const { cue, key } of changes) Object.assign(cue, await cues.update(cue.id, { key }, { ifVersion: cue.version }))
+  return true
+}
+
+/** A name as a key: small letters and digits, with dashes between words. */
+const keyOf = (name: string): string => {
+  const words = name.normalize('NFKD').toLowerCase().replace(/\p{M}/gu, '')
+  return (
+    words
+      .replace(/[^a-z0-9._:/]+/g, '-')
+      .replace(/^[-.]+|[-.]+$/g, '')
+      .slice(0, 200) || 'cue'
+  )
+}
+
 /** The fields of a cue that differ from their defaults. */
 const declared = (cue: Cue) => {
-  const {
-    key,
-    name,
-    description,
-    tags,
-    transport,
-    schedule,
-    callback,
-    payload,
-    retry,
-    on_failure,
-    delivery,
-    alerts,
-    catch_up,
-    overlap,
-    verification,
-    status
-  } = cue
+  const { key, name, description, tags, transport, schedule, callback, payload, retry, on_failure, delivery, alerts, ...more } = cue
+  const { catch_up, overlap, verification, status } = more
   const { type: _, ...when } = schedule
-  return without({
-    key,
-    name,
-    description,
-    tags: tags.length > 0 ? tags : null,
-    transport: transport === 'worker' ? transport : null,
-    schedule: without(when, { timezone: defaults.timezone }),
-    callback: group(callback, 'callback_'),
-    payload: JSON.stringify(payload) === defaults.payload ? null : payload,
-    retry: group(retry, 'retry_'),
-    on_failure: group(on_failure, 'on_failure_'),
-    delivery,
-    alerts,
-    catch_up: catch_up === defaults.catch_up ? null : catch_up,
-    overlap: overlap === defaults.overlap ? null : overlap,
-    verification,
-    // Elsewhere, somebody else must not run what was stopped here.
-    paused: status === 'paused' ? true : null
-  })
+  return without(
+    {
+      ...{ key, name, description, tags, transport },
+      schedule: without(when, { timezone: defaults.timezone }),
+      callback: group(callback, 'callback_'),
+      payload: JSON.stringify(payload) === defaults.payload ? null : payload,
+      retry: group(retry, 'retry_'),
+      on_failure: group(on_failure, 'on_failure_'),
+      ...{ delivery, alerts, catch_up, overlap, verification },
+      // Elsewhere, somebody else must not run what was stopped here.
+      paused: status === 'paused' ? true : null
+    },
+    { tags: [], transport: 'webhook', catch_up: defaults.catch_up, overlap: defaults.overlap }
+  )
 }
 
 const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)

@@ -21,8 +21,6 @@ const options = {
 } as const
 
 export const importCues = command({
-  args: 'KIND [FILE …|-] [options]',
-  summary: 'Write schedules of another system as YAML for pgcue apply',
   options,
   notes: `Kinds
   github-actions  workflows with a schedule

@@ -1,4 +1,6 @@
 /** The process as commands see it; tests replace it. */
+import { UsageError } from './exit-codes.ts'
+
 export type Io = {
   env: Record<string, string | undefined>
   stdin: AsyncIterable<Uint8Array | string> & { isTTY?: boolean }
@@ -10,3 +12,11 @@ export type Io = {
   dying: AbortSignal
 }
 export type Sink = { write: (text: string) => unknown; isTTY?: boolean }
+
+/** Asks on a terminal. @throws UsageError if there is none */
+export const confirms = async (io: Io, question: string): Promise<boolean> => {
+  if (!io.stdin.isTTY) throw new UsageError('to confirm without a terminal, give --yes')
+  io.stderr.write(`${question} [y/N] `)
+  for await (const line of io.stdin) return /^y(es)?\s*$/i.test(String(line))
+  return false
+}

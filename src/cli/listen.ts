@@ -2,19 +2,20 @@
 import { hostname } from 'node:os'
 import { type CallOptions, type Claim, type Client, PgcueError, type Report } from '../client/index.ts'
 import { deadline, pause, pauseBefore } from '../client/transport.ts'
+import { malformed, settledCodes } from '../client/worker/reporter.ts'
 import { badPorts } from '../deliveries/bad-ports.ts'
 import { maskSecrets } from '../deliveries/mask-secrets.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import { canonicalJson } from '../json/canonical-json.ts'
-import { command, integer, none } from './command.ts'
+import { command, integer } from './command.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 import { isObject } from './json.ts'
 import type { Output } from './output.ts'
+import { cueIdOf } from './reference.ts'
 import { userAgent } from './version.ts'
-import { malformed, settledCodes } from './worker/reporter.ts'
 
-type Forwarding = { url: string; secret: string; timeoutMs: number; stopping: AbortSignal }
-type Answer = { status: number | null; report: Report; ms: number }
+type Forwarding = { url: string; secret: string; timeoutMs: number; stopping: AbortSignal; print: boolean }
+type Answer = { status: number | null; report: Report; ms: number; sent: string; received: string }
 
 const beatMs = 60_000
 const waitSeconds = 25
@@ -24,25 +25,25 @@ const mostListed = 100
 const patienceMs = 5000
 
 export const listen = command({
-  args: '--forward-to URL [options]',
-  summary: 'Claim executions and forward them, signed, to a local URL',
   longRunning: true,
   options: {
     'forward-to': { type: 'string', value: 'URL', help: 'target, such as http://localhost:3000/hook' },
-    cue: { type: 'string', value: 'ID', help: 'only executions of this cue' },
+    cue: { type: 'string', value: 'CUE', help: 'only executions of this cue: its id, key or unique name' },
     task: { type: 'string', value: 'TASK', multiple: true, help: 'only executions with this task in the payload' },
     secret: { type: 'string', value: 'SECRET', help: "signing secret; overrides PGCUE_WEBHOOK_SECRET and the account's own" },
     timeout: { type: 'string', value: 'SECONDS', help: 'seconds to wait for a response, 1 to 600 (default: 30)' },
+    print: { type: 'boolean', help: 'print the bodies of requests and responses' },
     'worker-id': { type: 'string', value: 'ID', help: 'name of this worker in GET /v1/workers' }
   },
   notes: `For cues with worker transport (pgcue cues create … --worker). A 2xx response is a success, any other a failure; a JSON response with a
-boolean "success" decides by itself. Ctrl-C stops it and releases open claims.`,
+boolean "success" decides by itself. Ctrl-C stops it and releases open claims. It is a worker like any other: what it claims runs here and
+nowhere else.`,
   run: async context => {
-    none(context)
     const { options, io, out } = context
     const url = targetOf(options['forward-to'])
     if (options.cue && options.task) throw new UsageError('give either --cue or --task, not both')
     const client = await context.connect()
+    const cue = options.cue === undefined ? undefined : await cueIdOf(client, options.cue)
     const secret = options.secret || io.env.PGCUE_WEBHOOK_SECRET || (await secretOf(client))
     const timeoutMs = (integer(options.timeout, 'timeout', 1, 600) ?? 30) * 1000
     const worker_id = options['worker-id'] || `${hostname()}-listen-${process.pid}`
@@ -50,10 +51,14 @@ boolean "success" decides by itself. Ctrl-C stops it and releases open claims.`,
     const beat = () => client.workers.heartbeat({ worker_id, handlers: options.task ?? ['*'] })
     await beat()
     const beating = setInterval(() => beat().catch(() => {}), beatMs)
-    if (!out.json) out.line(`Forwarding to ${url}. Stop with Ctrl-C.`)
+    if (!out.json) {
+      out.line(`Forwarding to ${url}, signed with ${secret}. Stop with Ctrl-C.`)
+      const what = cue ? `executions of ${cue}` : options.task ? `executions with the task ${options.task.join(' or ')}` : 'all executions'
+      out.line(`This takes ${what} for workers away from other workers of the account, until it is stopped.`, 'yellow')
+    }
     try {
-      for await (const claim of claims(client, { worker_id, cue: options.cue, tasks: options.task }, stopping)) {
-        await handle(client, claim, { url, secret, timeoutMs, stopping }, out)
+      for await (const claim of claims(client, { worker_id, cue, tasks: options.task }, stopping)) {
+        await handle(client, claim, { url, secret, timeoutMs, stopping, print: options.print ?? false }, out)
       }
     } finally {
       clearInterval(beating)
@@ -81,14 +86,14 @@ const secretOf = async (client: Client): Promise<string> => {
   }
 }
 
-type Wanted = { worker_id: string; cue: string | undefined; tasks: string[] | undefined }
+type Selection = { worker_id: string; cue: string | undefined; tasks: string[] | undefined }
 
 /** Claims one execution after the other until stopped. @throws PgcueError if the key is invalid */
-async function* claims(client: Client, wanted: Wanted, signal: AbortSignal): AsyncGenerator<Claim> {
+async function* claims(client: Client, selection: Selection, signal: AbortSignal): AsyncGenerator<Claim> {
   for (let failures = 0; !signal.aborted; ) {
     try {
-      const { worker_id, cue } = wanted
-      yield* cue === undefined ? await nextOf(client, wanted, signal) : await nextOfCue(client, { worker_id, cue }, signal)
+      const { worker_id, cue } = selection
+      yield* cue === undefined ? await nextOf(client, selection, signal) : await nextOfCue(client, { worker_id, cue }, signal)
       failures = 0
     } catch (error) {
       if (signal.aborted) return
@@ -98,7 +103,7 @@ async function* claims(client: Client, wanted: Wanted, signal: AbortSignal): Asy
   }
 }
 
-const nextOf = async (client: Client, { worker_id, tasks }: Wanted, signal: AbortSignal) => {
+const nextOf = async (client: Client, { worker_id, tasks }: Selection, signal: AbortSignal) => {
   const began = Date.now()
   const found = await client.executions.claimNext({ worker_id, wait: waitSeconds, ...(tasks && { tasks }) }, { signal })
   if (found.length === 0 && Date.now() - began < 1000) await pause(1000, signal) // an early empty response: the service is stopping
@@ -146,12 +151,17 @@ const handle = async ({ executions }: Client, claim: Claim, forwarding: Forwardi
     throw error
   }
   if (answer === null) return void (await giveBack())
-  const { status, report, ms } = answer
+  const { status, report, ms, sent, received } = answer
   const refusal = await untilAnswered(options => executions.reportOutcome(id, report, { claimToken, ...options }), stopping)
   const reported = refusal === null
-  out.show({ execution_id: id, cue_id: claim.cue_id, attempt: claim.attempt, status, success: report.success, ms, reported }, () => {
+  const { cue_id, attempt } = claim
+  const bodies = forwarding.print && { request_body: sent, response_body: received }
+  out.show({ execution_id: id, cue_id, attempt, status, success: report.success, ms, reported, ...bodies }, () => {
     const rest = reported ? '' : `  not reported: ${refusal.code}`
     out.line(`${new Date().toISOString()}  ${id}  ${claim.cue_name}  ${status ?? report.error}  ${ms} ms${rest}`)
+    if (!bodies) return
+    out.line(`  > ${sent}`)
+    if (received) out.line(`  < ${received}`)
   })
 }
 
@@ -220,7 +230,8 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
   const limit = deadline(timeoutMs, stopping)
   try {
     const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal: limit.signal })
-    return { status: response.status, report: reportOf(response, await response.text(), claim.execution_token), ms: took() }
+    const received = await response.text()
+    return { status: response.status, report: reportOf(response, received, claim.execution_token), ms: took(), sent: body, received }
   } catch (error) {
     if (stopping.aborted) return null
     const { cause } = error as { cause?: { code?: string; message?: string } }
@@ -229,7 +240,7 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, stopping }: Forwa
     const why = limit.signal.aborted
       ? `no response within ${timeoutMs / 1000} s`
       : (cause?.code ?? cause?.message ?? (error as Error).message)
-    return { status: null, report: { success: false, error: `${url}: ${why}` }, ms: took() }
+    return { status: null, report: { success: false, error: `${url}: ${why}` }, ms: took(), sent: body, received: '' }
   } finally {
     limit.end()
   }

@@ -1,21 +1,18 @@
-/** `pgcue login`: gets a key for this machine through a link in a mail, or stores an existing one. */
+/** `pgcue register` and `pgcue login`, which gets a key for this machine through a link in a mail, or stores an existing one. */
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { type Client, type CreatedDeviceCode, createClient, PgcueError, type PolledDeviceCode } from '../client/index.ts'
+import { type Client, type CreatedDeviceCode, PgcueError, type PolledDeviceCode } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
-import { type Context, command, none } from './command.ts'
-import { localIn, storeKey } from './credentials.ts'
+import { type Context, command } from './command.ts'
+import { localIn, storedEmail, storeKey } from './credentials.ts'
 import { CliError, UsageError } from './exit-codes.ts'
 import { readAll } from './json.ts'
 import { printable } from './printable.ts'
-import { userAgent } from './version.ts'
 
 /** The limit is 30 polls per minute. */
 const pollMs = 2500
 
 export const login = command({
-  args: '[--email ADDRESS | --with-key | --local [DATA_DIR]]',
-  summary: 'Get a key for this machine by email link, and store it',
   options: {
     email: { type: 'string', value: 'ADDRESS', help: 'send the link to this address (default: a web page asks for it)' },
     'with-key': { type: 'boolean', help: 'store an existing key, read from standard input' },
@@ -27,9 +24,10 @@ export const login = command({
     const { args, options, out, io } = context
     if ([options.email, options['with-key'], options.local].filter(Boolean).length > 1)
       throw new UsageError('give only one of --email, --with-key and --local')
-    const local = options.local ? localAccount(args) : none(context)
+    if (args.length > 0 && !options.local) throw new UsageError('DATA_DIR requires --local')
+    const local = options.local ? localAccount(args[0]) : undefined
     const baseUrl = local?.base_url ?? (await context.baseUrl())
-    const clientWith = (apiKey?: string) => createClient({ baseUrl, apiKey, userAgent })
+    const clientWith = (apiKey?: string) => context.clientWith(baseUrl, apiKey)
     const api_key = local ? local.api_key : options['with-key'] ? (await readAll(io.stdin)).trim() : await keyByMail(context, clientWith)
     if (!api_key) throw new UsageError('no key on standard input')
     const { email } = await clientWith(api_key).me()
@@ -38,8 +36,24 @@ export const login = command({
   }
 })
 
-const localAccount = ([dataDir = '.data', ...more]: string[]) => {
-  none({ args: more })
+export const register = command({
+  names: { email: 'EMAIL' },
+  notes: `The key is stored for the service it belongs to, readable by you alone; with --json it is also printed.
+For an existing account, run: pgcue login`,
+  run: async ({ args, baseUrl, clientWith, io, out }) => {
+    const base_url = await baseUrl()
+    const stored = storedEmail(io.env, base_url)
+    // Storing a new key would lose the old one.
+    if (stored !== undefined) throw new CliError(`A key of ${stored} is already stored for ${base_url}. To remove it, run: pgcue logout`)
+    const { email, api_key, plan } = await clientWith(base_url).register(args[0]!)
+    const stored_in = storeKey(io.env, base_url, { api_key, email })
+    out.show({ email, plan, base_url, api_key, stored_in }, () =>
+      out.line(`Registered ${email} at ${base_url}, plan ${plan}; the key is in ${stored_in}`)
+    )
+  }
+})
+
+const localAccount = (dataDir = '.data') => {
   const local = localIn(dataDir)
   if (!local)
     throw new CliError(`No local account in ${dataDir} that you own. Run npm start in the clone's folder, or pass the service's DATA_DIR.`)

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { Client } from '../client/index.ts'
-import { command, none } from './command.ts'
+import { command } from './command.ts'
 import { isObject, parseExactly } from './json.ts'
 
 type Message = { jsonrpc?: string; id?: string | number | null; method?: string }
@@ -14,12 +14,10 @@ const internalError = -32603
 const parseError = -32700
 
 export const mcp = command({
-  summary: 'Serve the Model Context Protocol on standard input and output',
   notes: `For an agent's configuration: {"command": "pgcue", "args": ["mcp"], "env": {"PGCUE_API_KEY": "…", "PGCUE_BASE_URL": "…"}}.
 Clients that support HTTP can use /mcp of the service directly, with the key as bearer token.`,
   longRunning: true,
   run: async context => {
-    none(context)
     const { io } = context
     const client = await context.connect()
     const lines = createInterface({ input: Readable.from(io.stdin), signal: io.stopping })

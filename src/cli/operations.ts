@@ -1,36 +1,35 @@
 /** `pgcue replay`, `cancel`, `dismiss`, `backfill` and `pgcue operations …`: work on many executions. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Client, DryRun, NewOperation, Operation } from '../client/index.ts'
-import { type Context, command, integer, none, only } from './command.ts'
-import { idempotency, type Overlap, overlap } from './cue-definition.ts'
+import type { Client, DryRun, NewOperation, Operation, OperationDetail } from '../client/index.ts'
+import { type Context, command, filtersOf, fromApi, idempotency, listing, pastOf } from './command.ts'
+import { executionFilters, since, until } from './executions.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
-import { executionFilterNames, executionFilterOf, executionFilters, timeOf } from './filters.ts'
-import type { Io } from './io.ts'
-import { page, pageOf } from './page.ts'
+import { confirms, type Io } from './io.ts'
+import type { Column } from './output.ts'
+import { cueOf } from './reference.ts'
 
 const control = {
   'dry-run': { type: 'boolean', help: 'only show how many there are, and the first 10' },
   yes: { type: 'boolean', help: 'do not ask for confirmation' },
   detach: { type: 'boolean', help: 'do not wait until the operation has ended' },
-  rate: { type: 'string', value: 'N', help: 'at most so many per minute' },
-  name: { type: 'string', value: 'NAME', help: 'a name for the operation' },
+  ...fromApi('createOperation', {
+    rate: { member: 'rate_per_minute', help: 'at most so many per minute (1 to 100000)' },
+    name: { member: 'name', value: 'NAME', help: 'a name for the operation' }
+  }),
   ...idempotency
 } as const
-const controlNames = { rate_per_minute: '--rate', name: '--name', overlap: '--overlap' }
+const overlap = fromApi('createOperation', { overlap: { member: 'overlap', value: 'RULE' } })
 
 type Control = Context<typeof control>
 
 /** Shows what an operation would act on, asks, starts it, and waits for its end. */
-const operate = async (context: Pick<Control, 'connect' | 'out' | 'io'> & { options: Control['options'] }, given: NewOperation) => {
+const operate = async (context: Pick<Control, 'out' | 'io' | 'options'>, client: Client, body: NewOperation) => {
   const { options, out, io } = context
-  const client = await context.connect()
-  const rate_per_minute = integer(options.rate, 'rate', 1, 100_000)
-  const body = { ...given, ...(rate_per_minute && { rate_per_minute }), ...(options.name !== undefined && { name: options.name }) }
   if (options['dry-run'] || !options.yes) {
-    const found = await client.operations.dryRun(body)
-    if (options['dry-run']) return void out.show(found, () => showSample(context, found))
-    if (found.total === 0) return void out.show(found, () => out.line('Nothing matches.'))
-    if (!(await confirms(io, `${given.type} ${found.total} ${given.type === 'backfill' ? 'slots' : 'executions'}?`)))
+    const targets = await client.operations.dryRun(body)
+    if (options['dry-run']) return void out.show(targets, () => showSample(context, targets))
+    if (targets.total === 0) return void out.show(targets, () => out.line('Nothing matches.'))
+    if (!(await confirms(io, `${body.type} ${targets.total} ${body.type === 'backfill' ? 'slots' : 'executions'}?`)))
       return exitCodes.refused
   }
   const created = await client.operations.create(body, { idempotencyKey: options['idempotency-key'] })
@@ -39,13 +38,6 @@ const operate = async (context: Pick<Control, 'connect' | 'out' | 'io'> & { opti
   const ended = await followed(client, created, io)
   show(context, ended)
   return ended.failed > 0 || ended.status === 'aborted' ? exitCodes.refused : exitCodes.ok
-}
-
-const confirms = async (io: Io, question: string): Promise<boolean> => {
-  if (!io.stdin.isTTY) throw new UsageError('to confirm without a terminal, give --yes')
-  io.stderr.write(`${question} [y/N] `)
-  for await (const line of io.stdin) return /^y(es)?\s*$/i.test(String(line))
-  return false
 }
 
 const pollMs = 500
@@ -72,129 +64,80 @@ const showSample = ({ out }: Pick<Context, 'out'>, { total, sample }: DryRun) =>
   out.line(`${total} in total${total > sample.length ? '; the first 10:' : ''}`)
   if (sample.length === 0) return
   out.table(sample, [
-    ...(sample[0]!.id === undefined
-      ? []
-      : [['id', (one: DryRun['sample'][0]) => one.id] as [string, (one: DryRun['sample'][0]) => unknown]]),
-    ['cue', one => one.cue_name],
-    ['status', one => one.status],
-    ['scheduled for', one => one.scheduled_for],
-    ['error', one => one.error_message]
+    ...(sample[0]!.id === undefined ? [] : (['id'] as Column<DryRun['sample'][0]>[])),
+    ['cue', 'cue_name'],
+    'status',
+    'scheduled_for',
+    ['error', 'error_message']
   ])
 }
 
-type Shown = Operation & { errors?: { target: string; code: string; message: string }[] }
-
-const show = ({ out }: Pick<Context, 'out'>, operation: Shown): void => {
+const show = ({ out }: Pick<Context, 'out'>, operation: Operation & Partial<Pick<OperationDetail, 'errors'>>): void => {
   out.show(operation, () => {
     const { created_by, created_at: created, ended_at: ended, errors = [], done, total, ...fields } = operation
     out.fields({ ...fields, done: `${done} of ${total}`, 'created by': created_by, created, ended })
-    if (errors.length === 0) return
-    out.line('')
-    out.table(errors, [
-      ['target', one => one.target],
-      ['code', one => one.code],
-      ['message', one => one.message]
-    ])
+    out.section('Errors', errors, ['target', 'code', 'message'])
   })
 }
 
-const onExecutions = (type: 'replay' | 'cancel' | 'dismiss', summary: string, example: string) =>
+const filters = fromApi('createOperation', {
+  status: 'filter.status',
+  ...executionFilters('filter.'),
+  error: 'filter.error',
+  since: { member: 'filter.from', ...since },
+  until: { member: 'filter.to', ...until }
+})
+
+const onExecutions = (type: 'replay' | 'cancel' | 'dismiss', example: string) =>
   command({
-    args: '[ID…] [options]',
-    summary,
-    options: { ...executionFilters, ...(type === 'replay' && overlap), ...control },
-    names: { ...prefixed(executionFilterNames), ...controlNames, ids: 'ID' },
+    options: {
+      ...filters,
+      ...(type === 'replay' && overlap),
+      ...control
+    },
+    names: { ids: 'ID' },
     notes: `Takes executions by their ids, or those that all the filters match, of the last 7 days unless --since is given.\n\nExample\n  ${example}`,
     run: async context => {
-      const { options, args } = context
-      const filter = Object.fromEntries(Object.entries(executionFilterOf(options)).filter(([, value]) => value !== undefined))
-      if (args.length > 0 === Object.keys(filter).length > 0)
-        throw new UsageError('give either ids or at least one filter, such as --cue or --status')
-      const { overlap: rule } = options as { overlap?: Overlap }
-      return operate(context, { type, ...(args.length > 0 ? { ids: args } : { filter }), ...(rule && { overlap: rule }) } as NewOperation)
+      const hasFilter = Object.keys(filters).some(name => (context.options as Record<string, unknown>)[name] !== undefined)
+      if (context.args.length > 0 === hasFilter) throw new UsageError('give either ids or at least one filter, such as --cue or --status')
+      const { client, body } = await context.ready<NewOperation>()
+      return operate(context, client, { ...body, type, ...(!hasFilter && { ids: context.args }) })
     }
   })
 
-const prefixed = (names: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(names).map(([member, name]) => [`filter.${member}`, name]))
-
-export const replay = onExecutions(
-  'replay',
-  'Replay many executions',
-  'pgcue replay --cue cue_0123456789ab --status failed --since 12h --rate 60'
-)
-export const cancel = onExecutions('cancel', 'Cancel many executions that have not ended', 'pgcue cancel --tag nightly')
-export const dismiss = onExecutions(
-  'dismiss',
-  'Remove many executions from the dead letters',
-  'pgcue dismiss --error ECONNREFUSED --since 3d'
-)
+export const replay = onExecutions('replay', 'pgcue replay --cue billing/report --status failed --since 12h --rate 60')
+export const cancel = onExecutions('cancel', 'pgcue cancel --tag nightly')
+export const dismiss = onExecutions('dismiss', 'pgcue dismiss --error ECONNREFUSED --since 3d')
 
 export const backfill = command({
-  args: 'CUE --from TIME --to TIME [options]',
-  summary: 'Run the slots of a cue that did not run',
   options: {
-    from: { type: 'string', value: 'TIME', help: 'slots from this time on: ISO 8601 with Z or an offset, or so long ago: 2h, 3d' },
-    to: { type: 'string', value: 'TIME', help: 'slots before this time (default: now)' },
+    ...fromApi('createOperation', {
+      from: { member: 'from', read: pastOf, help: 'slots from this time on: ISO 8601 with Z or an offset, or so long ago: 2h, 3d' },
+      to: { member: 'to', read: pastOf, help: 'slots before this time (default: now)' }
+    }),
     ...overlap,
     ...control
   },
-  names: { ...controlNames, cue_id: 'CUE', from: '--from', to: '--to' },
+  names: { cue_id: 'CUE' },
   notes: 'At most 1,000 slots, oldest first, with their nominal time. Slots that have an execution are left out.',
   run: async context => {
-    const { options } = context
-    const cue_id = only(context, 'CUE')
-    if (options.from === undefined) throw new UsageError('missing option --from')
-    const to = timeOf(options.to) ?? new Date().toISOString()
-    return operate(context, {
-      type: 'backfill',
-      cue_id,
-      from: timeOf(options.from)!,
-      to,
-      ...(options.overlap !== undefined && { overlap: options.overlap as Overlap })
-    })
+    if (context.options.from === undefined) throw new UsageError('missing option --from')
+    const { client, body, id } = await cueOf<NewOperation>(context)
+    return operate(context, client, { to: new Date().toISOString(), ...body, type: 'backfill', cue_id: id })
   }
 })
 
-export const operationsList = command({
-  summary: 'List operations, newest first',
-  options: {
-    type: { type: 'string', value: 'TYPE', help: 'replay, cancel, dismiss, pause, resume, delete, fire or backfill' },
-    status: { type: 'string', value: 'STATUS', help: 'running, completed or aborted' },
-    ...page
-  },
-  names: { type: '--type', status: '--status' },
-  run: async context => {
-    none(context)
-    const { options, out } = context
-    const { type, status } = options
-    const filter = { type, status, ...pageOf(options) }
-    const answer = await (await context.connect()).operations.list(filter as never)
-    out.list(
-      answer,
-      answer.operations,
-      [
-        ['id', one => one.id],
-        ['type', one => one.type],
-        ['name', one => one.name],
-        ['status', one => one.status],
-        ['done', one => `${one.done}/${one.total}`],
-        ['failed', one => one.failed],
-        ['created', one => one.created_at]
-      ],
-      'No operations.'
-    )
-  }
+export const list = listing(
+  ({ operations }, query) => operations.list(query),
+  answer => answer.operations,
+  ['id', 'type', 'name', 'status', ['done', ({ done, total }) => `${done}/${total}`], 'failed', 'created_at'],
+  { empty: 'No operations.', options: filtersOf('listOperations') }
+)
+
+export const get = command({
+  run: async context => show(context, await (await context.connect()).operations.get(context.args[0]!))
 })
 
-export const operationsGet = command({
-  args: 'ID',
-  summary: 'Show an operation and its errors',
-  run: async context => show(context, await (await context.connect()).operations.get(only(context, 'ID')))
-})
-
-export const operationsAbort = command({
-  args: 'ID',
-  summary: 'Abort a running operation; what it has done stays done',
-  run: async context => show(context, await (await context.connect()).operations.abort(only(context, 'ID')))
+export const abort = command({
+  run: async context => show(context, await (await context.connect()).operations.abort(context.args[0]!))
 })

@@ -1,14 +1,12 @@
 /** `pgcue operator …` */
 import { questions } from '../operator/on-call.ts'
-import { command, none, only } from './command.ts'
+import { command } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 
 const account = { account: { type: 'string', value: 'ID', help: 'only this account' } } as const
 const width = Math.max(...Object.keys(questions).map(name => name.length))
 
 export const operator = command({
-  args: 'QUESTION [CUE_ID]',
-  summary: 'Answer a question about the whole service, for its operator',
   notes: [
     'Questions:',
     ...Object.entries(questions).map(([name, { text, needsCue }]) => `  ${name.padEnd(width)}  ${text}${needsCue ? ' (CUE_ID)' : ''}`),
@@ -17,14 +15,15 @@ export const operator = command({
   ].join('\n'),
   run: async context => {
     const { args, out } = context
-    const [name = '', ...ids] = args
+    const [name = '', cue_id] = args
     const question = Object.hasOwn(questions, name) ? questions[name] : undefined
     if (!question)
       throw new UsageError(`${name ? `unknown question ${name}` : 'missing argument QUESTION'}: ${Object.keys(questions).join(', ')}`)
-    const query = question.needsCue ? { cue_id: only({ args: ids }, 'CUE_ID') } : none({ args: ids })
+    if (Boolean(question.needsCue) !== (cue_id !== undefined))
+      throw new UsageError(cue_id === undefined ? 'missing argument CUE_ID' : `unexpected argument ${cue_id}`)
     const path = `/v1/operator/on-call/${name}`
     const answer = await (await context.connect()).call<{ question: string; rows: Record<string, unknown>[] }>('GET', path, {
-      query: query ?? {}
+      query: { cue_id }
     })
     const { rows } = answer
     out.show(answer, () => {
@@ -43,24 +42,19 @@ export const operator = command({
   }
 })
 
-export const operatorHold = command({
-  args: 'REASON [--account ID]',
-  summary: 'Stop everything, or one account: nothing is taken, sent or claimed',
+export const hold = command({
   options: account,
   run: async context => {
     const { out, options } = context
-    const body = { reason: only(context, 'REASON'), ...(options.account && { account_id: options.account }) }
+    const body = { reason: context.args[0]!, ...(options.account && { account_id: options.account }) }
     const held = await (await context.connect()).call<Record<string, unknown>>('POST', '/v1/operator/hold', { body, repeatable: true })
     out.show(held, () => out.fields(held))
   }
 })
 
-export const operatorRelease = command({
-  args: '[--account ID]',
-  summary: 'End the hold of the service, or that of one account',
+export const release = command({
   options: account,
   run: async context => {
-    none(context)
     const { out, options } = context
     const body = options.account ? { account_id: options.account } : {}
     const answer = await (await context.connect()).call<{ released: boolean }>('POST', '/v1/operator/release', { body, repeatable: true })

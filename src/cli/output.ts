@@ -5,7 +5,8 @@ import { printable } from './printable.ts'
 export type Output = ReturnType<typeof createOutput>
 /** Members of pages; long lists have a cursor, null on their last page. */
 type Page = { total: number; total_exact: boolean; offset: number; next_cursor: string | null }
-export type Column<T> = [title: string, value: (row: T) => unknown]
+/** A member under its name, or a title with a member or a function of the row. */
+export type Column<T> = (keyof T & string) | readonly [title: string, value: (keyof T & string) | ((row: T) => unknown)]
 
 const paints = { red: 31, green: 32, yellow: 33, bold: 1 } as const
 const paintOf: Record<string, keyof typeof paints> = {
@@ -32,9 +33,12 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
   const painted = (cell: string) => (paintOf[cell] ? paint(cell, paintOf[cell]) : cell)
 
   /** Prints rows as aligned columns below their titles. */
-  const table = <T>(rows: T[], columns: Column<T>[]) => {
-    const cells = rows.map(row => columns.map(([, value]) => textOf(value(row))))
-    const titles = columns.map(([title]) => title.toUpperCase())
+  const table = <T>(rows: T[], columns: readonly Column<T>[]) => {
+    const pairs = columns.map(column =>
+      typeof column === 'string' ? ([column.replace(/_at$/, '').replaceAll('_', ' '), column] as const) : column
+    )
+    const cells = rows.map(row => pairs.map(([, value]) => textOf(typeof value === 'function' ? value(row) : row[value])))
+    const titles = pairs.map(([title]) => title.toUpperCase())
     const widths = titles.map((title, i) => Math.max(widthOf(title), ...cells.map(row => widthOf(row[i]!))))
     const aligned = (row: string[], show: (cell: string) => string) =>
       row.map((cell, i) => show(cell) + (i < row.length - 1 ? ' '.repeat(widths[i]! - widthOf(cell)) : '')).join('  ')
@@ -54,11 +58,18 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     /** Prints a value as JSON on one line. */
     jsonLine: (value: unknown) => writeJson(value),
     table,
+    /** Prints a table below its title, unless there are no rows. */
+    section: <T>(title: string, rows: T[], columns: readonly Column<T>[]) => {
+      if (rows.length === 0) return
+      line('')
+      line(title, 'bold')
+      table(rows, columns)
+    },
     fields,
     /** Prints the whole value as JSON, or calls `text`. */
     show: (value: unknown, text: () => void) => (json ? writeJson(value, 2) : text()),
     /** Prints one page of a list as JSON or as a table, or the text for an empty one. */
-    list: <T>(page: object, rows: T[], columns: Column<T>[], empty: string) => {
+    list: <T>(page: object, rows: T[], columns: readonly Column<T>[], empty: string) => {
       if (json) return writeJson(page, 2)
       if (rows.length === 0) return line(empty)
       table(rows, columns)

@@ -1,10 +1,12 @@
-/** Parses the arguments and runs the command. */
+/** Parses the arguments, runs the command and prints its errors. */
+import { CommanderError, Command as Parser, Option as ParserOption } from 'commander'
 import { createClient } from '../client/index.ts'
-import { type Command, parse, wordsOf } from './command.ts'
-import { commands } from './commands.ts'
+import { bodyOf, type Command, type Context, namesOf, type Options } from './command.ts'
+import { commands, groups } from './commands.ts'
+import { countdown } from './countdown.ts'
 import { apiKeyOf, baseUrlOf } from './credentials.ts'
 import { errorBody, exitCodeOf, explain, UsageError } from './exit-codes.ts'
-import { helpOf, overview } from './help.ts'
+import { environmentHelp, exitCodeHelp, suggestion } from './help.ts'
 import type { Io } from './io.ts'
 import { parseExactly } from './json.ts'
 import { createOutput } from './output.ts'
@@ -13,84 +15,139 @@ import { userAgent, version } from './version.ts'
 
 /** Runs a command and returns its exit code. Errors are printed to stderr, never thrown. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  const { words, values } = wordsOf(argv)
-  const json = values.json === true
-  const named = find(words.map(({ word }) => word))
+  const program = programOf(io)
+  const asked = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv
+  const json = argv.includes('--json')
+  let named: { name: string; command: Command } | undefined
   try {
-    return await dispatch(argv, words, named, values.version === true, io)
-  } catch (error) {
-    const text = json ? printable(JSON.stringify(errorBody(error))) : printable(`pgcue: ${explain(error, named?.command.names)}`, '\n')
-    io.stderr.write(`${text}\n`)
+    const { operands } = program.parseOptions(asked)
+    const { place, name } = placeOf(program, operands)
+    const entry = commands.get(name)
+    if (!entry) return await withoutCommand(program, asked, operands, name, io)
+    named = { name, command: await entry.load() }
+    let code = 0
+    configure(place, named.command)
+    place.action(async () => {
+      code = await runCommand(named!.command, valuesOf(place, named!.command.options ?? {}, argv), place.args, program.opts(), io)
+    })
+    await program.parseAsync(asked, { from: 'user' })
+    return code
+  } catch (thrown) {
+    if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0
+    const error = thrown instanceof CommanderError ? new UsageError(thrown.message.replace(/^error: /, '')) : thrown
+    if (error instanceof UsageError && named && !json) error.message += `\nSee: pgcue help ${named.name}`
+    const names = named && namesOf(named.command)
+    io.stderr.write(`${json ? printable(JSON.stringify(errorBody(error))) : printable(`pgcue: ${explain(error, names)}`, '\n')}\n`)
     return exitCodeOf(error)
   }
 }
 
-const dispatch = async (
-  argv: string[],
-  words: { word: string; index: number }[],
-  named: ReturnType<typeof find>,
-  wantsVersion: boolean,
-  io: Io
-): Promise<number> => {
-  if (!named) {
-    if (wantsVersion) return print(io, argv.includes('--json') ? JSON.stringify({ version }) : version)
-    const [first, second] = words
-    if (!first || first.word === 'help') return help(words.slice(1), io)
-    const group = Object.keys(commands).filter(name => name.startsWith(`${first.word} `))
-    if (argv.includes('--help') && group.length) return help(words, io)
-    if (group.length === 0) throw new UsageError(`unknown command ${first.word}; pgcue help lists all commands`)
-    const choices = group.map(name => name.split(' ')[1]).join(', ')
-    throw new UsageError(`pgcue ${first.word} ${second ? `has no command ${second.word}; it has` : 'needs a command'}: ${choices}`)
-  }
-
-  const { name, command, length } = named
-  const places = words.slice(0, length).map(({ index }) => index)
-  try {
-    return await runCommand(
-      name,
-      command,
-      argv.filter((_, index) => !places.includes(index)),
-      io
-    )
-  } catch (error) {
-    if (error instanceof UsageError && !argv.includes('--json')) error.message += `\nSee: pgcue help ${name}`
-    throw error
-  }
+/** All commands, without their options. */
+const programOf = (io: Io): Parser => {
+  const program = new Parser('pgcue')
+    .usage('COMMAND [options]')
+    .exitOverride()
+    .helpCommand(false)
+    .configureOutput({ writeOut: text => io.stdout.write(text), writeErr: () => {}, getOutHelpWidth: () => process.stdout.columns || 132 })
+    .configureHelp({ visibleCommands: below, subcommandTerm: termOf, showGlobalOptions: true, commandUsage: usageOf })
+    .option('--json', 'print JSON instead of text, including errors')
+    .option('--base-url <URL>', 'address of the service; overrides PGCUE_BASE_URL')
+    .option('--version', 'show the version')
+    .helpOption('--help', 'show help')
+    .addHelpText('after', `\n${exitCodeHelp}\n\n${environmentHelp}\n\nRun pgcue help COMMAND for details.`)
+  for (const [heading, entries] of Object.entries(groups))
+    for (const [name, { args, summary }] of Object.entries(entries)) {
+      const place = name.split(' ').reduce((parent, word) => childOf(parent, word) ?? parent.command(word), program)
+      place.helpGroup(`${heading}:`).description(`${summary}.`).summary(summary)
+      if (args) place.arguments(args)
+    }
+  return program
 }
 
-const runCommand = async (name: string, command: Command, argv: string[], io: Io): Promise<number> => {
-  const { options, args } = parse(argv, command.options ?? {})
-  if (options.help) return print(io, helpOf(name, command))
+const childOf = (parent: Parser, word: string) => parent.commands.find(child => child.name() === word)
+const nameOf = (place: Parser): string => (place.parent?.parent ? `${nameOf(place.parent)} ${place.name()}` : place.name())
+const termOf = (place: Parser) => [nameOf(place), commands.get(nameOf(place))?.args].filter(Boolean).join(' ')
+const usageOf = (place: Parser) => (place.parent ? `pgcue ${termOf(place)} [options]` : 'pgcue COMMAND [options]')
+/** The commands of a group, or all of them, by their whole names. */
+const below = (place: Parser): Parser[] =>
+  place.commands.flatMap(child => [...(commands.has(nameOf(child)) ? [child] : []), ...below(child)])
+
+/** The command that the first words name. */
+const placeOf = (program: Parser, words: string[]) => {
+  let place = program
+  for (const word of words) {
+    const child = childOf(place, word)
+    if (!child) break
+    place = child
+  }
+  return { place, name: place === program ? '' : nameOf(place) }
+}
+
+/** Prints help or the version. @throws UsageError if that was not asked for */
+const withoutCommand = async (program: Parser, argv: string[], words: string[], group: string, io: Io): Promise<number> => {
+  const isKnown = words.length === (group ? 1 : 0)
+  if (isKnown && group === '' && program.opts().version) {
+    io.stdout.write(`${argv.includes('--json') ? JSON.stringify({ version }) : version}\n`)
+    return 0
+  }
+  if (isKnown && (group === '' || argv.includes('--help'))) {
+    await program.parseAsync(argv.includes('--help') ? argv : [...argv, '--help'], { from: 'user' })
+    return 0
+  }
+  const choices = [...commands.keys()].flatMap(name => (name.startsWith(`${group} `) ? [name.slice(group.length + 1)] : [])).join(', ')
+  if (isKnown) throw new UsageError(`pgcue ${group} needs a command: ${choices}`)
+  const meant = suggestion(words.join(' '), [...commands.keys()])
+  const list = group
+    ? `pgcue ${group} has no command ${words[1]}; it has: ${choices}`
+    : `unknown command ${words[0]}; pgcue help lists all commands`
+  throw new UsageError(meant ? `${list}\n(Did you mean ${meant}?)` : list)
+}
+
+const configure = (place: Parser, { options = {}, notes }: Command): void => {
+  for (const [name, { type, short, value, help, multiple, negatable, group }] of Object.entries(options)) {
+    const flags = `${short ? `-${short}, ` : ''}--${name}${type === 'boolean' ? '' : ` <${value}>`}`
+    const option = new ParserOption(flags, `${help}${multiple ? '; repeatable' : ''}`)
+    if (group) option.helpGroup(`${group}:`)
+    if (multiple) option.argParser((text: string, previous: string[] = []) => [...previous, text])
+    place.addOption(option)
+    if (negatable) place.addOption(new ParserOption(`--no-${name}`, `the opposite of --${name}`).hideHelp())
+  }
+  if (notes) place.addHelpText('after', `\n${notes}`)
+}
+
+const valuesOf = (place: Parser, options: Options, argv: string[]) => {
+  const both = Object.keys(options).find(name => argv.includes(`--${name}`) && argv.includes(`--no-${name}`))
+  if (both) throw new UsageError(`give either --${both} or --no-${both}, not both`)
+  const values = place.opts()
+  const camel = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+  return Object.fromEntries(Object.keys(options).map(name => [name, values[camel(name)]]))
+}
+
+type Globals = { json?: boolean; baseUrl?: string }
+
+const runCommand = async (command: Command, options: object, args: string[], globals: Globals, io: Io): Promise<number> => {
   if (!command.longRunning) io.stopping.addEventListener('abort', () => process.exit(130), { once: true })
   const colours = Boolean(io.stdout.isTTY) && !io.env.NO_COLOR && io.env.TERM !== 'dumb'
-  const baseUrl = async () => baseUrlOf(io.env, options['base-url'])
-  const connect = async () => {
-    const url = await baseUrl()
-    const apiKey = apiKeyOf(io.env, url, ({ email }) => {
-      if (!options.json) io.stderr.write(`Using the local account ${email} at ${url}\n`)
-    })
-    return createClient({ baseUrl: url, apiKey, parse: parseExactly, userAgent })
+  const json = globals.json === true
+  const isWatched = Boolean(io.stderr.isTTY) && !json && !command.longRunning
+  const patient = isWatched ? { retries: 5, onRetry: countdown(io.stderr) } : {}
+  const clientWith = (baseUrl: string, apiKey?: string) => createClient({ baseUrl, apiKey, parse: parseExactly, userAgent, ...patient })
+  const context: Context = {
+    args,
+    options: options as Context['options'],
+    ready: async () => ({ body: (await bodyOf(context, command.options ?? {})) as never, client: await context.connect() }),
+    baseUrl: async () => baseUrlOf(io.env, globals.baseUrl),
+    clientWith,
+    connect: async () => {
+      const url = await context.baseUrl()
+      const apiKey = apiKeyOf(io.env, url, ({ email }) => {
+        if (!json) io.stderr.write(`Using the local account ${email} at ${url}\n`)
+      })
+      return clientWith(url, apiKey)
+    },
+    out: createOutput(io.stdout, { json, colours }),
+    io
   }
-  const out = createOutput(io.stdout, { json: options.json === true, colours })
-  return (await command.run({ args, options, baseUrl, connect, out, io })) ?? 0
-}
-
-/** Finds the command named by the first words, preferring names of two words. */
-const find = ([first = '', second = '']: string[]) => {
-  const name = [`${first} ${second}`, first].find(one => Object.hasOwn(commands, one))
-  return name === undefined ? undefined : { name, command: commands[name]!, length: name.split(' ').length }
-}
-
-const help = (words: { word: string }[], io: Io): number => {
-  const asked = words.map(({ word }) => word)
-  const named = find(asked)
-  if (named) return print(io, helpOf(named.name, named.command))
-  const group = Object.entries(commands).filter(([name]) => asked.length === 0 || name.split(' ')[0] === asked[0])
-  if (group.length === 0) throw new UsageError(`unknown command ${asked.join(' ')}; pgcue help lists all commands`)
-  return print(io, overview(group))
-}
-
-const print = (io: Io, text: string): number => {
-  io.stdout.write(`${text}\n`)
-  return 0
+  const code = await command.run(context)
+  return typeof code === 'number' ? code : 0
 }

@@ -1,45 +1,40 @@
 /** Options for schedules, and schedules as text. */
 import type { Cue } from '../client/index.ts'
-import { type Context, integer } from './command.ts'
+import { type Context, fromApi } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 
+const group = 'Schedule'
+
 /** Options for members of a schedule besides what says when it runs. */
-export const scheduleOptions = {
-  timezone: { type: 'string', value: 'ZONE', help: 'IANA time zone such as Europe/London (default: UTC)' },
-  every: { type: 'string', value: 'LENGTH', help: 'run at regular intervals, such as 45m, 36h or 2d' },
-  anchor: { type: 'string', value: 'TIME', help: 'with --every: a time from which slots are counted' },
-  'starts-at': { type: 'string', value: 'TIME', help: 'no slot before this time' },
-  'ends-at': { type: 'string', value: 'TIME', help: 'no slot after this time' },
-  'max-runs': { type: 'string', value: 'N', help: 'complete the cue after this number of scheduled runs' },
-  window: { type: 'string', value: 'LENGTH', help: 'spread slots over a window such as 30m, or 25% of the time to the next slot' },
-  exclude: { type: 'string', multiple: true, value: 'DATE|FROM/TO|JSON', help: 'slots that do not run; repeat it for several' },
-  'exclude-calendar': {
-    type: 'string',
-    multiple: true,
-    value: 'NAME',
-    help: 'leave out what this calendar excludes; repeat it for several'
-  }
-} as const
-
-export const scheduleNames = {
-  ...Object.fromEntries(Object.keys(scheduleOptions).map(name => [`schedule.${name.replace('-', '_')}`, `--${name}`])),
-  'schedule.exclude_calendars': '--exclude-calendar'
-}
-
-/** The members of a schedule that options set. */
-export const membersOf = ({ options }: Pick<Context<typeof scheduleOptions>, 'options'>) => {
-  const { timezone, every, anchor, 'starts-at': starts_at, 'ends-at': ends_at, window, 'exclude-calendar': exclude_calendars } = options
-  const max_runs = integer(options['max-runs'], 'max-runs', 1, 2 ** 31 - 1)
-  const exclude = options.exclude && exclusionsOf(options.exclude)
-  return { timezone, every, anchor, starts_at, ends_at, max_runs, window, exclude, exclude_calendars }
-}
+export const scheduleOptions = fromApi('createCue', {
+  every: { member: 'schedule.every', group, value: 'LENGTH' },
+  anchor: { member: 'schedule.anchor', group },
+  timezone: { member: 'schedule.timezone', group, value: 'ZONE' },
+  'starts-at': { member: 'schedule.starts_at', group },
+  'ends-at': { member: 'schedule.ends_at', group },
+  'max-runs': { member: 'schedule.max_runs', group },
+  window: {
+    member: 'schedule.window',
+    group,
+    value: 'LENGTH',
+    help: 'spread slots over a window such as 30m, or 25% of the time to the next slot'
+  },
+  exclude: {
+    member: 'schedule.exclude',
+    group,
+    value: 'DATE|FROM/TO|JSON',
+    help: 'slots that do not run',
+    read: (texts: string[]) => exclusionsOf(texts)
+  },
+  'exclude-calendar': { member: 'schedule.exclude_calendars', group, value: 'NAME', help: 'leave out what this calendar excludes' }
+})
 
 /** Dates together, then the others. */
-const exclusionsOf = (given: readonly string[]): object[] => {
+const exclusionsOf = (texts: readonly string[]): object[] => {
   const isDate = (text: string) => /^(\d{4}-)?\d\d-\d\d$/.test(text)
-  const dates = given.filter(isDate)
-  const others = given.filter(text => !isDate(text)).map(text => (text.startsWith('{') ? objectOf(text) : rangeOf(text, '--exclude')))
-  return [...(dates.length > 0 ? [{ dates }] : []), ...others]
+  const dates = texts.filter(isDate)
+  const more = texts.filter(text => !isDate(text)).map(text => (text.startsWith('{') ? objectOf(text) : rangeOf(text, '--exclude')))
+  return [...(dates.length > 0 ? [{ dates }] : []), ...more]
 }
 
 const objectOf = (text: string): object => {
@@ -59,7 +54,7 @@ export const rangeOf = (text: string, option: string): { from: string; to: strin
 }
 
 /** One expression as `cron`, several as `crons`. */
-export const cronsOf = (crons: readonly string[] = []): { cron?: string; crons?: string[] } =>
+export const cronsOf = (crons: readonly string[]): { cron?: string; crons?: string[] } =>
   crons.length > 1 ? { crons: [...crons] } : crons.length === 1 ? { cron: crons[0]! } : {}
 
 /** When it runs, on one line. */
@@ -69,15 +64,47 @@ export const scheduleText = ({ schedule }: Pick<Cue, 'schedule'>): string => {
 }
 
 /** The other members that are set, by their names in text. */
-export const boundsText = ({ schedule }: Pick<Cue, 'schedule'>): Record<string, string | number | null> => {
+const boundsText = ({ schedule }: Pick<Cue, 'schedule'>): Record<string, unknown> => {
   const { anchor, starts_at, ends_at, max_runs, window, exclude, exclude_calendars } = schedule.type === 'once' ? {} : schedule
   return {
-    anchor: anchor ?? null,
-    'starts at': starts_at ?? null,
-    'ends at': ends_at ?? null,
-    'max runs': max_runs ?? null,
-    window: window ?? null,
-    exclude: exclude?.map(one => JSON.stringify(one)).join(', ') ?? null,
-    'exclude calendars': exclude_calendars?.join(', ') ?? null
+    anchor,
+    'starts at': starts_at,
+    'ends at': ends_at,
+    'max runs': max_runs,
+    window,
+    exclude: exclude?.map(exclusion => JSON.stringify(exclusion)).join(', '),
+    'exclude calendars': exclude_calendars?.join(', ')
   }
 }
+
+export const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
+  out.show(cue, () => {
+    out.fields({
+      id: cue.id,
+      name: cue.name,
+      key: cue.key,
+      description: cue.description,
+      tags: cue.tags.join(', '),
+      status: cue.status,
+      'completed reason': cue.completed_reason,
+      'paused by': cue.paused_by,
+      'paused at': cue.paused_at,
+      'paused until': cue.paused_until,
+      reason: cue.pause_reason,
+      version: cue.version,
+      schedule: scheduleText(cue),
+      ...boundsText(cue),
+      'next run': cue.next_run,
+      'next slot': cue.next_slot === cue.next_run ? null : cue.next_slot,
+      'last run': cue.last_run,
+      runs: cue.run_count,
+      transport: cue.transport,
+      url: cue.callback.url,
+      payload: JSON.stringify(cue.payload),
+      'catch up': cue.catch_up,
+      overlap: cue.overlap
+    })
+    if (!cue.warning) return
+    out.line('')
+    out.line(`Warning: ${cue.warning}`)
+  })

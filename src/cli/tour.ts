@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import type { Client } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
-import { type Context, command, none } from './command.ts'
-import { cuesFire, cuesPut } from './cues.ts'
-import { executionsGet } from './executions.ts'
+import { bodyOf, type Context, command } from './command.ts'
+import { fire, put } from './cues.ts'
+import { get } from './executions.ts'
 import { CliError } from './exit-codes.ts'
 
 const patienceMs = 30_000
@@ -14,10 +14,8 @@ type Link = { url: string; expires_at: string }
 const linkOf = (client: Client): Promise<Link> => client.call<Link>('POST', '/v1/auth/dashboard-link')
 
 export const dashboard = command({
-  summary: 'Print a link that opens the dashboard signed in, and on a desktop open it',
   notes: 'The link works once, within 15 minutes. The key needs the scope account.',
   run: async context => {
-    none(context)
     const { out, io } = context
     const link = await linkOf(await context.connect())
     out.show(link, () => out.line(link.url))
@@ -38,21 +36,21 @@ const openBrowser = (url: string, env: Context['io']['env']): void => {
 const quoted = (word: string) => (/^[\w./:=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
 
 export const tour = command({
-  summary: 'Create a cue, fire it, and show what arrives',
   notes: 'It needs an account: the local one of npm start, or that of pgcue login. The cue stays; run again, the tour uses it again.',
   run: async context => {
-    none(context)
     const { out } = context
     if (out.json) throw new CliError('The tour is for people: run it without --json.')
     const client = await context.connect()
     const token = `tour-${randomBytes(12).toString('hex')}`
-    const commands = { 'cues put': cuesPut, 'cues fire': cuesFire, 'executions get': executionsGet }
+    const commands = { 'cues put': put, 'cues fire': fire, 'executions get': get }
     /** Shows a command and runs it. */
     const step = async (text: string, name: keyof typeof commands, args: string[], options: object) => {
       out.line('')
       out.line(text)
       out.line(`$ npx pgcue ${[...name.split(' '), ...argv(args, options)].map(quoted).join(' ')}`, 'bold')
-      await commands[name].run({ ...context, args, options: { ...context.options, ...options }, connect: async () => client })
+      const ready = async () => ({ client, body: (await bodyOf(inner, commands[name].options ?? {})) as never })
+      const inner: Context = { ...context, args, options, ready, connect: async () => client }
+      await commands[name].run(inner)
     }
     out.line(`A tour of pgcue at ${client.baseUrl}, in three commands.`)
     await step(

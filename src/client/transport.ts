@@ -12,6 +12,8 @@ export type ClientOptions = {
   timeoutMs?: number
   /** Maximum number of retries; 3 by default. */
   retries?: number
+  /** Called before the pause that precedes a retry. */
+  onRetry?: (error: PgcueError, waitMs: number) => void
   /** Replaces `JSON.parse`, for example to keep all digits of long integers. May return a promise. */
   parse?: (text: string) => unknown
   /** Replaces `JSON.stringify`. */
@@ -119,6 +121,7 @@ export const createTransport = (defaults: ClientOptions) => {
         if (method === 'DELETE' && tries > 0 && error.status === 404) return undefined as T
         const waitMs = pauseBefore(tries + 1, error)
         if (tries >= retries || waitMs > longestWaitMs || !mayTryAgain(error, repeatable)) throw error
+        defaults.onRetry?.(error, waitMs)
         await pause(waitMs, options.signal)
       }
     }

@@ -33,104 +33,144 @@ type Given<S extends TSchema> = Wire<NonNullable<Static<S>>>
 /** Members with a default are optional. */
 type Filter<S extends TSchema> = Partial<Given<S>>
 
-export type Cue = Answer<typeof cues.Cue>
-export type UpsertedCue = Answer<typeof cues.UpsertedCue>
-export type CueDetail = Answer<typeof cues.CueDetail>
-export type Cues = Answer<typeof lists.Cues>
-export type HistoryQuery = Filter<typeof cues.HistoryQuery>
-export type History = Answer<typeof cues.History>
-export type CueFilter = Filter<typeof lists.ListCues>
-export type NewCue = Given<typeof cues.CreateCue>
-export type CueChanges = Given<typeof cues.UpdateCue>
-export type DeclaredCue = Given<typeof declared.DeclaredCue>
+export type PageQuery = { limit?: number; offset?: number }
+
+/** A cue: a schedule, and what each of its runs does. `P` is the type of its payload. */
+export interface Cue<P = unknown> extends Omit<Answer<typeof cues.Cue>, 'payload'> {
+  payload: P
+}
+export interface UpsertedCue<P = unknown> extends Omit<Answer<typeof cues.UpsertedCue>, 'payload'> {
+  payload: P
+}
+/** A cue with its latest executions and missed slots. */
+export interface CueDetail<P = unknown> extends Omit<Answer<typeof cues.CueDetail>, 'payload'> {
+  payload: P
+}
+/** A cue in a list. */
+export interface CueSummary extends Answer<typeof lists.CueSummary> {}
+export interface Cues extends Answer<typeof lists.Cues> {}
+export interface HistoryQuery extends Filter<typeof cues.HistoryQuery> {}
+export interface History extends Answer<typeof cues.History> {}
+export interface CueFilter extends Filter<typeof lists.ListCues> {}
+type CueInput = Given<typeof cues.CreateCue>
+/** Exactly one of these members. */
+type OneOf<T, Names extends keyof T> = {
+  [Name in Names]: { [Member in Name]: NonNullable<T[Member]> } & { [Member in Exclude<Names, Name>]?: null | undefined }
+}[Names]
+type GivenSchedule = NonNullable<CueInput['schedule']>
+/** Slots of a new cue: `cron`, `crons`, `every`, `at` or `in`, and rules. */
+export type NewSchedule = Omit<GivenSchedule, SlotNames> & OneOf<GivenSchedule, SlotNames>
+type SlotNames = 'cron' | 'crons' | 'every' | 'at' | 'in'
+type ShortNames = Exclude<SlotNames, 'in'>
+type Beside = OneOf<CueInput, ShortNames> & { timezone?: string | null | undefined; schedule?: null | undefined }
+type Inside = { [Name in ShortNames | 'timezone']?: null | undefined } & { schedule: NewSchedule }
+/** A cue to create, with exactly one schedule. `P` is the type of its payload. */
+export type NewCue<P = unknown> = Omit<CueInput, 'schedule' | ShortNames | 'timezone' | 'payload'> & { payload?: P } & (Beside | Inside)
+export interface CueChanges extends Given<typeof cues.UpdateCue> {}
+export interface DeclaredCue extends Given<typeof declared.DeclaredCue> {}
 export type Apply = Omit<Given<typeof declared.Apply>, 'cues'> & { cues: DeclaredCue[] }
-export type Applied = Answer<typeof declared.Applied>
-export type BulkDeleted = Answer<typeof cues.BulkDeleted>
-export type Pause = Given<typeof cues.PauseCue>
-export type Fire = Given<typeof cues.FireRequest>
-export type FiredExecution = Answer<typeof cues.FiredExecution>
+export interface Applied extends Answer<typeof declared.Applied> {}
+export interface BulkDeleted extends Answer<typeof cues.BulkDeleted> {}
+export interface Pause extends Given<typeof cues.PauseCue> {}
+export interface Fire extends Given<typeof cues.FireRequest> {}
+export interface FiredExecution extends Answer<typeof cues.FiredExecution> {}
 
-export type TestRequest = Given<typeof cues.TestCue>
-export type TestResult = Answer<typeof cues.TestResult>
+export interface TestRequest extends Given<typeof cues.TestCue> {}
+export interface TestResult extends Answer<typeof cues.TestResult> {}
 
-export type Calendar = Answer<typeof calendars.Calendar>
-export type Calendars = Answer<typeof calendars.Calendars>
-export type PutCalendar = Given<typeof calendars.PutCalendar>
+/** Exclusions that several cues share. */
+export interface Calendar extends Answer<typeof calendars.Calendar> {}
+export interface Calendars extends Answer<typeof calendars.Calendars> {}
+export interface PutCalendar extends Given<typeof calendars.PutCalendar> {}
 
 type PreviewBody = Given<typeof schedules.PreviewRequest>
 export type PreviewRequest = Pick<PreviewBody, 'schedule'> & Partial<PreviewBody>
-export type Preview = Answer<typeof schedules.Preview>
+export interface Preview extends Answer<typeof schedules.Preview> {}
 
-export type Execution = Answer<typeof executions.Execution>
-export type ExecutionDetail = Answer<typeof executions.ExecutionDetail>
-export type Executions = Answer<typeof executions.Executions>
-export type ExecutionFilter = Filter<typeof executions.ListExecutions>
+/** A reported outcome. */
+export interface RecordedOutcome extends Answer<typeof executions.Outcome> {}
+/** A run of a cue. */
+export interface Execution extends Answer<typeof executions.Execution> {}
+/** An execution with its payload, response and attempts. `P` is the type of the payload. */
+export interface ExecutionDetail<P = unknown> extends Omit<Answer<typeof executions.ExecutionDetail>, 'payload'> {
+  payload: P
+}
+export interface Executions extends Answer<typeof executions.Executions> {}
+export interface ExecutionFilter extends Filter<typeof executions.ListExecutions> {}
 export type Replay = { overlap?: Cue['overlap'] | null }
-export type Replayed = Answer<typeof executions.Replayed>
-export type Cancelled = Answer<typeof executions.Cancelled>
-export type Dismissed = Answer<typeof executions.Dismissed>
+export interface Replayed extends Answer<typeof executions.Replayed> {}
+export interface Cancelled extends Answer<typeof executions.Cancelled> {}
+export interface Dismissed extends Answer<typeof executions.Dismissed> {}
 
-export type NewOperation = Given<typeof operations.CreateOperation>
-export type DryRun = Answer<typeof operations.DryRun>
-export type Operation = Answer<typeof operations.Operation>
-export type OperationDetail = Answer<typeof operations.OperationDetail>
-export type Operations = Answer<typeof operations.Operations>
-export type OperationFilter = Filter<typeof operations.ListOperations>
+export interface NewOperation extends Given<typeof operations.CreateOperation> {}
+export interface DryRun extends Answer<typeof operations.DryRun> {}
+/** Work on many executions or cues, in the background. */
+export interface Operation extends Answer<typeof operations.Operation> {}
+export interface OperationDetail extends Answer<typeof operations.OperationDetail> {}
+export interface Operations extends Answer<typeof operations.Operations> {}
+export interface OperationFilter extends Filter<typeof operations.ListOperations> {}
 
-export type Report = Given<typeof outcomes.Report>
-export type Reported = Answer<typeof outcomes.Reported>
-export type Evidence = Given<typeof outcomes.Evidence>
-export type Attached = Answer<typeof outcomes.Attached>
+/** The outcome of an execution, and evidence. */
+export interface Report extends Given<typeof outcomes.Report> {}
+export interface Reported extends Answer<typeof outcomes.Reported> {}
+export interface Evidence extends Given<typeof outcomes.Evidence> {}
+export interface Attached extends Answer<typeof outcomes.Attached> {}
 export type Verification = { valid?: boolean; reason?: string | null }
-export type Verified = Answer<typeof outcomes.Verified>
+export interface Verified extends Answer<typeof outcomes.Verified> {}
 
 export type Claimable = Answer<typeof workers.Claimable>['executions'][number]
-export type ClaimableFilter = Filter<typeof workers.ClaimableQuery>
-export type Claim = Answer<typeof workers.Claim>
-export type ClaimNext = Given<typeof workers.ClaimNextRequest>
-export type Extended = Answer<typeof workers.Extended>
-export type Released = Answer<typeof workers.Released>
-export type Heartbeat = Given<typeof workers.Heartbeat>
-export type WorkerFilter = Filter<typeof workers.ListWorkers>
-export type Workers = Answer<typeof workers.Workers>
+export interface ClaimableFilter extends Filter<typeof workers.ClaimableQuery> {}
+/** An execution that a worker has claimed. `P` is the type of the payload. */
+export interface Claim<P = unknown> extends Omit<Answer<typeof workers.Claim>, 'payload'> {
+  payload: P
+}
+export interface ClaimNext extends Given<typeof workers.ClaimNextRequest> {}
+export interface Extended extends Answer<typeof workers.Extended> {}
+export interface Released extends Answer<typeof workers.Released> {}
+export interface Heartbeat extends Given<typeof workers.Heartbeat> {}
+export interface WorkerFilter extends Filter<typeof workers.ListWorkers> {}
+export interface Workers extends Answer<typeof workers.Workers> {}
 
-export type Alert = Answer<typeof alerts.Alert>
-export type Alerts = Answer<typeof alerts.Alerts>
-export type AlertFilter = Filter<typeof alerts.ListAlerts>
+/** An alert about failures, missed windows or outcomes that did not come. */
+export interface Alert extends Answer<typeof alerts.Alert> {}
+export interface Alerts extends Answer<typeof alerts.Alerts> {}
+export interface AlertFilter extends Filter<typeof alerts.ListAlerts> {}
 
-export type Registered = Answer<typeof accounts.Registered>
-export type Me = Answer<typeof accounts.Me>
-export type MeChanges = Given<typeof accounts.UpdateMe>
-export type Key = Answer<typeof accounts.Key>
-export type NewKey = Given<typeof accounts.CreateKey>
-export type CreatedKey = Answer<typeof accounts.CreatedKey>
-export type RevokedKey = Answer<typeof accounts.RevokedKey>
-export type RegeneratedKey = Answer<typeof accounts.RegeneratedKey>
-export type RevealedKey = Answer<typeof accounts.RevealedKey>
-export type AuditEvents = Answer<typeof accounts.Events>
-export type WebhookSecret = Answer<typeof accounts.WebhookSecret>
-export type NewWebhookSecret = Answer<typeof accounts.NewWebhookSecret>
-export type AlertWebhookSecret = Answer<typeof accounts.AlertWebhookSecret>
-export type NewAlertWebhookSecret = Answer<typeof accounts.NewAlertWebhookSecret>
+export interface Registered extends Answer<typeof accounts.Registered> {}
+/** The account. */
+export interface Me extends Answer<typeof accounts.Me> {}
+export interface MeChanges extends Given<typeof accounts.UpdateMe> {}
+/** An API key, without its secret. */
+export interface Key extends Answer<typeof accounts.Key> {}
+export interface NewKey extends Given<typeof accounts.CreateKey> {}
+export interface CreatedKey extends Answer<typeof accounts.CreatedKey> {}
+export interface RevokedKey extends Answer<typeof accounts.RevokedKey> {}
+export interface RegeneratedKey extends Answer<typeof accounts.RegeneratedKey> {}
+export interface RevealedKey extends Answer<typeof accounts.RevealedKey> {}
+export interface AuditEvents extends Answer<typeof accounts.Events> {}
+export interface WebhookSecret extends Answer<typeof accounts.WebhookSecret> {}
+export interface NewWebhookSecret extends Answer<typeof accounts.NewWebhookSecret> {}
+export interface AlertWebhookSecret extends Answer<typeof accounts.AlertWebhookSecret> {}
+export interface NewAlertWebhookSecret extends Answer<typeof accounts.NewAlertWebhookSecret> {}
 
-export type CreatedDeviceCode = Answer<typeof signIn.CreatedDeviceCode>
-export type PolledDeviceCode = Answer<typeof signIn.Polled>
-export type Session = Answer<typeof signIn.Session>
-export type Sessions = Answer<typeof signIn.Sessions>
-export type DeletionRequested = Answer<typeof signIn.DeletionRequested>
+export interface CreatedDeviceCode extends Answer<typeof signIn.CreatedDeviceCode> {}
+export interface PolledDeviceCode extends Answer<typeof signIn.Polled> {}
+export interface Session extends Answer<typeof signIn.Session> {}
+export interface Sessions extends Answer<typeof signIn.Sessions> {}
+export interface DeletionRequested extends Answer<typeof signIn.DeletionRequested> {}
 
-export type Overview = Answer<typeof overview.Overview>
-export type ListErrors = Filter<typeof overview.ListErrors>
-export type ListDestinations = Filter<typeof overview.ListDestinations>
-export type Errors = Answer<typeof overview.Errors>
-export type Destinations = Answer<typeof overview.Destinations>
+export interface Overview extends Answer<typeof overview.Overview> {}
+export interface ListErrors extends Filter<typeof overview.ListErrors> {}
+export interface ListDestinations extends Filter<typeof overview.ListDestinations> {}
+export interface Errors extends Answer<typeof overview.Errors> {}
+export interface Destinations extends Answer<typeof overview.Destinations> {}
 
-export type NewTicket = Given<typeof support.CreateTicket>
-export type Ticket = Answer<typeof support.TicketDetail>
-export type Tickets = Answer<typeof support.Tickets>
+export interface NewTicket extends Given<typeof support.CreateTicket> {}
+export interface Ticket extends Answer<typeof support.TicketDetail> {}
+export interface Tickets extends Answer<typeof support.Tickets> {}
 
-export type Usage = Answer<typeof usage.Usage>
+export interface Usage extends Answer<typeof usage.Usage> {}
 
-export type Operator = Answer<typeof operator.Operator>
-export type OperatorAnswer = Answer<typeof operator.Answer>
-export type OperatorAccount = Answer<typeof operator.Account>
+export interface Operator extends Answer<typeof operator.Operator> {}
+export interface OperatorAnswer extends Answer<typeof operator.Answer> {}
+export interface OperatorAccount extends Answer<typeof operator.Account> {}

@@ -25,7 +25,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Model Context Protocol, Streamable HTTP',
         description: "Tools for cues, executions, alerts and usage, limited to the key's scopes. JSON-RPC in, JSON out; no sessions.",
         body: AnyJson(),
-        response: { 200: Type.Unknown(), '4xx': ErrorBody }
+        response: { 200: Type.Unknown(), 400: JsonRpcError, 406: JsonRpcError, '4xx': ErrorBody }
       },
       onRequest: async ({ headers: { accept } }, reply) => {
         if (types.every(type => accepts(accept, type))) return
@@ -60,6 +60,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 }
+
+/** Before a message is read, also an error of the API. */
+const JsonRpcError = Type.Unknown({ description: 'An error of JSON-RPC, or of the API.' })
 
 /** The response is JSON, but the protocol wants clients to take both. */
 const types = ['application/json', 'text/event-stream']

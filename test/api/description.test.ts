@@ -44,7 +44,8 @@ t.test('the API describes itself', async t => {
     for (const [method, operation] of Object.entries(methods)) {
       const name = `${method} ${path}`
       const responses = Object.keys(operation.responses)
-      t.ok(operation.summary && operation.tags?.length === 1 && tags.has(operation.tags[0]!), `${name} has a summary and a known tag`)
+      t.ok(operation.summary && operation.description, `${name} says what it does`)
+      t.ok(operation.tags?.length === 1 && tags.has(operation.tags[0]!), `${name} has a known tag`)
       t.ok(
         responses.some(code => /^2/.test(code)) && ['4XX', '5XX'].every(code => responses.includes(code)),
         `${name} describes its responses`
@@ -63,6 +64,7 @@ t.test('the API describes itself', async t => {
 type Operation = {
   operationId?: string
   summary?: string
+  description?: string
   tags?: string[]
   security?: object[]
   responses: Record<string, object>

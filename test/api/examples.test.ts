@@ -4,10 +4,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
-import { description, paths } from '../support/openapi.ts'
+import { faultsOf, paths, pointerTo } from '../support/openapi.ts'
 import { receiver } from '../support/receiver.ts'
 import { buildWithMail, newDeviceCode } from '../support/sign-in.ts'
 import { refused, resultsOf } from '../support/stage.ts'
@@ -262,21 +261,14 @@ const shapeOf = (value: unknown): unknown => {
 t.test('every operation has an example, whose request gets the documented status', async t => {
   const exchanges = asShown(await exchangeAll(t))
   if (process.env.TAP_SNAPSHOT === '1') writeFileSync(file, `${JSON.stringify(exchanges, null, 1)}\n`)
-  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
-  ajv.addSchema(description, 'api')
-  const escaped = (path: string) => path.replaceAll('~', '~0').replaceAll('/', '~1')
   for (const { operationId, method, path, responses, requestBody } of operations) {
     const { status, request, response } = exchanges[operationId] ?? { status: 0 }
     t.ok(status < 300 && String(status) in responses, `${operationId} gets ${status}`, { response })
-    const at = `api#/paths/${escaped(path)}/${method}`
-    for (const [pointer, value] of [
-      [`${at}/requestBody/content/application~1json/schema`, request],
-      [`${at}/responses/${status}/content/application~1json/schema`, response]
-    ] as const) {
-      if (value === undefined) continue
-      const validate = ajv.getSchema(encodeURI(pointer).replaceAll('{', '%7B'))
-      t.ok(validate?.(value), `${pointer} fits`, { errors: validate?.errors, value })
-    }
+    for (const [part, value] of [
+      ['requestBody', request],
+      [`responses/${status}`, response]
+    ] as const)
+      if (value !== undefined) t.same(faultsOf(pointerTo(path, method, part), value), null, `${operationId}: ${part}`, { value })
     if (request === undefined && method !== 'get' && requestBody) t.notOk(requestBody.required, `${operationId} needs no body`)
   }
   t.strictSame(Object.keys(exchanges).sort(), operations.map(({ operationId }) => operationId).sort())

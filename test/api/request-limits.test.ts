@@ -17,6 +17,7 @@ const larger: Record<string, number> = {
   'POST /mcp': 2048 * KB,
   'POST /v1/echo/{token}': 1024 * KB,
   'POST /v1/operations': 1024 * KB,
+  'POST /v1/cues/test': 2048 * KB,
   'POST /v1/billing/webhook': 256 * KB,
   'PUT /v1/calendars/{name}': 128 * KB,
   'POST /v1/support': 32 * KB

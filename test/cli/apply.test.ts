@@ -85,7 +85,36 @@ t.test('applies files, shows the differences, and exports what applies as unchan
     pruned: ['c']
   })
   await call('POST', '/v1/cues', { name: 'without a key', cron: '@daily', worker: true })
-  exactly(t, await cli(['export']), { code: 0, err: 'pgcue: left out 1 cues without a key\n', out: /^set: s\n/ })
+  exactly(t, await cli(['export']), { code: 0, err: 'pgcue: left out 1 cues without a key; see --add-keys\n', out: /^set: s\n/ })
+})
+
+t.test('prints an example that applies', async t => {
+  const { cli } = await cliStage(t)
+  const { out } = await cli(['apply', '--example'])
+  exactly(t, await cli(['apply', '-f', '-'], { stdin: out }), {
+    code: 0,
+    out: /^\+ example\/report\n\+ example\/backup\nexample: 2 created/
+  })
+  exactly(t, await cli(['apply', '-f', '-', '--prune', '--exit-code'], { stdin: (await cli(['export'])).out }), { code: 0 })
+})
+
+t.test('gives keys made from their names to cues without one, after asking', async t => {
+  const { cli, json, post } = await cliStage(t)
+  for (const name of ['Täglicher Bericht!', 'täglicher  bericht', '日本', 'x'.repeat(255)])
+    await post('/v1/cues', { name, cron: '@daily', worker: true })
+  await post('/v1/cues', { name: 'other', key: 'cue', cron: '@daily', worker: true, tags: ['hidden'] })
+  const add = ['export', '--add-keys']
+  exactly(t, await cli(add), { code: 2, out: '', err: /give --yes/ })
+  exactly(t, await cli(add, { tty: true, stdin: 'n\n' }), {
+    code: 1,
+    out: '',
+    err: / {2}-> {2}taglicher-bericht-2\nGive these keys to 4 cues\? \[y\/N\] $|Give these keys/
+  })
+  const { code, out } = await cli([...add, '--yes'])
+  t.equal(code, 0)
+  const { cues } = await json(['cues', 'list'])
+  t.same(cues.map(({ key }: { key: string }) => key).sort(), ['cue', 'cue-2', 'taglicher-bericht', 'taglicher-bericht-2', 'x'.repeat(200)])
+  for (const { key } of cues) t.ok(out.includes(`key: ${key}\n`), key)
 })
 
 t.test('several sets are applied only if none is refused', async t => {

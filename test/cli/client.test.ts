@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { createClient, PgcueError, verifyWebhook } from '../../src/client/index.ts'
+import { type Client, createClient, PgcueError, verifyWebhook } from '../../src/client/index.ts'
 import { signHeaders } from '../../src/deliveries/signature.ts'
 import { freePort } from '../../src/embedded-postgres/embedded-postgres.ts'
 import { exactly } from '../support/exactly.ts'
@@ -46,6 +46,52 @@ t.test('creates, lists, shows, changes, fires and deletes cues', async t => {
   t.equal(await client.cues.delete(cue.id), undefined)
   exactly(t, await thrown(client.cues.get(cue.id)), { code: 'cue_not_found', status: 404 })
   t.same(await client.cues.bulkDelete([cue.id]), { deleted: [], skipped: [cue.id] })
+})
+
+t.test('iterates over all pages of a list', async t => {
+  const { client, pool, account } = await service(t)
+  const names = async (list: AsyncIterable<{ name: string }>) => {
+    const seen: string[] = []
+    for await (const { name } of list) seen.push(name)
+    return seen
+  }
+  for (const name of ['a', 'b', 'c', 'd', 'e']) {
+    await client.cues.create({ ...workerCue, name })
+    await client.calendars.put(name, { dates: ['12-25'] })
+  }
+  t.strictSame(await names(client.cues.list({ limit: 2 })), ['e', 'd', 'c', 'b', 'a'])
+  t.strictSame(await names(client.cues.list({ limit: 2, offset: 2 })), ['c', 'b', 'a'])
+  t.strictSame(await names(client.cues.list({ limit: 5 })), ['e', 'd', 'c', 'b', 'a'])
+  t.strictSame(await names(client.calendars.list({ limit: 2 })), ['a', 'b', 'c', 'd', 'e'])
+  t.strictSame(await names(client.calendars.list({ limit: 2, offset: 3 })), ['d', 'e'])
+  await pool.query("update cue.cues set name = 'x' where account_id = $1 and name = 'a'", [account.id])
+  t.strictSame(await names(client.cues.list({ name: 'x', limit: 1 })), ['x'])
+  for await (const key of client.keys.list()) t.equal(key.label, 'default')
+  for await (const _ of client.executions.list()) t.fail('there is none')
+})
+
+t.test('types reject what the service would refuse, and name payloads', async t => {
+  type Payload = { task: 'report'; rows: number }
+  const uncalled = async ({ cues, executions }: Client) => {
+    const report = { name: 'report', worker: true, payload: { task: 'report', rows: 3 } as Payload }
+    const rows: number = (await cues.create({ ...report, cron: '@daily', timezone: 'UTC' })).payload.rows
+    await cues.create({ ...report, at: '2030-01-15T09:00:00Z' })
+    await cues.put('key', { ...report, schedule: { every: '6h', anchor: '2030-01-15T09:00:00Z' } })
+    // @ts-expect-error: no schedule
+    await cues.create({ ...report })
+    // @ts-expect-error: an empty schedule
+    await cues.create({ ...report, schedule: { timezone: 'UTC' } })
+    // @ts-expect-error: two schedules
+    await cues.create({ ...report, cron: '@daily', at: '2030-01-15T09:00:00Z' })
+    // @ts-expect-error: two schedules in one
+    await cues.put('key', { ...report, schedule: { cron: '@daily', every: '6h' } })
+    // @ts-expect-error: inside and beside
+    await cues.create({ ...report, cron: '@daily', schedule: { every: '6h' } })
+    const { payload } = await executions.get<Payload>('id')
+    // @ts-expect-error: not a member of the payload
+    return [rows, payload.columns, (await cues.get('id')).payload satisfies unknown]
+  }
+  t.type(uncalled, 'function')
 })
 
 t.test('puts cues by key, expects versions, filters by tags', async t => {

@@ -1,23 +1,26 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { createServer, request as requestTo } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { commands } from '../../src/cli/commands.ts'
 import { version } from '../../src/config.ts'
 import { freePort } from '../../src/embedded-postgres/embedded-postgres.ts'
-import { cliStage, pgcue } from '../support/cli-stage.ts'
+import { cliStage, listening, pgcue } from '../support/cli-stage.ts'
+import { startEngine } from '../support/engine.ts'
 import { exactly } from '../support/exactly.ts'
-import { receiver } from '../support/receiver.ts'
+import { build, receiver } from '../support/setup.ts'
 import { main } from '../support/worker-stage.ts'
 
 t.test('help lists every command, option and exit code', async t => {
   const { code, out } = await pgcue(['help'])
   t.equal(code, 0)
-  for (const name of Object.keys(commands)) t.ok(out.includes(`  ${name}`), name)
+  for (const name of commands.keys()) t.ok(out.includes(`  ${name}`), name)
   for (const exit of ['0  done', '1  refused', '2  invalid arguments', '3  not found', '4  the service is unreachable'])
     t.ok(out.includes(exit), exit)
   t.same(await pgcue([]), { code: 0, out, err: '' }, 'as do no arguments at all')
-  exactly(t, await pgcue(['help', 'cues', 'create']), { code: 0, out: /--cron CRON[\s\S]*Examples/ })
+  exactly(t, await pgcue(['help', 'cues', 'create']), { code: 0, out: /--cron <CRON>[\s\S]*Examples/ })
   exactly(t, await pgcue(['cues', 'create', '--help']), { code: 0, out: /^Usage: pgcue cues create/ })
   t.match((await pgcue(['help', 'cues'])).out, /cues delete/)
   t.notMatch((await pgcue(['cues', '--help'])).out, /alerts/)
@@ -33,16 +36,20 @@ t.test('rejects invalid arguments with code 2 and refers to help', async t => {
     [['help', 'nothing'], /unknown command nothing/],
     [['cues', 'list', '--stauts', 'x'], /--stauts[\s\S]*See: pgcue help cues list/],
     [['cues', 'list', '--limit', '500'], /--limit must be a whole number from 1 to 100/],
-    [['cues', 'list', 'extra'], /unexpected argument extra/],
-    [['cues', 'get'], /missing argument ID/],
-    [['cues', 'get', 'a', 'b'], /expected one ID, got several/],
+    [['cues', 'list', '--base-url'], /option '--base-url <URL>' argument missing/],
+    [['cue', 'list'], /unknown command cue; [\s\S]*\(Did you mean cues list\?\)/],
+    [['cues', 'lsit', '--json'], /Did you mean cues list/],
+    [['cues', 'list', 'extra'], /too many arguments/],
+    [['cues', 'get'], /missing required argument 'CUE'/],
+    [['cues', 'fire'], /missing required argument 'CUE'/],
+    [['cues', 'get', 'a', 'b'], /too many arguments/],
     [['cues', 'create', 'x', '--payload', '{'], /--payload is not valid JSON/],
     [['cues', 'create', 'x', '--payload', '@none.json'], /none\.json/],
     [['cues', 'create', 'x', '--data', '[]'], /--data must be a JSON object/],
     [['cues', 'create', 'x', '--task', 't', '--payload', '1'], /--task requires a payload that is a JSON object/],
-    [['cues', 'get', 'a', '--key', 'b'], /give either ID or --key, not both/],
-    [['cues', 'put'], /missing argument KEY/],
-    [['cues', 'put', 'k', '--cron', '@daily'], /missing argument NAME/],
+    [['cues', 'get', 'a', '--key', 'b'], /give either CUE or --key, not both/],
+    [['cues', 'put'], /missing required argument 'KEY'/],
+    [['cues', 'put', 'k', '--cron', '@daily'], /missing required argument 'NAME'/],
     [['cues', 'update', 'x'], /nothing to update/],
     [['cues', 'fire', 'x', '--replace'], /--replace requires --payload/],
     [['executions', 'list', '--evidence', '--no-evidence'], /give either --evidence or --no-evidence, not both/],
@@ -131,7 +138,87 @@ t.test('creates and changes schedules at intervals, by several crons, within bou
     out: /^Every day, .*, at most 1 run, UTC\n\nAT .*\n2030-01-02T00:00:00Z [^\n]*\n$/
   })
   exactly(t, await json(['preview', '0 9 * * *', '0 12 * * SAT']), { schedule: { crons: ['0 9 * * *', '0 12 * * SAT'] } })
-  exactly(t, await cli(['preview']), { code: 2, err: /missing argument the schedule/ })
+  exactly(t, await cli(['preview']), { code: 2, err: /missing required argument 'SCHEDULE'/ })
+})
+
+t.test('sets what people set with options, within the bounds of the schemas', async t => {
+  const { cli, json } = await cliStage(t)
+  const create = ['cues', 'create', 'x', '--url', 'http://127.0.0.1:8099/hook']
+  const made = await json([
+    ...[...create, '--in', '2h', '--retries', '4', '--backoff', '30s,5,1h', '--header', 'X-A: b: c', '--header', 'X-D:', '--timeout', '2m'],
+    ...['--await-outcome', '--verify', 'manual', '--on-failure', 'no-email,pause-after=3', '--on-failure', 'https://example.com/f']
+  ])
+  exactly(t, made, {
+    retry: { max_attempts: 5, backoff_minutes: [0.5, 5, 60] },
+    delivery: { timeout_seconds: 120, await_outcome: true },
+    verification: { mode: 'manual' },
+    on_failure: { email: false, pause_after: 3, webhook: 'https://example.com/f' }
+  })
+  t.same(Object.keys(made.callback.headers), ['X-A', 'X-D'])
+  const hours = (at: string) => Math.round((Date.parse(at) - Date.now()) / 3_600_000)
+  t.equal(hours(made.schedule.at), 2)
+  const changed = await json([
+    'cues',
+    'update',
+    made.id,
+    '--at',
+    '+3d',
+    '--no-await-outcome',
+    '--on-failure',
+    'no-webhook',
+    '--retries',
+    '0'
+  ])
+  exactly(t, changed, { delivery: { await_outcome: false }, on_failure: { webhook: null }, retry: { max_attempts: 1 } })
+  t.equal(hours(changed.schedule.at), 72)
+  t.equal(hours((await json(['cues', 'fire', made.id, '--in', '5h'])).scheduled_for), 5)
+  for (const [args, err] of [
+    [['--retries', '10'], /--retries must be a whole number from 0 to 9/],
+    [['--timeout', '2h'], /--timeout must be a whole number from 1 to 3600/],
+    [['--backoff', '5,soon'], /--backoff must be like 30s,5m,1h/],
+    [['--header', 'X-A'], /--header must be NAME: VALUE, not X-A/],
+    [['--in', 'soon'], /--in must be a length such as/],
+    [['--in', '5m', '--at', '+5m'], /give either --in or --at, not both/],
+    [['--on-failure', 'email,shout'], /--on-failure must be email, .* not shout/],
+    [['--payload', '-', '--data', '-'], /only one of --data and --payload can read standard input/]
+  ] as const)
+    exactly(t, await cli([...create, ...args]), { code: 2, out: '', err }, args.join(' '))
+})
+
+t.test('takes a cue by its id, its key, or a name that only one cue has', async t => {
+  const { cli, json } = await cliStage(t)
+  const create = (name: string, ...args: string[]) => json(['cues', 'create', name, '--cron', '@daily', '--worker', ...args])
+  const [report, , a, b] = [await create('report', '--key', 'a/b'), await create('report 2'), await create('twin'), await create('twin')]
+  for (const cue of [report.id, 'a/b', 'report']) exactly(t, await json(['cues', 'get', cue]), { id: report.id }, cue)
+  exactly(t, await json(['cues', 'pause', 'report']), { id: report.id, status: 'paused' })
+  exactly(t, await json(['cues', 'resume', 'a/b']), { id: report.id, status: 'active' })
+  const { id } = await json(['cues', 'fire', 'a/b'])
+  exactly(t, await json(['executions', 'list', '--cue', 'report']), { executions: [{ id }] })
+  exactly(t, await json(['cancel', '--cue', 'a/b', '--dry-run']), { total: 1 })
+  exactly(t, await cli(['cues', 'delete', 'twin']), {
+    code: 2,
+    err: new RegExp(`^pgcue: Several cues have the name twin; use an id or a key: ${b.id}, ${a.id}\\n$`)
+  })
+  exactly(t, await cli(['cues', 'get', 'nobody']), { code: 3, err: /^pgcue: Cue not found/ })
+  exactly(t, await cli(['cues', 'delete', 'report 2']), { code: 0, out: 'Deleted report 2\n' })
+})
+
+t.test('waits for the service, visibly on a terminal, and gives up with code 4', async t => {
+  const { cli, app } = await cliStage(t)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const proxy = createServer((request, response) => {
+    const { port: target } = app.server.address() as AddressInfo
+    request.pipe(
+      requestTo({ port: target, path: request.url, method: request.method, headers: request.headers }, answer => answer.pipe(response))
+    )
+  })
+  t.teardown(() => proxy.close())
+  const onError = (text: string) => /next try in \d+ s/.test(text) && !proxy.listening && proxy.listen(port, '127.0.0.1')
+  const { code, err } = await cli(['whoami', '--base-url', url], { tty: true, onError })
+  t.equal(code, 0)
+  t.match(err, /pgcue: http:\/\/127\.0\.0\.1:\d+ is unreachable: ECONNREFUSED; next try in 1 s/)
+  t.ok(err.endsWith('\r\x1b[K'), 'the line goes')
 })
 
 t.test('puts, lists, gets and deletes cues by key', async t => {
@@ -211,6 +298,46 @@ t.test('lists, shows, replays, cancels and verifies executions', async t => {
   exactly(t, await cli(['executions', 'list', '--limit', '1']), { out: new RegExp(`\n1 of 2; next page: --cursor ${replayed.id}\n$`) })
 })
 
+t.test('sends a test request to the address of a cue or to a URL', async t => {
+  const { cli, json } = await cliStage(t)
+  const { url, requests } = await receiver(t, ({ path }) => ({ status: path === '/bad' ? 500 : 200, body: 'thanks' }))
+  const cue = await json(['cues', 'create', 'hook', '--key', 'k', '--cron', '@daily', '--url', `${url}hook`, '--payload', '{"n": 1}'])
+  const sent = await cli(['cues', 'test', 'k'])
+  t.equal(sent.code, 0)
+  t.match(sent.out, /^POST http:\S+\/hook\n[\s\S]*x-service-signature: v1=[\s\S]*\n\{"n": 1\}\n\nHTTP 200 after \d+ ms\nthanks\n$/i)
+  exactly(t, await json(['cues', 'test', cue.id, '--payload', '[2]']), { response: { http_status: 200 } })
+  exactly(t, await cli(['cues', 'test', `${url}bad`]), { code: 1, out: /\nHTTP 500 after \d+ ms\nthanks\nA delivery would fail: / })
+  t.same(
+    requests.map(({ path, body }) => [path, body]),
+    [
+      ['/hook', '{"n": 1}'],
+      ['/hook', '[2]'],
+      ['/bad', '{}']
+    ]
+  )
+  exactly(t, await cli(['cues', 'test', 'ftp://x']), { code: 3 })
+})
+
+t.test('shows all that is known about an execution, at once or until it has ended', async t => {
+  const stage = await build(t)
+  const { cli, json } = await listening(t, stage)
+  const { url } = await receiver(t, () => ({ status: 418, body: 'short and stout' }))
+  const cue = await json(['cues', 'create', 'tea', '--cron', '@yearly', '--url', url, '--retries', '0'])
+  const { id } = await json(['cues', 'fire', cue.id])
+  const watching = cli(['executions', 'get', id, '--watch'])
+  await startEngine(t, stage.config)
+  const watched = await watching
+  exactly(t, watched, { code: 0, out: new RegExp(`${id}  tea  failed, HTTP 418[^\\n]*\\n\\nid +${id}\\n`) })
+  const { out } = await cli(['executions', 'get', id])
+  t.match(
+    out,
+    new RegExp(
+      `^id +${id}\\ncue +tea \\(${cue.id}\\)\\n[\\s\\S]*\\nresponse body +short and stout\\n\\nATTEMPT +RESULT .*\\n1 +failed .* 418 `
+    )
+  )
+  t.ok(watched.out.endsWith(out))
+})
+
 t.test('shows the overview, and finds cues by parts of their texts', async t => {
   const { cli, json, post, pool } = await cliStage(t)
   exactly(t, await cli(['overview']), { code: 0, out: /^since +\S+Z\nrunning +0\nsucceeded +0\nfailed +0\n\nNothing needs attention\.\n$/ })
@@ -227,7 +354,7 @@ t.test('shows the overview, and finds cues by parts of their texts', async t => 
   t.match(out, new RegExp(`\\nNext hour\\nNEXT RUN +CUE +NAME\\n\\S+Z +${failing.id} +report\\n$`))
   t.notMatch(out, /Nothing needs/)
   exactly(t, await json(['overview']), { failed: 1, running: 1, waiting: [{ task: 'billing', has_worker: false }] })
-  exactly(t, await cli(['overview', 'x']), { code: 2, err: /unexpected argument x/ })
+  exactly(t, await cli(['overview', 'x']), { code: 2, err: /too many arguments/ })
 
   exactly(t, await json(['cues', 'list', '--search', 'BILL']), { cues: [{ id: failing.id }], total: 1 })
   const { next_cursor } = await json(['cues', 'list', '--limit', '1'])

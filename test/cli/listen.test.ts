@@ -56,6 +56,25 @@ t.test('forwards an execution as the webhook it would be', async t => {
   exactly(t, await get('/v1/workers'), { total: 0 })
 })
 
+t.test('prints its secret, whose executions it takes, and the bodies if asked', async t => {
+  const { cli, client, cue, fire, ended } = await stage(t)
+  const local = await receiver(t, () => ({ body: 'thanks' }))
+  const id = await cue('report')
+  await client.cues.update(id, { key: 'a/b' })
+  const execution = await fire(id)
+  const stop = new AbortController()
+  const listening = cli(['listen', '--forward-to', local.url, '--cue', 'a/b', '--print'], { stopping: stop.signal })
+  await ended(execution)
+  stop.abort()
+  const { webhook_secret } = await client.secrets.webhook()
+  const lines = (await listening).out.split('\n')
+  t.same(lines.slice(0, 2), [
+    `Forwarding to ${local.url}, signed with ${webhook_secret}. Stop with Ctrl-C.`,
+    `This takes executions of ${id} for workers away from other workers of the account, until it is stopped.`
+  ])
+  t.same(lines.slice(3), ['  > {"task": "report", "\\u00e9": 1}', '  < thanks', ''])
+})
+
 t.test('the local response is the outcome', async t => {
   const { cue, fire, listen, ended } = await stage(t)
   const local = await receiver(t)

@@ -76,7 +76,7 @@ t.test('cancels and dismisses by ids or filters, backfills, lists and aborts', a
     [['replay', ids[0]!, '--dead'], 'give either ids or at least one filter'],
     [['replay', '--dead', '--rate', '0'], '--rate must be a whole number'],
     [['backfill', hourly.id], 'missing option --from'],
-    [['backfill'], 'missing argument CUE']
+    [['backfill'], "missing required argument 'CUE'"]
   ] as const)
     exactly(t, await cli([...args]), { code: 2, err: RegExp(message) })
   const refused = await cli(['replay', '--status', 'sleeping', '--yes'])

@@ -37,7 +37,7 @@ t.test('npm pack includes the client and the command line, but not the service',
   const npm = (args: string[], cwd: string) => run('npm', [...args, '--ignore-scripts', '--no-audit', '--no-fund', '--offline'], cwd)
 
   exactly(t, await run(process.execPath, ['scripts/pack.ts'], copy), { code: 0 })
-  const others = ['cron-parser', 'luxon', 'yaml']
+  const others = ['commander', 'cron-parser', 'luxon', 'yaml']
   exactly(t, await npm(['pack', copy, ...others.map(name => join(root, 'node_modules', name))], project), { code: 0 })
   exactly(t, await run(process.execPath, ['scripts/pack.ts', '--restore'], copy), { code: 0 })
   t.equal(readFileSync(join(copy, 'package.json'), 'utf8'), readFileSync(join(root, 'package.json'), 'utf8'), 'package.json is back')
@@ -47,7 +47,11 @@ t.test('npm pack includes the client and the command line, but not the service',
   const installed = readdirSync(join(project, 'node_modules')).filter(name => !name.startsWith('.'))
   t.same(installed.sort(), ['pgcue', ...others].sort())
   const manifest = JSON.parse(readFileSync(join(project, 'node_modules/pgcue/package.json'), 'utf8'))
-  t.same(manifest.dependencies, { 'cron-parser': dependencies['cron-parser'], yaml: dependencies.yaml })
+  t.same(manifest.dependencies, {
+    commander: dependencies.commander,
+    'cron-parser': dependencies['cron-parser'],
+    yaml: dependencies.yaml
+  })
   t.same(readdirSync(join(project, 'node_modules/pgcue')).sort(), ['LICENSE', 'README.md', 'dist', 'package.json'])
 
   await t.test('the command runs on the installed Node version', async t => {
@@ -63,20 +67,26 @@ t.test('npm pack includes the client and the command line, but not the service',
     writeFileSync(join(project, 'crontab'), '0 3 * * * /srv/backup.sh\n')
     exactly(t, await pgcue('import', 'crontab', 'crontab', '--timezone', 'UTC'), { code: 0, stdout: /cron: 0 3 \* \* \*/, stderr: '' })
     const script = `import { createClient, verifyWebhook } from 'pgcue/client'
+      import { serve } from 'pgcue/serve'
+      const hook = serve({ secret: 'whsec_eHh4', tasks: { report: () => ({ success: true }) } })
       const client = createClient({ baseUrl: process.env.PGCUE_BASE_URL, apiKey: process.env.PGCUE_API_KEY })
-      console.log((await client.cues.list()).cues[0].id, typeof verifyWebhook)`
-    exactly(t, await run('node', ['--input-type=module', '-e', script], project, env), { code: 0, stdout: `${id} function\n` })
+      console.log((await client.cues.list()).cues[0].id, typeof verifyWebhook, (await hook(new Request('http://x'))).status)`
+    exactly(t, await run('node', ['--input-type=module', '-e', script], project, env), { code: 0, stdout: `${id} function 401\n` })
   })
 
   await t.test('its types match the schemas', async t => {
     const source = readFileSync(join(root, 'src/client/types.ts'), 'utf8')
-    const names = [...source.matchAll(/^export type (\w+)/gm)].map(([, name]) => name)
+    const names = [...source.matchAll(/^export (?:type|interface) (\w+)/gm)].map(([, name]) => name)
     const same = 'type Fits<A, B> = [A] extends [B] ? true : false; type Same<A, B> = Fits<A, B> & Fits<B, A>'
     // An answer's schedule has cron or at; a schema can only say that it may have both.
-    const wider = ['Cue', 'UpsertedCue', 'CueDetail', 'Cues', 'Preview']
-    const lines = names.map(
-      name => `export const is${name}: ${wider.includes(name!) ? 'Fits' : 'Same'}<Ours.${name}, Packed.${name}> = true`
-    )
+    const wider = ['Cue', 'CueSummary', 'UpsertedCue', 'CueDetail', 'Cues', 'Preview']
+    // A declared schedule has no offset from now, which only its schema says.
+    const narrower = ['DeclaredCue', 'Apply']
+    const fits = (name: string) =>
+      narrower.includes(name)
+        ? `Fits<Packed.${name}, Ours.${name}>`
+        : `${wider.includes(name) ? 'Fits' : 'Same'}<Ours.${name}, Packed.${name}>`
+    const lines = names.map(name => `export const is${name}: ${fits(name!)} = true`)
     const check = `import type * as Packed from 'pgcue/client'\nimport type * as Ours from '${join(copy, 'src/client/index.ts')}'\n${same}\n`
     writeFileSync(join(project, 'check.ts'), check + lines.join('\n'))
     writeFileSync(

@@ -28,7 +28,7 @@ t.test('register rejects an invalid address and one in use', async t => {
   })
   const { code, err } = await cli(['register', 'nobody'], { env })
   t.same([code, err.startsWith('pgcue: EMAIL: ')], [1, true])
-  exactly(t, await cli(['register'], { env }), { code: 2, err: /^pgcue: missing argument EMAIL\n/ })
+  exactly(t, await cli(['register'], { env }), { code: 2, err: /^pgcue: missing required argument 'EMAIL'\n/ })
 })
 
 t.test('tail prints existing executions, new ones and their changes until interrupted', async t => {
@@ -75,7 +75,8 @@ t.test('the completion of each shell contains every command and option', async t
     const { code, out } = await pgcue(['completion', shell])
     t.equal(code, 0)
     const words = new Set(out.split(/[\s']+/))
-    for (const [name, { options = {} }] of Object.entries(commands)) {
+    for (const [name, { load }] of commands) {
+      const { options = {} } = await load()
       for (const word of name.split(' ')) t.ok(words.has(word), `${shell}: ${name}`)
       for (const option of Object.keys(options)) t.ok(words.has(shell === 'fish' ? option : `--${option}`), `${shell}: ${name} --${option}`)
     }

@@ -75,7 +75,7 @@ t.test("the examples in TypeScript have the client's types", async t => {
     for (const { language, code, line } of examplesOf(read(slug)))
       if (language === 'ts') writeFileSync(join(dir, `${slug}-${line}.ts`), code)
   }
-  const paths = { 'pgcue/client': [join(root, 'src/client/index.ts')] }
+  const paths = { 'pgcue/client': [join(root, 'src/client/index.ts')], 'pgcue/serve': [join(root, 'src/client/serve.ts')] }
   writeFileSync(
     join(dir, 'tsconfig.json'),
     JSON.stringify({ extends: join(root, 'tsconfig.json'), include: ['*.ts'], compilerOptions: { paths } })

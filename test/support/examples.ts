@@ -146,7 +146,10 @@ const tools = (dir: string): Record<string, string> => {
   )
   command('sql', `exec '${process.execPath}' '${root}test/support/run-sql.ts' "$@"`)
   symlinkSync(join(root, 'src'), join(installed, 'src'))
-  writeFileSync(join(installed, 'package.json'), '{"type": "module", "exports": {"./client": "./src/client/index.ts"}}')
+  writeFileSync(
+    join(installed, 'package.json'),
+    JSON.stringify({ type: 'module', exports: { './client': './src/client/index.ts', './serve': './src/client/serve.ts' } })
+  )
   writeFileSync(join(dir, 'package.json'), '{"type": "module"}')
   writeFileSync(join(dir, '.curlrc'), 'fail-with-body\nsilent\nshow-error\n') // a refusal is an error
   return {

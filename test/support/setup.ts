@@ -8,6 +8,7 @@ import { createFunctions } from '../../src/database/functions.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { createTestClock } from './clock.ts'
 import { createDatabase, type TestDatabase } from './database.ts'
+import { checkResponse } from './openapi.ts'
 import { appOf, cellNumbers, configOf, nextCell } from './two-cells.ts'
 
 export { eventually } from './eventually.ts'
@@ -74,7 +75,9 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
         ...(body !== undefined && { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) })
       })
       const isJson = answer.body !== '' && String(answer.headers['content-type']).startsWith('application/json')
-      return { status: answer.statusCode, headers: answer.headers as Headers, body: (isJson ? answer.json() : answer.body) as Body }
+      const content = (isJson ? answer.json() : answer.body) as Body
+      if (isJson) checkResponse(method, path, answer.statusCode, content)
+      return { status: answer.statusCode, headers: answer.headers as Headers, body: content }
     }
     return {
       call,

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { parseExactly } from '../../src/cli/json.ts'
 import { createLog } from '../../src/cli/worker/log.ts'
-import type { WorkerOptions } from '../../src/cli/worker/options.ts'
+import type { WorkerOptions } from '../../src/cli/worker/run.ts'
 import { type Flags, readSettings } from '../../src/cli/worker/settings.ts'
 import { openState } from '../../src/cli/worker/state.ts'
 import { runWorker } from '../../src/cli/worker/worker.ts'
@@ -108,7 +108,7 @@ export const workerStage = async (t: Test) => {
     })
     return { ...log, done, stop: () => stop.abort(), state }
   }
-  return { ...stage, baseUrl, client, dir, execution, start, run }
+  return { ...stage, baseUrl, client, connect, dir, execution, start, run }
 }
 
 export const isAlive = (pid: number): boolean => {

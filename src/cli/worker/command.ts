@@ -1,5 +1,5 @@
 /** `pgcue worker` */
-import { command, none } from '../command.ts'
+import { command } from '../command.ts'
 import { CliError } from '../exit-codes.ts'
 import { createLog } from './log.ts'
 import { readSettings } from './settings.ts'
@@ -7,8 +7,6 @@ import { openState } from './state.ts'
 import { runWorker } from './worker.ts'
 
 export const worker = command({
-  args: '(--config FILE | --handler TASK=COMMAND …) [options]',
-  summary: 'Claim executions, run the handler of each task, report outcomes',
   longRunning: true,
   options: {
     config: { type: 'string', value: 'FILE', help: 'YAML file, described below' },
@@ -45,7 +43,6 @@ result_type, summary, artifacts and metadata. A handler may run twice: deduplica
 On SIGTERM the worker stops claiming; handlers still running after --drain seconds are killed and their claims released. A second SIGTERM
 kills them at once. Undelivered reports are kept on disk and sent later, also after a restart. Exit codes: 0 stopped, 2 invalid key.`,
   run: async context => {
-    none(context)
     const { options, io, out } = context
     if (process.platform === 'win32') throw new CliError('pgcue worker does not run on Windows, which has no process groups. Use WSL.')
     const settings = readSettings(options, io.env)

@@ -1,9 +1,7 @@
 /** The worker's log: one line per event, with ids as fields. */
+import type { Log } from '../../client/worker/store.ts'
 import type { Sink } from '../io.ts'
 import { printable } from '../printable.ts'
-
-type Fields = Record<string, string | number | boolean | null | undefined>
-export type Log = (event: string, fields?: Fields) => void
 
 export const createLog =
   (sink: Sink, json: boolean): Log =>

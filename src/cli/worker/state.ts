@@ -3,29 +3,14 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, join } from 'node:path'
-import type { Evidence, Report } from '../../client/index.ts'
+import type { Held, Spooled } from '../../client/worker/store.ts'
 import { makeDirectory } from '../../files/directories.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
 import { parseExactly } from '../json.ts'
 import { isRunning, markOf, type ProcessMark } from './process.ts'
 
-/** A claim with its proofs. */
-export type Held = {
-  execution_id: string
-  claim_token: string
-  execution_token: string
-  attempt: number
-  /** The handler's process, once started. */
-  process?: ProcessMark
-}
-/** A report not yet accepted, and evidence to add afterwards. */
-export type Spooled = {
-  held: Held
-  report: Report
-  evidence?: Evidence
-  /** Replaces a report that was rejected. */
-  second?: boolean
-}
+/** `process`: the handler's, once started. */
+export type CommandClaim = Held & { process?: ProcessMark }
 
 export type State = ReturnType<typeof openState>
 
@@ -90,7 +75,7 @@ export const openState = (root: string, baseUrl: string, workerId: string | unde
   const runOf = (held: Held) => join(runs, nameOf(held))
   return {
     id,
-    claims: createBox<Held>(join(dir, 'claims')),
+    claims: createBox<CommandClaim>(join(dir, 'claims')),
     reports: createBox<Spooled>(join(dir, 'reports')),
     /** Reports that the service will never accept. */
     refused: createBox<Spooled>(join(dir, 'refused')),

@@ -1,158 +1,34 @@
-/** The worker: waits for executions of its tasks, claims as many as it can run at once, runs them and reports their outcomes. */
-import { type Claim, type Client, PgcueError } from '../../client/index.ts'
-import { pause, pauseBefore } from '../../client/transport.ts'
-import type { Log } from './log.ts'
-import type { WorkerOptions } from './options.ts'
+/** The worker of the command line: the client's loop, with commands as handlers and a state that outlives the process. */
+import { runLoop } from '../../client/worker/loop.ts'
+import { releaseClaim } from '../../client/worker/run.ts'
 import { endLeftover } from './process.ts'
-import { createReporter } from './reporter.ts'
-import { type Run, releaseClaim, runClaim } from './run.ts'
-import type { Held, State } from './state.ts'
+import { startCommand, type WorkerOptions } from './run.ts'
+import type { CommandClaim, State } from './state.ts'
 
-/** The service's maximum per claim request. */
-const mostClaims = 10
-/** Time for sending reports after the handlers have ended. */
-const reportMs = 5000
-const badKey = ['invalid_api_key', 'not_authenticated', 'insufficient_scope']
-
-/** Runs until stopped. @throws PgcueError if the key is invalid, and any error that prevents writing to disk */
-export const runWorker = async (options: WorkerOptions): Promise<void> => {
-  const { client, settings, state, log, dying, beatMs = 60_000, waitSeconds = 30 } = options
-  const { handlers, concurrency } = settings
-  const tasks = handlers.has('*') ? undefined : [...handlers.keys()]
-  const reporter = createReporter(client, state, log)
-  const running = new Map<Promise<void>, Run>()
-  const stop = new AbortController()
-  const stopping = stop.signal
-  const stopped = when(stopping)
-  when(options.stopping).then(() => stop.abort())
-  /** A claim request got no response, so it may have claimed something. */
-  let doubtful = false
-  let failure: unknown
-
-  const beat = () => client.workers.heartbeat({ worker_id: state.id, handlers: [...handlers.keys()] }, { retries: 0 })
-
-  const start = (claim: Claim) => {
-    const run = runClaim(options, reporter, claim, handlers.get(claim.task ?? '*') ?? handlers.get('*')!)
-    const done = run.done
-      .catch(error => {
-        failure ??= error
-        stop.abort()
-      })
-      .finally(() => running.delete(done))
-    running.set(done, run)
-  }
-
-  /** Nothing is running, and no report is waiting. */
-  const idle = async () => {
-    while (running.size > 0 || reporter.size() > 0) await Promise.all([...running.keys(), reporter.settled()])
-  }
-
-  /**
-   * Releases claims whose response was lost, by removing the worker. That is only safe while it holds nothing else, so it claims nothing
-   * until then; as long as it sends heartbeats, no other worker gets those executions.
-   */
-  const settleDoubts = async () => {
-    if (!doubtful) return
-    await Promise.race([idle(), stopped])
-    stopping.throwIfAborted()
-    await client.workers.delete(state.id, { signal: stopping })
-    await beat()
-    doubtful = false
-  }
-
-  const claim = async (free: number) => {
-    const began = Date.now()
-    const body = { worker_id: state.id, wait: waitSeconds, limit: Math.min(free, mostClaims), ...(tasks && { tasks }) }
-    const claims = await client.executions.claimNext(body, { signal: stopping, retries: 0 })
-    for (const one of claims) start(one)
-    // An empty response without waiting: the service is stopping.
-    if (claims.length === 0 && waitSeconds > 0 && Date.now() - began < 500) await pause(pauseBefore(2), stopping)
-  }
-
-  const claimUntilStopped = async () => {
-    for (let failures = 0; !stopping.aborted; ) {
-      const free = concurrency - running.size
-      if (free === 0) {
-        await Promise.race([...running.keys(), stopped])
-        continue
-      }
-      try {
-        await settleDoubts()
-        await claim(free)
-        failures = 0
-      } catch (error) {
-        if (stopping.aborted) return
-        if (!(error instanceof PgcueError) || badKey.includes(error.code)) throw error
-        doubtful ||= error.sent && (error.status === 0 || error.status >= 500)
-        if (failures === 0) log('claim failed', { code: error.code, message: error.message })
-        await pause(pauseBefore(++failures, error), stopping).catch(() => {})
-      }
+export const runWorker = ({ settings, state, ...options }: WorkerOptions): Promise<void> =>
+  runLoop({
+    ...options,
+    workerId: state.id,
+    tasks: [...settings.handlers.keys()],
+    concurrency: settings.concurrency,
+    drainMs: settings.drainMs,
+    store: state,
+    handle: (claim, held) => startCommand({ settings, state, ...options }, claim, held),
+    recover: async reporter => {
+      for (const claim of state.claims.all()) await giveBackLeftover(options, state, claim)
+      for (const spooled of state.reports.all()) reporter.add(spooled)
     }
-  }
-
-  await firstBeat(beat, log, stopping)
-  if (stopping.aborted) return
-  for (const held of state.claims.all()) await giveBackLeftover(client, state, held, log)
-  for (const spooled of state.reports.all()) reporter.add(spooled)
-  const beating = setInterval(() => beat().catch(error => log('heartbeat failed', { code: error.code })), beatMs)
-  log('ready', { worker_id: state.id, handlers: [...handlers.keys()].join(','), service: client.baseUrl })
-  await claimUntilStopped().catch(error => {
-    failure ??= error
   })
-
-  log('stopping', { reason: failure instanceof Error ? failure.message : null, running: running.size, seconds: settings.drainMs / 1000 })
-  const ends = Promise.all(running.keys())
-  await within(settings.drainMs, ends, dying)
-  for (const run of running.values()) run.giveBack()
-  when(dying).then(() => {
-    for (const run of running.values()) run.kill()
-  })
-  await ends
-  await within(reportMs, reporter.settled(), dying)
-  clearInterval(beating)
-  const unreported = reporter.size()
-  reporter.stop()
-  // Claims with waiting reports must be kept.
-  if (unreported === 0) await client.workers.delete(state.id, { retries: 1, timeoutMs: 3000 }).catch(() => {})
-  log('stopped', { unreported })
-  if (failure !== undefined) throw failure
-}
-
-/** Registers, retrying as long as necessary; fails immediately if the key is invalid. */
-const firstBeat = async (beat: () => Promise<unknown>, log: Log, stopping: AbortSignal) => {
-  for (let failures = 0; !stopping.aborted; ) {
-    try {
-      return await beat()
-    } catch (error) {
-      if (!(error instanceof PgcueError) || (error.status >= 400 && error.status < 500 && error.status !== 429)) throw error
-      if (failures === 0) log('registration failed', { code: error.code, message: error.message })
-      await pause(pauseBefore(++failures, error), stopping).catch(() => {})
-    }
-  }
-}
 
 /**
  * Handles a claim left by a killed worker: ends its handler if it is still running, and releases the execution. If a report is waiting, the
  * claim is left to that.
  */
-const giveBackLeftover = async (client: Client, state: State, held: Held, log: Log) => {
-  if (state.reports.has(held)) return state.claims.remove(held)
-  const killed = await endLeftover(held.process)
-  const answer = await releaseClaim(client, held)
-  log('released leftover claims', { execution_id: held.execution_id, answer, handler_killed: killed })
-  state.removeRun(held)
-  if (answer !== null) state.claims.remove(held)
-}
-
-const when = (signal: AbortSignal) =>
-  new Promise<void>(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))
-
-/** Waits for `work` until the time is over or the signal is aborted. */
-const within = async (ms: number, work: Promise<unknown>, signal: AbortSignal) => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>(resolve => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, late, when(signal)])
-  clearTimeout(timer)
+const giveBackLeftover = async ({ client, log }: Pick<WorkerOptions, 'client' | 'log'>, state: State, claim: CommandClaim) => {
+  if (state.reports.has(claim)) return state.claims.remove(claim)
+  const killed = await endLeftover(claim.process)
+  const answer = await releaseClaim(client, claim)
+  log('released leftover claims', { execution_id: claim.execution_id, answer, handler_killed: killed })
+  state.removeRun(claim)
+  if (answer !== null) state.claims.remove(claim)
 }

@@ -1,8 +1,8 @@
-/** Sends reports until the service has accepted them. They stay on disk until then, even across restarts of the worker. */
-import { type Client, PgcueError } from '../../client/index.ts'
-import { pause, pauseBefore } from '../../client/transport.ts'
-import type { Log } from './log.ts'
-import type { Spooled, State } from './state.ts'
+/** Sends reports until the service has accepted them. They stay in the store until then. */
+import { PgcueError } from '../errors.ts'
+import type { Methods } from '../methods.ts'
+import { pause, pauseBefore } from '../transport.ts'
+import type { Log, Spooled, Store } from './store.ts'
 
 /** Errors after which there is nothing left to report: already reported, or the execution is gone or another worker's. */
 export const settledCodes = ['outcome_already_reported', 'claim_lost', 'execution_not_found', 'invalid_state', 'no_outcome']
@@ -14,7 +14,7 @@ type Proof = { claimToken: string; apiKey: string | undefined; signal: AbortSign
 
 export type Reporter = ReturnType<typeof createReporter>
 
-export const createReporter = (client: Client, state: State, log: Log) => {
+export const createReporter = (client: Methods, store: Store, log: Log) => {
   const stopped = new AbortController()
   const waiting = new Set<Promise<unknown>>()
 
@@ -51,17 +51,17 @@ export const createReporter = (client: Client, state: State, log: Log) => {
       const missing = await untilAnswered(spooled, proof => client.executions.attachEvidence(execution_id, evidence, proof))
       if (missing) log('evidence rejected', { execution_id, code: missing.code, message: missing.message })
     }
-    state.reports.remove(held)
+    store.reports.remove(held)
   }
 
-  /** Replaces a rejected report by a failure with the reason, and keeps the original on disk. */
+  /** Replaces a rejected report by a failure with the reason, and keeps the original. */
   const refused = async (spooled: Spooled, message: string): Promise<void> => {
     const { held } = spooled
     log('report rejected', { execution_id: held.execution_id, message })
-    state.refused.put(held, spooled)
-    if (spooled.second) return state.reports.remove(held)
+    store.refused.put(held, spooled)
+    if (spooled.second) return store.reports.remove(held)
     const instead = { held, report: { success: false, error: `report rejected: ${message}`.slice(0, 2000) }, second: true }
-    state.reports.put(held, instead)
+    store.reports.put(held, instead)
     await deliver(instead)
   }
 
@@ -69,7 +69,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
     add: (spooled: Spooled) => {
       const { execution_id } = spooled.held
       const done = deliver(spooled)
-        .catch(error => stopped.signal.aborted || log('report kept on disk', { execution_id, message: error.message }))
+        .catch(error => stopped.signal.aborted || log('report not sent', { execution_id, message: error.message }))
         .finally(() => waiting.delete(done))
       waiting.add(done)
     },
@@ -79,7 +79,7 @@ export const createReporter = (client: Client, state: State, log: Log) => {
     settled: async () => {
       while (waiting.size > 0) await Promise.all(waiting)
     },
-    /** Stops sending. Waiting reports stay on disk. */
+    /** Stops sending. Waiting reports stay in the store. */
     stop: () => stopped.abort(new Error('stopped'))
   }
 }

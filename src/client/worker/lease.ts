@@ -1,13 +1,14 @@
 /** Extends a claim while its handler runs. */
-import { type Client, PgcueError } from '../../client/index.ts'
-import { pause, pauseBefore } from '../../client/transport.ts'
-import type { Held } from './state.ts'
+import { PgcueError } from '../errors.ts'
+import type { Methods } from '../methods.ts'
+import { pause, pauseBefore } from '../transport.ts'
+import type { Held } from './store.ts'
 
 /** Errors which mean that another worker may have the execution, or that it is gone. */
 const lostCodes = ['claim_lost', 'not_execution_owner', 'execution_not_found']
 
 /** Extends the lease every `everyMs` until `end` is called. Calls `onLost` once if the claim is lost. */
-export const keepLease = (client: Client, held: Held, everyMs: number, onLost: (code: string) => void) => {
+export const keepLease = (client: Methods, held: Held, everyMs: number, onLost: (code: string) => void) => {
   const ended = new AbortController()
   const { signal } = ended
   const proof = { claimToken: held.claim_token, apiKey: held.execution_token, signal, retries: 0 }
