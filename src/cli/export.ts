@@ -4,6 +4,7 @@ import { defaults } from '../cues/columns.ts'
 import { command, fromApi } from './command.ts'
 import { escapeVariables } from './declared.ts'
 import { exitCodes } from './exit-codes.ts'
+import { fields } from './fields.ts'
 import { confirms, type Io } from './io.ts'
 import { parseExactly } from './json.ts'
 import { printable } from './printable.ts'
@@ -65,24 +66,26 @@ const keyOf = (name: string): string => {
   )
 }
 
+/** The members that requests have. */
+const members = new Set(Object.keys(fields.createCue!).map(path => path.split('.')[0]!))
+
 /** The fields of a cue that differ from their defaults. */
 const declared = (cue: Cue) => {
-  const { key, name, description, tags, transport, schedule, callback, payload, retry, on_failure, delivery, alerts, ...more } = cue
-  const { catch_up, overlap, verification, status } = more
+  const { key, name, schedule, callback, payload, retry, on_failure, status } = cue
+  const settings = Object.entries(cue).filter(([member]) => members.has(member))
   const { type: _, ...when } = schedule
   return without(
     {
-      ...{ key, name, description, tags, transport },
+      ...{ key, name, ...Object.fromEntries(settings) },
       schedule: without(when, { timezone: defaults.timezone }),
       callback: group(callback, 'callback_'),
       payload: JSON.stringify(payload) === defaults.payload ? null : payload,
       retry: group(retry, 'retry_'),
       on_failure: group(on_failure, 'on_failure_'),
-      ...{ delivery, alerts, catch_up, overlap, verification },
       // Elsewhere, somebody else must not run what was stopped here.
       paused: status === 'paused' ? true : null
     },
-    { tags: [], transport: 'webhook', catch_up: defaults.catch_up, overlap: defaults.overlap }
+    { ...defaults, transport: 'webhook' }
   )
 }
 

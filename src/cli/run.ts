@@ -122,6 +122,10 @@ const runCommand = async (command: Command, options: object, args: string[], glo
     args,
     options: options as Context['options'],
     ready: async () => ({ body: (await bodyOf(context, command.options ?? {})) as never, client: await context.connect() }),
+    another: async argv => {
+      const PGCUE_BASE_URL = await context.baseUrl()
+      return run(argv, { ...io, env: { ...io.env, PGCUE_BASE_URL, PGCUE_API_KEY: apiKeyOf(io.env, PGCUE_BASE_URL) } })
+    },
     baseUrl: async () => baseUrlOf(io.env, globals.baseUrl),
     clientWith,
     connect: async () => {

@@ -32,8 +32,8 @@ const sourcesHash = (): string => {
   const hash = createHash('sha256')
   const files = readdirSync(app, { recursive: true, encoding: 'utf8' }).filter(name => /\.\w+$/.test(name))
   for (const name of files.sort()) hash.update(`${name}\n`).update(readFileSync(join(app, name)))
-  const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  for (const name of ['esbuild', 'preact', 'uplot']) hash.update(`${name} ${devDependencies[name]}`)
+  const { optionalDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  hash.update(JSON.stringify(optionalDependencies))
   return hash.digest('hex')
 }
 
@@ -44,13 +44,17 @@ export const bundle = async (): Promise<void> => {
   const madeFrom = sourcesHash()
   const { build, stop } = await import('esbuild')
   const { outputFiles, metafile } = await build({
-    entryPoints: { early: join(app, 'early.ts'), app: join(app, 'main.ts'), style: join(app, 'style/main.css') },
+    entryPoints: { early: join(app, 'early.ts'), app: join(app, 'main.tsx'), style: join(app, 'style/main.css') },
     outdir: bundleFolder,
     entryNames: '[name]-[hash]',
+    assetNames: '[name]-[hash]',
+    loader: { '.woff2': 'file' },
     chunkNames: 'part-[hash]',
     bundle: true,
     splitting: true,
     format: 'esm',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
     target: 'es2022',
     minify: true,
     legalComments: 'none',

@@ -1,6 +1,6 @@
 /** Serves the dashboard: one page for all its paths, and the files it loads. What it shows, it reads from the API like any other client. */
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { extname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -13,6 +13,14 @@ import { favicon } from '../pages/logo.ts'
 import { bundle, bundleFolder, isBundled, type Manifest, readManifest } from './build.ts'
 
 type Files = { manifest: Manifest; files: Map<string, Fixed> }
+
+const types: Record<string, string> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.woff2': 'font/woff2'
+}
+/** Compressed already. */
+const isFont = (file: string) => extname(file) === '.woff2'
 
 /** Files whose names change with their content. */
 const forever = 'public, max-age=31536000, immutable'
@@ -51,11 +59,11 @@ export default async (app: FastifyInstance): Promise<void> => {
 
   app.get<{ Params: { file: string } }>('/dashboard/assets/:file', open, async (request, reply) => {
     const { file } = request.params
-    const found = (await load()).files.get(file)
-    if (!found) throw new ApiError('not_found', 'File not found. Reload the page: there is a newer release.')
-    reply.type(file.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8')
-    reply.headers({ 'content-encoding': 'gzip', 'cache-control': forever })
-    return sendFixed(request, reply, found)
+    const content = (await load()).files.get(file)
+    if (!content) throw new ApiError('not_found', 'File not found. Reload the page: there is a newer release.')
+    reply.type(types[extname(file)]!).header('cache-control', forever)
+    if (!isFont(file)) reply.header('content-encoding', 'gzip')
+    return sendFixed(request, reply, content)
   })
 
   app.get('/favicon.svg', open, async (request, reply) =>
@@ -71,6 +79,7 @@ const shellHeaders = {
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self'",
+    "font-src 'self'",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'self'",
@@ -111,8 +120,9 @@ const loadFiles = async (): Promise<Files> => {
   }
   const manifest = readManifest()!
   const compress = promisify(gzip)
-  const entries = manifest.files.map(
-    async name => [name, fixed(await compress(readFileSync(join(bundleFolder, name)), { level: 9 }))] as const
-  )
+  const entries = manifest.files.map(async name => {
+    const content = readFileSync(join(bundleFolder, name))
+    return [name, fixed(isFont(name) ? content : await compress(content, { level: 9 }))] as const
+  })
   return { manifest, files: new Map(await Promise.all(entries)) }
 }

@@ -174,7 +174,6 @@ export const functions = {
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
   service_health: ['row', 'now', 'stable'],
   set_customer: ['value', 'account_id customer_id now'],
-  set_plan: ['values', 'account_id plan actor ip now'],
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
@@ -1221,7 +1220,6 @@ export type Functions = {
   sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>
   serviceHealth: (args: object) => Promise<ServiceHealthRow>
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
-  setPlan: (args: { account_id: string; plan: Plan; actor?: string | null; ip?: string | null }) => Promise<string[]>
   setPlans: (args: { plans: object | string }) => Promise<void>
   settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>

@@ -8,13 +8,13 @@ import { slotsAfter } from './parse-schedule.ts'
 import { planOf } from './plan.ts'
 import { previousRun } from './runs.ts'
 import { cronsOf, type Recurring, type Rules, type Schedule } from './schedule.ts'
+import { commonWords, fieldSizes } from './words.ts'
 import { offsetText, zoneOf } from './zones.ts'
 
 /** One of the next runs: `at` in UTC, `local` the same instant in the schedule's time zone, both ISO 8601. */
 export type PreviewRun = { at: string; local: string; note: string | null }
 
 const cronsKept = 5000
-const fieldSizes = [60, 60, 24, 31, 12, 7]
 
 // Shortens 0,1,2,3,9 to 0-3,9.
 const shorten = (values: readonly number[]) => {
@@ -44,6 +44,8 @@ const wordable = (cron: Cron, i: number) => {
 /** Up to a millisecond of work each, and a thousand per list of cues. */
 const describeCron = memoize(cronsKept, (expression: string) => {
   const cron = parseCron(expression)
+  const common = commonWords(cron)
+  if (common) return common
   const fields = cron.fields.map((_, i) => wordable(cron, i))
   const either = cron.calendar.eitherDay
   if (either && (fields[3] === '*' || fields[5] === '*')) fields[3] = fields[5] = '*'
@@ -87,7 +89,7 @@ const describeRecurring = (schedule: Recurring) => {
     every === undefined
       ? cronsOf(schedule)
           .map(describeCron)
-          .map((words, i) => (i > 0 ? words.charAt(0).toLowerCase() + words.slice(1) : words))
+          .map((words, i) => (i > 0 ? words.replace(/^(At|Every|On|Weekdays|Weekends)\b/, word => word.toLowerCase()) : words))
           .join('; ')
       : `${describeEvery(every)}, counted from ${local(anchor ?? 0)}`,
     starts_at && `from ${local(starts_at)}`,
@@ -101,7 +103,7 @@ const describeRecurring = (schedule: Recurring) => {
 }
 
 /**
- * Describes a schedule with its time zone: 'At 09:00, Monday through Friday, Europe/London', 'Once, at 2026-11-20T09:00:00+00:00,
+ * Describes a schedule with its time zone: 'Weekdays at 09:00, Europe/London', 'Once, at 2026-11-20T09:00:00+00:00,
  * Europe/London'.
  * @throws CronError for an invalid cron, RangeError for an invalid zone or `at`
  */

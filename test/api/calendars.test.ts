@@ -144,7 +144,7 @@ t.test('calendars work with keys, apply, preview and a change of the schedule', 
   exactly(t, await s.get('/v1/cues?key=a'), { cues: [{ next_run: at(8), schedule }] })
   exactly(t, await s.post('/v1/schedules/preview', { schedule, count: 1 }), {
     next: [{ at: at(8) }],
-    description: 'At 09:00, except the calendar holidays, UTC'
+    description: 'Every day at 09:00, except the calendar holidays, UTC'
   })
   const { id } = (await s.get('/v1/cues?key=a')).cues[0]
   exactly(t, await s.patch(`/v1/cues/${id}`, { schedule: { cron: '0 10 * * *' } }), {

@@ -136,7 +136,7 @@ t.test('a list of cues has summaries on request', async t => {
   t.equal((await get('/v1/cues')).cues[0].summary, undefined)
   const [without, withRuns] = (await get('/v1/cues?summary=true')).cues
   t.same(without.summary, { schedule: 'Every hour, UTC', latest: [] })
-  t.equal(withRuns.summary.schedule, 'At 08:30, Monday through Friday, Europe/Berlin')
+  t.equal(withRuns.summary.schedule, 'Weekdays at 08:30, Europe/Berlin')
   t.same(pluck(withRuns.summary.latest, 'id'), ids.reverse().slice(0, 20))
   t.same(withRuns.summary.latest[0], { id: ids[0], status: 'failed', outcome_state: null, scheduled_for: '2030-01-15T11:27:01.000Z' })
 })

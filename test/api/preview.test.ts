@@ -14,7 +14,7 @@ t.test('describes a schedule and returns its next runs', async t => {
       200,
       {
         schedule: { type: 'recurring', cron: '0 9 * * MON-FRI', timezone: 'Europe/Berlin' },
-        description: 'At 09:00, Monday through Friday, Europe/Berlin',
+        description: 'Weekdays at 09:00, Europe/Berlin',
         next: [
           { at: '2030-01-08T08:00:00.000Z', local: '2030-01-08T09:00:00+01:00', note: null },
           { at: '2030-01-09T08:00:00.000Z', local: '2030-01-09T09:00:00+01:00', note: null }

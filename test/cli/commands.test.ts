@@ -392,7 +392,7 @@ t.test('shows account, usage, keys, workers and schedules', async t => {
   exactly(t, await cli(['workers', 'list']), { out: /w1 +active .* a, b\n$/ })
   exactly(t, await cli(['workers', 'delete', 'w1']), { out: 'Removed w1\n' })
   const preview = ['preview', '30 1 * * *', '--timezone', 'America/New_York', '--from', '2030-11-02T06:00:00Z', '--count', '1']
-  exactly(t, await cli(preview), { out: /At 01:30[\s\S]*2030-11-03T05:30:00Z +2030-11-03T01:30:00-04:00 +01:30 comes twice/ })
+  exactly(t, await cli(preview), { out: /at 01:30[\s\S]*2030-11-03T05:30:00Z +2030-11-03T01:30:00-04:00 +01:30 comes twice/ })
   exactly(t, await json(['preview', '2100-01-01T00:00:00Z']), { schedule: { type: 'once' }, next: [{ at: '2100-01-01T00:00:00.000Z' }] })
 })
 

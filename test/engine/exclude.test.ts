@@ -46,7 +46,7 @@ t.test('previews list slots without the excluded ones, and describe the exclusio
   ])
   exactly(t, await call('POST', preview, { schedule: { cron: '0 9 * * *', exclude: [{ dates: ['01-25'] }], window: '30m' }, count: 1 }), {
     status: 200,
-    body: { description: 'At 09:00, spread over 30 minutes, except 1 exclusion, UTC' }
+    body: { description: 'Every day at 09:00, spread over 30 minutes, except 1 exclusion, UTC' }
   })
 })
 

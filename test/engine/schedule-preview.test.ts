@@ -3,19 +3,29 @@ import { describe, previewNotes } from '../../src/schedule/describe.ts'
 import { pluck } from '../support/exactly.ts'
 
 const worded: [expression: string, words: string][] = [
-  ['0 9 * * 1-5', 'At 09:00, Monday through Friday'],
+  ['0 9 * * 1-5', 'Weekdays at 09:00'],
+  ['0 10 * * TUE', 'Tuesdays at 10:00'],
+  ['30 8 * * 6,0', 'Weekends at 08:30'],
+  ['0 9,17 * * 1,3,5', 'Mondays, Wednesdays and Fridays at 09:00 and 17:00'],
+  ['0 9 * * 1-6', 'At 09:00, Monday through Saturday'],
+  ['@monthly', '1st of each month at 00:00'],
+  ['0 9 2,3,11,22 * *', '2nd, 3rd, 11th and 22nd of each month at 09:00'],
+  ['0 6 1 1,7 *', '1st of January and July at 06:00'],
+  ['0 6 * 7 1', 'At 06:00, only on Monday, only in July'],
+  ['0 */12 * * *', 'Every day at 00:00 and 12:00'],
+  ['0 */4 * * *', 'On the hour, every 4 hours'],
   ['*/5 * * * *', 'Every 5 minutes'],
   ['*/45 * * * *', 'At 0 and 45 minutes past the hour'],
-  ['30 0 9 * * *', 'At 09:00:30'],
+  ['30 0 9 * * *', 'Every day at 09:00:30'],
   ['@hourly', 'Every hour'],
   ['? ? ? ? ?', 'Every minute'],
   ['0 0 13 * 5', 'At 00:00, on day 13 of the month, or on Friday'],
   ['0 0 13 * 1-2', 'At 00:00, on day 13 of the month, or on Monday and Tuesday'],
   ['0 0 1-7 * */7', 'At 00:00, between day 1 and 7 of the month, only on Sunday'],
-  ['0 0 1-31 * 1', 'At 00:00'],
-  ['0 0 5,* * 7', 'At 00:00'],
+  ['0 0 1-31 * 1', 'Every day at 00:00'],
+  ['0 0 5,* * 7', 'Every day at 00:00'],
   ['0 0 1-3,10-14/2 * *', 'At 00:00, on day 1, 2, 3, 10, 12, and 14 of the month'],
-  ['00 09 * * 07', 'At 09:00, only on Sunday']
+  ['00 09 * * 07', 'Sundays at 09:00']
 ]
 
 t.test('describes a schedule with its time zone', async t => {

@@ -124,15 +124,11 @@ const words: [rules: Rules & { cron?: string }, timezone: string, description: s
     'Europe/London',
     'Every day, counted from 2026-07-01T06:00:00+01:00, Europe/London'
   ],
-  [
-    { crons: ['0 9 * * MON-FRI', '0 12 * * SAT'], max_runs: 3 },
-    'UTC',
-    'At 09:00, Monday through Friday; at 12:00, only on Saturday, at most 3 runs, UTC'
-  ],
+  [{ crons: ['0 9 * * MON-FRI', '0 12 * * SAT'], max_runs: 3 }, 'UTC', 'Weekdays at 09:00; Saturdays at 12:00, at most 3 runs, UTC'],
   [
     { cron: '0 9 * * *', starts_at: '2026-12-01T00:00:00.000Z', ends_at: '2026-12-31T23:59:59.000Z', max_runs: 1 },
     'UTC',
-    'At 09:00, from 2026-12-01T00:00:00+00:00, until 2026-12-31T23:59:59+00:00, at most 1 run, UTC'
+    'Every day at 09:00, from 2026-12-01T00:00:00+00:00, until 2026-12-31T23:59:59+00:00, at most 1 run, UTC'
   ]
 ]
 for (const [rules, timezone, description] of words) {

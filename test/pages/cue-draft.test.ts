@@ -1,9 +1,8 @@
 /** What the dashboard's form sends. */
 import t from 'tap'
 import type { CueDetail } from '../../src/client/types.ts'
-import { bodyOf, changesOf, draftOf, emptyDraft } from '../../src/dashboard/app/pages/cue-draft.ts'
-import { emptyExclusion, placeOf } from '../../src/dashboard/app/pages/exclusion-draft.ts'
-import { scheduleOf } from '../../src/dashboard/app/pages/schedule-draft.ts'
+import { bodyOf, changesOf, draftOf, emptyDraft, scheduleOf } from '../../src/dashboard/app/pages/cue-model.ts'
+import { emptyExclusion, placeOf, rowsOf } from '../../src/dashboard/app/pages/exclusion-draft.ts'
 
 const simple = { type: 'recurring', cron: '0 9 * * *', timezone: 'Europe/London' }
 const full = {
@@ -40,8 +39,8 @@ const draftFor = (schedule: object) =>
 
 t.test('a schedule without advanced fields has no advanced members', async t => {
   t.same(scheduleOf(emptyDraft('Europe/London')), { cron: '0 9 * * 1-5', timezone: 'Europe/London' })
-  t.same(scheduleOf({ ...emptyDraft(''), kind: 'every', every: ' 45m ' }), { every: '45m', timezone: 'UTC' })
-  t.equal(scheduleOf({ ...emptyDraft('UTC'), kind: 'every' }), undefined, 'incomplete')
+  t.same(scheduleOf({ ...emptyDraft(''), 'schedule.kind': 'every', 'schedule.every': ' 45m ' }), { every: '45m', timezone: 'UTC' })
+  t.equal(scheduleOf({ ...emptyDraft('UTC'), 'schedule.kind': 'every' }), undefined, 'incomplete')
 })
 
 t.test('the form holds every member of a schedule', async t => {
@@ -55,16 +54,20 @@ t.test('the form holds every member of a schedule', async t => {
 
 t.test('an edited cue gets only the members that have changed', async t => {
   const first = draftFor(full)
-  const sent = (changes: Partial<typeof first>) => bodyOf({ ...first, ...changes }, first)
+  const sent = (changes: typeof first) => bodyOf({ ...first, ...changes }, first)
   t.same(sent({}), {})
   t.same(sent({ name: 'other' }), { name: 'other' })
-  t.same(sent({ timezone: 'UTC' }), { schedule: { timezone: 'UTC' } })
-  t.same(sent({ max_runs: '21' }), { schedule: { max_runs: 21 } })
-  t.same(sent({ more_crons: '0 12 * * SAT\n\n @daily ' }), { schedule: { crons: ['0 9 * * MON-FRI', '0 12 * * SAT', '@daily'] } })
-  t.same(sent({ exclude: first.exclude.slice(0, 1) }), { schedule: { exclude: [{ dates: ['12-25', '2030-12-26'] }] } })
-  t.same(sent({ kind: 'every', every: '2d' }), { schedule: { every: '2d' } })
+  t.same(sent({ 'schedule.timezone': 'UTC' }), { schedule: { timezone: 'UTC' } })
+  t.same(sent({ 'schedule.max_runs': '21' }), { schedule: { max_runs: 21 } })
+  t.same(sent({ 'schedule.more_crons': '0 12 * * SAT\n\n @daily ' }), {
+    schedule: { crons: ['0 9 * * MON-FRI', '0 12 * * SAT', '@daily'] }
+  })
+  t.same(sent({ 'schedule.exclude': JSON.stringify(rowsOf(first['schedule.exclude']).slice(0, 1)) }), {
+    schedule: { exclude: [{ dates: ['12-25', '2030-12-26'] }] }
+  })
+  t.same(sent({ 'schedule.kind': 'every', 'schedule.every': '2d' }), { schedule: { every: '2d' } })
   t.same(
-    sent({ kind: 'at', at: first.starts_at, max_runs: '5' }),
+    sent({ 'schedule.kind': 'at', 'schedule.at': first['schedule.starts_at']!, 'schedule.max_runs': '5' }),
     { schedule: { at: full.starts_at } },
     'nothing that is for recurring ones'
   )
@@ -72,7 +75,10 @@ t.test('an edited cue gets only the members that have changed', async t => {
 
 t.test('emptied fields remove their members from an edited cue', async t => {
   const first = draftFor(full)
-  const emptied = { more_crons: '', starts_at: '', ends_at: '', max_runs: '', window: ' ', exclude: [], exclude_calendars: ' , ' }
+  const paths = ['more_crons', 'starts_at', 'ends_at', 'max_runs', 'window', 'exclude', 'exclude_calendars']
+  const emptied = Object.fromEntries(
+    paths.map(name => [`schedule.${name}`, name === 'exclude' ? '[]' : name === 'exclude_calendars' ? ' , ' : ''])
+  )
   t.same(bodyOf({ ...first, ...emptied }, first), {
     schedule: {
       cron: '0 9 * * MON-FRI',
@@ -87,9 +93,14 @@ t.test('emptied fields remove their members from an edited cue', async t => {
 })
 
 t.test('text that is not a number or a time is sent as it is, so that the service refuses it', async t => {
-  const { schedule } = bodyOf({ ...emptyDraft('UTC'), max_runs: '0', starts_at: '99999-01-01T00:00', window: 'wide' })
+  const { schedule } = bodyOf({
+    ...emptyDraft('UTC'),
+    'schedule.max_runs': '0',
+    'schedule.starts_at': '99999-01-01T00:00',
+    'schedule.window': 'wide'
+  })
   t.same(schedule, { cron: '0 9 * * 1-5', timezone: 'UTC', starts_at: '99999-01-01T00:00', max_runs: 0, window: 'wide' })
-  t.equal(scheduleOf({ ...emptyDraft('UTC'), max_runs: 'two' })!.max_runs, 'two')
+  t.equal(scheduleOf({ ...emptyDraft('UTC'), 'schedule.max_runs': 'two' })!.max_runs, 'two')
 })
 
 t.test('empty exclusions are left out, and errors find the row that they are about', async t => {
@@ -99,7 +110,10 @@ t.test('empty exclusions are left out, and errors find the row that they are abo
     { ...emptyExclusion, kind: 'range' as const, dates: 'of another kind' },
     { ...emptyExclusion, kind: 'cron' as const, minutes: '5' }
   ]
-  t.same(scheduleOf({ ...draftFor(simple), exclude })!.exclude, [{ dates: ['12-25', '01-01'] }, { minutes: 5 }])
+  t.same(scheduleOf({ ...draftFor(simple), 'schedule.exclude': JSON.stringify(exclude) })!.exclude, [
+    { dates: ['12-25', '01-01'] },
+    { minutes: 5 }
+  ])
   t.same(
     exclude.map((_, n) => placeOf(exclude, n)),
     [undefined, 0, undefined, 1]
@@ -109,10 +123,59 @@ t.test('empty exclusions are left out, and errors find the row that they are abo
 t.test('changes are listed in words', async t => {
   const first = draftFor(simple)
   const exclude = [emptyExclusion, { ...emptyExclusion, kind: 'cron' as const, cron: '0 22 * * *', minutes: '480' }]
-  t.same(changesOf(first, { ...first, exclude: [emptyExclusion] }), [])
-  t.same(changesOf(first, { ...first, exclude, more_crons: '@daily', email: false }), [
-    ['more crons', '–', '@daily'],
-    ['exclude', '–', '0 22 * * * for 480 minutes'],
-    ['email', 'true', 'false']
-  ])
+  t.same(changesOf(first, { ...first, 'schedule.exclude': JSON.stringify([emptyExclusion]) }), [])
+  t.same(
+    changesOf(first, { ...first, 'schedule.exclude': JSON.stringify(exclude), 'schedule.more_crons': '@daily', 'on_failure.email': '' }),
+    [
+      ['More expressions', '–', '@daily'],
+      ['Exclusions', '–', '0 22 * * * for 480 minutes'],
+      ['Email me when an execution fails', 'yes', 'no']
+    ]
+  )
+})
+
+t.test('other members are sent as they are typed, and their defaults once they are emptied', async t => {
+  const draft = {
+    ...emptyDraft('UTC'),
+    name: ' report ',
+    tags: 'a, b',
+    'callback.headers': 'X-Team: a: b\nX-Two:2',
+    'retry.max_attempts': ''
+  }
+  const {
+    schedule: _,
+    callback,
+    retry,
+    ...body
+  } = bodyOf({ ...draft, 'callback.url': 'https://example.com', 'delivery.timeout_seconds': '60' })
+  t.same(callback, { url: 'https://example.com', method: 'POST', headers: { 'X-Team': 'a: b', 'X-Two': '2' } })
+  t.same(retry, { max_attempts: 3, backoff_minutes: [1, 2, 4] })
+  t.same(body, {
+    name: 'report',
+    tags: ['a', 'b'],
+    transport: 'webhook',
+    delivery: { timeout_seconds: 60 },
+    catch_up: 'run_once_if_missed',
+    overlap: 'allow',
+    on_failure: { email: true }
+  })
+  const first = draftFor(simple)
+  const changed = {
+    ...first,
+    key: '',
+    description: 'new',
+    tags: '',
+    'verification.mode': 'manual',
+    'on_failure.email': '',
+    'retry.backoff_minutes': ''
+  }
+  t.same(bodyOf(changed, { ...first, key: 'a/key', tags: 'a' }), {
+    description: 'new',
+    key: null,
+    tags: null,
+    retry: { backoff_minutes: [1, 2, 4] },
+    verification: { mode: 'manual' },
+    on_failure: { email: false }
+  })
+  t.same(bodyOf({ ...changed, 'verification.mode': '' }, changed), { verification: null })
 })

@@ -1,9 +1,9 @@
-/** The pages that the menu leads to. */
+/** The pages that the menus lead to. */
 import type { Me } from '../../client/types.ts'
-import type { IconName } from './ui/icon.ts'
+import type { IconName } from './ui/icon.tsx'
 
 export type NavItem = { path: string; name: string; icon: IconName }
-const groups: { name: string; items: NavItem[]; isOperators?: true }[] = [
+export const groups: { name: string; items: NavItem[] }[] = [
   {
     name: 'Watch',
     items: [
@@ -23,19 +23,16 @@ const groups: { name: string; items: NavItem[]; isOperators?: true }[] = [
       { path: '/operations', name: 'Operations', icon: 'replay' },
       { path: '/calendars', name: 'Calendars', icon: 'calendar' }
     ]
-  },
-  {
-    name: 'Account',
-    items: [
-      { path: '/keys', name: 'Keys', icon: 'key' },
-      { path: '/sessions', name: 'Sessions', icon: 'screen' },
-      { path: '/usage', name: 'Usage and plan', icon: 'usage' },
-      { path: '/audit', name: 'Audit log', icon: 'audit' },
-      { path: '/settings', name: 'Settings', icon: 'settings' },
-      { path: '/support', name: 'Support', icon: 'help' }
-    ]
-  },
-  { name: 'Service', isOperators: true, items: [{ path: '/operator', name: 'Operator', icon: 'operator' }] }
+  }
 ]
-export const groupsFor = ({ is_operator }: Me) => groups.filter(({ isOperators }) => is_operator || !isOperators)
-export const itemsFor = (me: Me): NavItem[] => groupsFor(me).flatMap(group => group.items)
+export const accountItems: NavItem[] = [
+  { path: '/keys', name: 'Keys and secrets', icon: 'key' },
+  { path: '/sessions', name: 'Sessions', icon: 'screen' },
+  { path: '/usage', name: 'Usage and plan', icon: 'usage' },
+  { path: '/audit', name: 'Audit log', icon: 'audit' },
+  { path: '/settings', name: 'Settings', icon: 'settings' },
+  { path: '/support', name: 'Support', icon: 'help' }
+]
+const operator: NavItem = { path: '/operator', name: 'Operator', icon: 'operator' }
+export const groupsFor = ({ is_operator }: Me) => [...groups, ...(is_operator ? [{ name: 'Service', items: [operator] }] : [])]
+export const itemsFor = (me: Me): NavItem[] => [...groupsFor(me).flatMap(({ items }) => items), ...accountItems]

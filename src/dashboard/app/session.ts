@@ -1,14 +1,13 @@
 /** Who is signed in, and what they may do. */
-import { createContext } from 'preact'
-import { useContext } from 'preact/hooks'
+import { signal } from '@preact/signals'
 import type { Me } from '../../client/types.ts'
 import { call } from './api.ts'
 import { forget } from './query.ts'
 
 export type Scope = 'read' | 'write' | 'worker' | 'account'
-export const SessionContext = createContext<Me | undefined>(undefined)
+export const session = signal<Me | undefined>(undefined)
 
-export const useMe = (): Me => useContext(SessionContext)!
+export const useMe = (): Me => session.value!
 
 /** Whether the session has a scope. The API refuses what it lacks; the pages show no action that would be refused. */
 export const useMay = (scope: Scope): boolean => useMe().scopes.includes(scope)

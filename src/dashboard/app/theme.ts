@@ -1,25 +1,22 @@
 /** Light or dark: as the system has it, unless chosen. */
-import { createStore } from './store.ts'
+import { effect, signal } from '@preact/signals'
 import { store, stored } from './time.ts'
 
-export type Theme = 'light' | 'dark' | 'system'
-const theme = createStore<Theme>((['light', 'dark'] as const).find(one => one === stored('pgcue-theme')) ?? 'system')
+export const themes = ['system', 'light', 'dark'] as const
+export type Theme = (typeof themes)[number]
+const system = matchMedia('(prefers-color-scheme: dark)')
+export const theme = signal<Theme>(themes.find(name => name === stored('pgcue-theme')) ?? 'system')
 
-const apply = () => {
+effect(() => {
   const { dataset } = document.documentElement
-  if (theme.get() === 'system') delete dataset.theme
-  else dataset.theme = theme.get()
-}
-apply()
-
-export const useTheme = (): Theme => theme.use()
+  if (theme.value === 'system') delete dataset.theme
+  else dataset.theme = theme.value
+})
 export const setTheme = (next: Theme): void => {
   store('pgcue-theme', next)
-  theme.set(next)
-  apply()
+  theme.value = next
 }
-const isDark = (chosen: Theme): boolean => (chosen === 'system' ? matchMedia('(prefers-color-scheme: dark)').matches : chosen === 'dark')
 /** Whether it is dark now. */
-export const useDark = (): boolean => isDark(useTheme())
+export const isDark = (): boolean => (theme.value === 'system' ? system.matches : theme.value === 'dark')
 /** Changes to the other of what is shown now. */
-export const toggleTheme = (): void => setTheme(isDark(theme.get()) ? 'light' : 'dark')
+export const toggleTheme = (): void => setTheme(isDark() ? 'light' : 'dark')

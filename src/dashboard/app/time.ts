@@ -1,8 +1,8 @@
 /** Times in words. The user chooses the zone: the cue's own, this computer's, or UTC. */
+import { signal } from '@preact/signals'
 import { service } from './api.ts'
-import { createStore } from './store.ts'
 
-export type ZoneChoice = 'cue' | 'local' | 'utc'
+export type ZoneChoice = (typeof zones)[number]
 
 let zoneHere: string | undefined
 /** This computer's zone. A browser needs a tenth of a second for its first use of Intl on a phone, so the first view does without. */
@@ -24,18 +24,21 @@ export const store = (name: string, value: string): void => {
   } catch {}
 }
 
-const choice = createStore<ZoneChoice>((['cue', 'local', 'utc'] as const).find(one => one === stored('pgcue-zone')) ?? 'cue')
+export const zones = ['cue', 'local', 'utc'] as const
+const choice = signal<ZoneChoice>(zones.find(name => name === stored('pgcue-zone')) ?? 'cue')
 // Relative times move on by themselves.
-const second = createStore(Date.now())
-setInterval(() => document.hidden || second.set(Date.now()), 1000)
+const second = signal(Date.now())
+setInterval(() => {
+  if (!document.hidden) second.value = Date.now()
+}, 1000)
 
 export const setZone = (zone: ZoneChoice): void => {
   store('pgcue-zone', zone)
-  choice.set(zone)
+  choice.value = zone
 }
-export const useZone = (): ZoneChoice => choice.use()
+export const useZone = (): ZoneChoice => choice.value
 /** The service's time, each second. */
-export const useNow = (): number => second.use() + service.aheadMs
+export const useNow = (): number => second.value + service.aheadMs
 export const serviceNow = (): number => Date.now() + service.aheadMs
 
 /** The zone to show: `cue` where there is one. */

@@ -3,7 +3,7 @@
 const parts = (text: string, separator: string): string[] =>
   text
     .split(separator)
-    .map(one => one.trim())
+    .map(part => part.trim())
     .filter(Boolean)
 
 export const list = (text: string): string[] => parts(text, ',')
@@ -19,8 +19,7 @@ export const instantOf = (text: string): string | undefined => {
 }
 
 /** A local time of this computer, with seconds if it has some. */
-export const localText = (iso: string | undefined): string => {
-  if (iso === undefined) return ''
+export const localText = (iso: string): string => {
   const date = new Date(iso)
   return new Date(+date - date.getTimezoneOffset() * 60_000).toISOString().replace(/(:00)?(\.000)?Z$/, '')
 }

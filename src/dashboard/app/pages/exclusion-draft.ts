@@ -13,7 +13,7 @@ export type ExclusionDraft = {
 
 export const emptyExclusion: ExclusionDraft = { kind: 'dates', dates: '', from: '', to: '', cron: '', minutes: '' }
 
-export const exclusionDraftOf = ({ dates, from, to, cron, minutes }: GivenExclusion): ExclusionDraft => ({
+const exclusionDraftOf = ({ dates, from, to, cron, minutes }: GivenExclusion): ExclusionDraft => ({
   kind: dates ? 'dates' : from ? 'range' : 'cron',
   dates: dates?.join(', ') ?? '',
   from: from ?? '',
@@ -24,14 +24,14 @@ export const exclusionDraftOf = ({ dates, from, to, cron, minutes }: GivenExclus
 
 /** Undefined while nothing is filled in. */
 const exclusionOf = (draft: ExclusionDraft): Record<string, unknown> | undefined => {
-  const given = {
+  const texts = {
     from: draft.from.trim(),
     to: draft.to.trim(),
     cron: draft.cron.trim(),
     minutes: draft.minutes.trim() && numberOf(draft.minutes)
   }
   const names = draft.kind === 'range' ? (['from', 'to'] as const) : (['cron', 'minutes'] as const)
-  const members = names.filter(name => given[name] !== '').map(name => [name, given[name]])
+  const members = names.filter(name => texts[name] !== '').map(name => [name, texts[name]])
   const dates = list(draft.dates)
   if (draft.kind === 'dates') return dates.length > 0 ? { dates } : undefined
   return members.length > 0 ? Object.fromEntries(members) : undefined
@@ -39,7 +39,11 @@ const exclusionOf = (draft: ExclusionDraft): Record<string, unknown> | undefined
 
 /** The member `exclude`, without empty rows. */
 export const excludeOf = (rows: readonly ExclusionDraft[]): Record<string, unknown>[] =>
-  rows.map(exclusionOf).filter(one => one !== undefined)
+  rows.map(exclusionOf).filter(members => members !== undefined)
+
+/** Rows as the text of a draft, and back. */
+export const textOfRows = (exclude: GivenExclusion[]): string => JSON.stringify(exclude.map(exclusionDraftOf))
+export const rowsOf = (text: string | undefined): ExclusionDraft[] => (text ? JSON.parse(text) : [])
 
 /** The place of a row in `exclude`, as paths of errors name it; undefined for an empty row. */
 export const placeOf = (rows: readonly ExclusionDraft[], n: number): number | undefined =>

@@ -39,7 +39,7 @@ export const curlOf = (execution: ExecutionDetail, { callback }: CueDetail): str
 export const verifyCode = {
   Node: `import { verifyWebhook } from 'pgcue/client'
 
-// SECRET: the webhook secret, from the Keys page.
+// SECRET: the webhook secret, from the page Keys and secrets.
 const { payload, executionId } = await verifyWebhook(
   await request.text(), request.headers, process.env.SECRET)`,
   Python: `import hashlib, hmac, os, time

@@ -1,0 +1,89 @@
+/** Where the operator changes an account's plan and limits. */
+import { useState } from 'preact/hooks'
+import type { OperatorAccount } from '../../../client/types.ts'
+import { call, get } from '../api.ts'
+import { optionsOf } from '../labels.ts'
+import { Badge, Button, count, Panel } from '../ui/basics.tsx'
+import { act, Form } from '../ui/dialog.tsx'
+import { SelectField, TextField } from '../ui/form.tsx'
+import { List } from '../ui/table.tsx'
+
+const names = [
+  'cues',
+  'executions_per_month',
+  'fires_per_hour',
+  'requests_per_minute',
+  'open_deliveries',
+  'max_timeout_seconds',
+  'min_interval_seconds',
+  'payload_bytes_per_day'
+]
+const limitsText = ({ limits }: OperatorAccount) =>
+  Object.entries(limits)
+    .map(([name, limit]) => `${name}: ${limit === null ? 'none' : count(Number(limit))}`)
+    .join(', ') || '–'
+
+export const AccountLimits = () => {
+  const [search, setSearch] = useState('')
+  const [accounts, setAccounts] = useState<OperatorAccount[]>()
+  const [chosen, choose] = useState<OperatorAccount>()
+  const find = async () => {
+    choose(undefined)
+    setAccounts((await get<{ accounts: OperatorAccount[] }>('/v1/operator/accounts', { search: search.trim() })).accounts)
+  }
+  return (
+    <>
+      <Panel title="Plans and limits of accounts">
+        <Form label="Find accounts" action={find}>
+          <TextField
+            label="Account"
+            value={search}
+            onInput={setSearch}
+            hint="Part of its email address, or its id. Empty: the first 100."
+          />
+        </Form>
+        {chosen && <Change key={chosen.id} account={chosen} onDone={() => void act(find)} />}
+      </Panel>
+      {accounts && (
+        <List
+          title="Accounts"
+          none="No account matches."
+          rows={accounts}
+          columns={[
+            ['Account', ({ email, id }) => [<span class="name">{email}</span>, <div class="under mono">{id}</div>], 'cell-main'],
+            ['Plan', ({ plan }) => <Badge tone="info">{plan}</Badge>],
+            ['Overrides', limitsText],
+            ['', account => <Button label={`Change ${account.email}`} onClick={() => choose(account)} />]
+          ]}
+        />
+      )}
+    </>
+  )
+}
+
+const Change = ({ account, onDone }: { account: OperatorAccount; onDone: () => void }) => {
+  const [plan, setPlan] = useState<string>(account.plan)
+  const [name, setName] = useState(names[0]!)
+  const [limit, setLimit] = useState('')
+  const change = (body: object) => call('PATCH', `/v1/operator/accounts/${account.id}`, { body })
+  const remove = () => act(() => change({ limits: { [name]: null } }).then(onDone), 'Saved')
+  return (
+    <Form
+      label="Save"
+      done="Saved"
+      action={() => change({ plan, ...(limit.trim() && { limits: { [name]: Number(limit) } }) })}
+      onDone={onDone}
+      beside={name in account.limits && <Button label={`Remove the override of ${name}`} onClick={() => void remove()} />}
+    >
+      <SelectField label={`Plan of ${account.email}`} value={plan} onInput={setPlan} options={optionsOf('plan')} />
+      <SelectField label="Limit" value={name} onInput={setName} options={names.map(value => ({ value, label: value }))} />
+      <TextField
+        label="Its value"
+        type="number"
+        value={limit}
+        onInput={setLimit}
+        hint="Instead of that of the plan. Empty: only the plan changes."
+      />
+    </Form>
+  )
+}

@@ -1,0 +1,177 @@
+/** Creating and editing a calendar: by clicking dates, or as text. */
+import { useState } from 'preact/hooks'
+import type { Calendar } from '../../../client/types.ts'
+import { call } from '../api.ts'
+import { useHold, useRead } from '../query.ts'
+import { to, usePlace } from '../router.ts'
+import { useMay } from '../session.ts'
+import { Button, ButtonLink, Loading, Panel } from '../ui/basics.tsx'
+import { Form } from '../ui/dialog.tsx'
+import { AreaField, CheckField, TextField } from '../ui/form.tsx'
+import { dateText, MonthsPanel } from '../ui/months.tsx'
+import { Page } from '../ui/page.tsx'
+import { say } from '../ui/toast.tsx'
+import { type CalendarDraft, calendarDraftOf, calendarOf, emptyCalendar, excludes, toggled } from './calendar-draft.ts'
+import { list } from './draft-text.ts'
+import { type Errors, errorOf, errorsOf } from './form-errors.ts'
+
+export const calendarPath = (name: string): string => `/calendars/${encodeURIComponent(name)}`
+const needs = { what: 'Creating and changing calendars needs', scope: 'write' } as const
+const calendars = { path: '/calendars', name: 'Calendars' }
+
+type Props = { draft: CalendarDraft; set: (changes: Partial<CalendarDraft>) => void; errors: Errors }
+
+const DatesField = ({ draft, set, errors }: Props) => {
+  const [isYearly, setYearly] = useState(false)
+  const dates = list(draft.dates)
+  const Day = (date: string) => {
+    const kind = excludes(dates, date)
+    return (
+      <button
+        type="button"
+        class={`day ${kind ?? ''}`}
+        aria-pressed={kind !== undefined}
+        aria-label={dateText(date)}
+        onClick={() => set({ dates: toggled(draft.dates, date, isYearly) })}
+      >
+        {Number(date.slice(8))}
+      </button>
+    )
+  }
+  return (
+    <MonthsPanel
+      title="Dates"
+      day={Day}
+      above={
+        <>
+          <p class="hint">Click the dates on which cues do not run, each in the time zone of the cue.</p>
+          <CheckField label="Dates that I click repeat every year" checked={isYearly} onInput={setYearly} />
+        </>
+      }
+    >
+      <AreaField
+        label="The same as text"
+        value={draft.dates}
+        onInput={value => set({ dates: value })}
+        mono
+        rows={3}
+        hint="YYYY-MM-DD, or MM-DD for every year; separated by commas."
+        error={errorOf(errors, 'dates')}
+      />
+    </MonthsPanel>
+  )
+}
+
+const RangesField = ({ draft: { ranges }, set, errors }: Props) => {
+  const change = (n: number, changes: object) => set({ ranges: ranges.map((range, at) => (at === n ? { ...range, ...changes } : range)) })
+  return (
+    <Panel title="Times">
+      <p class="hint">Times that do not run, such as 2030-12-24T12:00, local to each cue; or with Z or an offset, the same for all.</p>
+      {ranges.map((range, n) => (
+        <div key={n} class="range">
+          {(['from', 'to'] as const).map(name => (
+            <TextField
+              key={name}
+              label={`${name === 'from' ? 'From' : 'Until'} (${n + 1})`}
+              value={range[name]}
+              onInput={text => change(n, { [name]: text })}
+              mono
+              spellcheck={false}
+              placeholder="2030-12-24T12:00"
+              error={errorOf(errors, `ranges.${n}.${name}`)}
+            />
+          ))}
+          <Button
+            label={`Remove time ${n + 1}`}
+            icon="close"
+            iconOnly
+            kind="quiet"
+            onClick={() => set({ ranges: ranges.filter((_, at) => at !== n) })}
+          />
+        </div>
+      ))}
+      <div>
+        <Button label="Add a time" icon="plus" onClick={() => set({ ranges: [...ranges, { from: '', to: '' }] })} />
+      </div>
+    </Panel>
+  )
+}
+
+const Editor = ({ first, isNew }: { first: CalendarDraft; isNew?: boolean }) => {
+  const [draft, setDraft] = useState(first)
+  const { go } = usePlace()
+  useHold(true)
+  const set = (changes: Partial<CalendarDraft>) => setDraft(old => ({ ...old, ...changes }))
+  const path = calendarPath(draft.name.trim())
+  const save = async () => {
+    await call('PUT', `/v1${path}`, { body: calendarOf(draft) })
+    say('Saved')
+    go(to(path))
+  }
+  return (
+    <Form
+      label={isNew ? 'Create the calendar' : 'Save'}
+      action={save}
+      beside={<ButtonLink label="Cancel" href={to(isNew ? calendars.path : path)} />}
+    >
+      {failure => {
+        const errors = errorsOf(failure)
+        return (
+          <>
+            <Panel>
+              {isNew && (
+                <TextField
+                  label="Name"
+                  value={draft.name}
+                  onInput={name => set({ name })}
+                  required
+                  maxLength={64}
+                  mono
+                  spellcheck={false}
+                  autofocus
+                  placeholder="holidays/uk"
+                  hint="Cues refer to it by this name: letters, digits and . _ : / -"
+                  error={errorOf(errors, 'name') ?? errorOf(errors, 'path.name')}
+                />
+              )}
+              <TextField
+                label="Description (optional)"
+                value={draft.description}
+                onInput={description => set({ description })}
+                maxLength={2000}
+                error={errorOf(errors, 'description')}
+              />
+            </Panel>
+            <DatesField draft={draft} set={set} errors={errors} />
+            <RangesField draft={draft} set={set} errors={errors} />
+            {!isNew && <p class="hint">The next runs of all cues that use the calendar change immediately.</p>}
+          </>
+        )
+      }}
+    </Form>
+  )
+}
+
+export const NewCalendar = () => (
+  <Page title="Create a calendar" above={calendars} needs={needs}>
+    <Editor first={emptyCalendar} isNew />
+  </Page>
+)
+
+export const EditCalendar = ({ name }: { name: string }) => {
+  const path = calendarPath(name)
+  const read = useRead<Calendar>(useMay('write') ? `/v1${path}` : undefined, {}, { repeat: false })
+  const [first, setFirst] = useState<CalendarDraft>()
+  // The first fresh answer is what is edited; later ones would overwrite it.
+  if (read.data && !first && read.at > Date.now() - 60_000) setFirst(calendarDraftOf(read.data))
+  return (
+    <Page
+      title={first ? `Edit ${first.name}` : 'Edit'}
+      above={first ? { path, name: first.name } : calendars}
+      needs={needs}
+      read={first ? undefined : read}
+    >
+      {first ? <Editor first={first} /> : !read.failure && <Loading />}
+    </Page>
+  )
+}

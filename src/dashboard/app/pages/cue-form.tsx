@@ -1,0 +1,148 @@
+/** Creating and editing a cue. */
+import { useMemo, useState } from 'preact/hooks'
+import type { Cue, CueDetail } from '../../../client/types.ts'
+import { call, Failure, parseExactly, post } from '../api.ts'
+import { useHold, useRead } from '../query.ts'
+import { serviceUrl } from '../root.ts'
+import { to, usePlace } from '../router.ts'
+import { localZone } from '../time.ts'
+import { ButtonLink, Loading, Panel } from '../ui/basics.tsx'
+import { Form } from '../ui/dialog.tsx'
+import { Page } from '../ui/page.tsx'
+import { say } from '../ui/toast.tsx'
+import { Fields, type FormProps } from './cue-fields.tsx'
+import { bodyOf, changesOf, type Draft, draftOf, emptyDraft } from './cue-model.ts'
+import { errorsOf } from './form-errors.ts'
+import { ScheduleFields } from './schedule-fields.tsx'
+
+const cues = { path: '/cues', name: 'Cues' }
+const needs = { what: 'Creating and changing cues needs', scope: 'write' } as const
+
+type EditorProps = { first: Draft; isNew?: boolean; above: string; label: string; save: (draft: Draft) => Promise<unknown> }
+
+const Editor = ({ first, isNew = false, above, label, save }: EditorProps) => {
+  const [draft, setDraft] = useState(first)
+  useHold(true)
+  const set = (more: Draft) => setDraft(old => ({ ...old, ...more }))
+  const changes = isNew ? [] : changesOf(first, draft)
+  const fields = { draft, set, isNew }
+  return (
+    <Form
+      class="editor stack"
+      label={label}
+      action={() => save(draft)}
+      isDisabled={!isNew && changes.length === 0}
+      beside={<ButtonLink label="Cancel" href={to(above)} />}
+    >
+      {failure => {
+        const props = { ...fields, errors: errorsOf(failure) }
+        return (
+          <>
+            <Panel title="What">
+              <Fields part="what" {...props} />
+            </Panel>
+            <ScheduleFields {...props} />
+            <Panel title="Where">
+              <Fields part="where" {...props} />
+              <DeliveryHint {...props} />
+            </Panel>
+            <details class="panel">
+              <summary>Advanced: deadlines and retries</summary>
+              <Fields part="delivery" {...props} />
+            </details>
+            <details class="panel">
+              <summary>Advanced: verification, overlap and failures</summary>
+              <Fields part="failures" {...props} />
+            </details>
+            {!isNew && <Changes changes={changes} />}
+          </>
+        )
+      }}
+    </Form>
+  )
+}
+
+const DeliveryHint = ({ draft, set, isNew }: FormProps) => {
+  if (draft.transport === 'worker') return <p class="hint">Workers claim its executions by the task in the payload.</p>
+  if (!isNew) return null
+  const fill = () => set({ 'callback.url': `${serviceUrl}/v1/echo/dashboard-${crypto.randomUUID()}` })
+  return (
+    <p class="hint row">
+      To try it without a server, use the echo buffer:
+      <button type="button" class="chip" onClick={fill}>
+        fill in its address
+      </button>
+    </p>
+  )
+}
+
+const Changes = ({ changes }: { changes: [string, string, string][] }) => (
+  <Panel title={changes.length > 0 ? 'Changes' : 'Nothing has changed'}>
+    <dl class="facts diff">
+      {changes.map(([name, from, into]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <del>{from}</del>
+            <ins>{into}</ins>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  </Panel>
+)
+
+/** @throws {Failure} at the field that is not JSON */
+const parsed = (text = ''): unknown => {
+  try {
+    return parseExactly(text.trim() || '{}')
+  } catch (error) {
+    const problem = `not valid JSON: ${(error as Error).message}`
+    throw new Failure(422, 'validation_error', `payload: ${problem}`, { payload: problem })
+  }
+}
+
+export const NewCue = () => {
+  const first = useMemo(() => emptyDraft(localZone()), [])
+  const { go } = usePlace()
+  const save = async (draft: Draft) => {
+    const cue = await post<Cue>(
+      '/v1/cues',
+      { ...bodyOf(draft), payload: parsed(draft.payload) },
+      { 'idempotency-key': crypto.randomUUID() }
+    )
+    say(cue.warning ?? `${cue.name} is scheduled.`)
+    go(to(`/cues/${cue.id}`))
+  }
+  return (
+    <Page title="Create a cue" above={cues} needs={needs}>
+      <Editor first={first} isNew above="/cues" label="Create the cue" save={save} />
+    </Page>
+  )
+}
+
+export const EditCue = ({ id }: { id: string }) => {
+  const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { repeat: false })
+  const [cue, setCue] = useState<CueDetail>()
+  const { go } = usePlace()
+  // The first fresh answer is what is edited; later ones would overwrite it.
+  if (read.data && !cue && read.at > Date.now() - 60_000) setCue(read.data)
+  const path = `/cues/${id}`
+  const save = async (draft: Draft) => {
+    const first = draftOf(cue!)
+    const payload = draft.payload !== first.payload && { payload: parsed(draft.payload) }
+    await call('PATCH', `/v1${path}`, { body: { ...bodyOf(draft, first), ...payload }, headers: { 'if-match': `"${cue!.version}"` } })
+    say('Saved')
+    go(to(path))
+  }
+  return (
+    <Page
+      title={cue ? `Edit ${cue.name}` : 'Edit'}
+      above={cue ? { path, name: cue.name } : cues}
+      needs={needs}
+      read={cue ? undefined : read}
+    >
+      {cue ? <Editor first={draftOf(cue)} above={path} label="Save" save={save} /> : !read.failure && <Loading />}
+    </Page>
+  )
+}

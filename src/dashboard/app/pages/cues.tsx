@@ -1,0 +1,147 @@
+/** The list of cues. */
+import type { Cue, Cues } from '../../../client/types.ts'
+import { useRows, useShortcuts } from '../keys.ts'
+import { labelOf, options, optionsOf } from '../labels.ts'
+import { useRead } from '../query.ts'
+import { to, usePlace } from '../router.ts'
+import { useMay, useMe } from '../session.ts'
+import { Badge, ButtonLink, Empty, Tag } from '../ui/basics.tsx'
+import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.tsx'
+import { Page } from '../ui/page.tsx'
+import { CueLink, Dots, streakOf } from '../ui/results.tsx'
+import { BulkBar, type BulkType, useSelection } from '../ui/select.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { When } from '../ui/when.tsx'
+import { createCueCalls } from './teach.ts'
+
+export type Listed = Cues['cues'][number]
+
+export const CueStatus = ({ cue }: { cue: Pick<Cue, 'status' | 'paused_by'> }) => {
+  if (cue.status === 'active') return <Badge tone="good">active</Badge>
+  if (cue.status === 'paused') return <Badge tone={cue.paused_by && cue.paused_by !== 'user' ? 'bad' : 'warn'}>paused</Badge>
+  return <Badge tone={cue.status === 'failed' ? 'bad' : 'quiet'}>{cue.status}</Badge>
+}
+
+/** Why it is paused, in a few words. */
+export const pauseText = ({ paused_by, pause_reason }: Pick<Cue, 'paused_by' | 'pause_reason'>): string =>
+  pause_reason || (paused_by ? labelOf('pauseCause', paused_by) : 'Paused')
+
+export const zoneOf = (cue: Pick<Cue, 'schedule'>): string | undefined => cue.schedule?.timezone
+
+/** In one line; all of it on hover. */
+const Schedule = ({ cue }: { cue: Listed }) => {
+  const text = cue.schedule.type === 'once' ? 'Once' : (cue.summary?.schedule ?? '').replace(/, [^,]+$/, '')
+  return (
+    <span class="one-line" title={cue.summary?.schedule ?? undefined}>
+      {text} <span class="soft">{zoneOf(cue)}</span>
+    </span>
+  )
+}
+
+const Streak = ({ of }: { of: number }) => {
+  const text = `${of}${of === 20 ? '+' : ''}`
+  return of > 1 ? (
+    <Badge tone="bad" title={`${text} failures in a row`}>
+      {`${text}×`}
+    </Badge>
+  ) : null
+}
+
+const columns: Column<Listed>[] = [
+  [
+    'Name',
+    cue => (
+      <div class="one-line">
+        <CueLink id={cue.id} name={cue.name} />
+        {cue.key && <span class="mono soft">{cue.key}</span>}
+        {cue.tags.map(tag => (
+          <Tag key={tag} label={tag} href={to('/cues', { tag })} />
+        ))}
+      </div>
+    ),
+    'cell-main'
+  ],
+  ['Schedule', cue => <Schedule cue={cue} />, 'cell-schedule bare'],
+  [
+    'Next run',
+    cue =>
+      cue.status === 'active' ? (
+        <When at={cue.next_run} zone={zoneOf(cue)} isNext />
+      ) : (
+        <span class="one-line" title={cue.status === 'paused' ? pauseText(cue) : undefined}>
+          <CueStatus cue={cue} /> {cue.status === 'paused' && <span class="soft">{pauseText(cue)}</span>}
+        </span>
+      ),
+    'cell-next bare'
+  ],
+  [
+    'Latest results',
+    ({ summary }) => (
+      <div class="row results">
+        <Dots latest={summary?.latest ?? []} />
+        <Streak of={streakOf(summary?.latest ?? [])} />
+      </div>
+    ),
+    'cell-dots bare'
+  ]
+]
+
+const bulkTypes: BulkType[] = [
+  { type: 'pause', label: 'Pause', icon: 'pause', does: 'will be paused', hasReason: true },
+  { type: 'resume', label: 'Resume', icon: 'play', does: 'will run again' },
+  { type: 'fire', label: 'Fire', icon: 'cue', does: 'will be fired once' },
+  { type: 'delete', label: 'Delete', icon: 'trash', does: 'will be deleted with all history, which cannot be undone', isDangerous: true }
+]
+
+export const CuesPage = () => {
+  const filters = useFilters('search status transport tag set calendar key cursor')
+  const read = useRead<Cues>('/v1/cues', { ...filters, summary: true, limit: 50, count_to: 1000, search_to: SEARCH_TO })
+  const me = useMe()
+  const mayWrite = useMay('write')
+  const { go } = usePlace()
+  useRows()
+  useShortcuts(mayWrite ? [{ key: 'c', text: 'Create a cue', run: () => go(to('/cues/new')) }] : [])
+  const isFiltered = Object.values(filters).some(Boolean)
+  const { cursor: _, key: __, ...filter } = filters
+  const selection = useSelection(read.data?.cues.map(({ id }) => id) ?? [], JSON.stringify(filters))
+  const create = mayWrite ? <ButtonLink label="Create a cue" href={to('/cues/new')} icon="plus" kind="main" /> : undefined
+  return (
+    <Page
+      title="Cues"
+      read={read}
+      actions={create}
+      filters={
+        (isFiltered || read.data?.total) && (
+          <>
+            <SearchBox label="Search name, key, task or tag" />
+            <FilterSelect label="Any status" name="status" options={optionsOf('cueStatus')} />
+            <FilterSelect label="Any transport" name="transport" options={options(['webhook', 'worker'])} />
+            <FilterChips names={{ tag: 'Tag', set: 'Set', calendar: 'Calendar' }} />
+          </>
+        )
+      }
+    >
+      {data => {
+        if (data.cues.length === 0 && isFiltered) return <NoMatch noun="cue" next_cursor={data.next_cursor} />
+        const text = 'A cue is a scheduled task: when it runs, and where it is delivered. Create one here, or from your code:'
+        if (data.cues.length === 0) return <Empty title="No cues yet" text={text} action={create} calls={createCueCalls(me)} />
+        return (
+          <>
+            {mayWrite && <BulkBar selection={selection} total={data} noun="cue" types={bulkTypes} filter={filter} />}
+            <div class="panel flush">
+              <Table
+                caption="Cues"
+                kind="lines cues"
+                columns={columns}
+                rows={data.cues}
+                id={({ id }) => id}
+                select={mayWrite ? { selection, label: ({ name }) => name } : undefined}
+              />
+            </div>
+            <Pager {...data} noun="cue" />
+          </>
+        )
+      }}
+    </Page>
+  )
+}

@@ -1,0 +1,80 @@
+/** The hosts that webhooks go to: how often, how fast they respond, and what they said last. */
+import type { Destinations as Answer } from '../../../client/types.ts'
+import { useRows } from '../keys.ts'
+import { useRead } from '../query.ts'
+import { to } from '../router.ts'
+import { useMe } from '../session.ts'
+import { duration } from '../time.ts'
+import { Badge, count, counted, Empty } from '../ui/basics.tsx'
+import { Page } from '../ui/page.tsx'
+import { type Column, List } from '../ui/table.tsx'
+import { When } from '../ui/when.tsx'
+import { useWindow, WindowSelect } from '../ui/window.tsx'
+import { createCueCalls } from './teach.ts'
+
+type Destination = Answer['destinations'][number]
+
+const Failures = ({ of: { failures, attempts } }: { of: Destination }) => {
+  const share = failures / attempts
+  const text = failures === 0 ? 'none' : `${count(failures)} (${Math.ceil(share * 100)}%)`
+  return <Badge tone={share === 0 ? 'good' : share < 0.05 ? 'warn' : 'bad'}>{text}</Badge>
+}
+const timeOr = (ms: number | null) => (ms === null ? '–' : duration(ms))
+
+const columns: Column<Destination>[] = [
+  [
+    'Host',
+    ({ host, cues, attempts }) => (
+      <>
+        <span class="mono">{host}</span>
+        <div class="under">{`${counted(cues, 'cue')}, ${counted(attempts, 'attempt')}`}</div>
+      </>
+    ),
+    'cell-main'
+  ],
+  ['Per minute', ({ per_minute }) => count(per_minute), 'number'],
+  ['Failed', destination => <Failures of={destination} />, 'number'],
+  ['Median', ({ response_p50_ms }) => timeOr(response_p50_ms), 'number'],
+  ['p95', ({ response_p95_ms }) => timeOr(response_p95_ms), 'number'],
+  [
+    'Last attempt',
+    ({ last_attempt: { execution_id, http_status, error, at } }) => (
+      <>
+        <a href={to(`/executions/${execution_id}`)}>{http_status === null ? (error ?? 'no response') : `HTTP ${http_status}`}</a>{' '}
+        <When at={at} only="relative" />
+      </>
+    )
+  ]
+]
+
+export const Destinations = () => {
+  const { from } = useWindow('24h')
+  const read = useRead<Answer>('/v1/destinations', { from })
+  const me = useMe()
+  useRows()
+  const empty = (
+    <Empty
+      title="No webhooks were sent"
+      text="The hosts of callback URLs are shown here, with their rate, response times and failures. Create a cue with a webhook:"
+      calls={createCueCalls(me)}
+    />
+  )
+  return (
+    <Page title="Destinations" read={read} filters={<WindowSelect usual="24h" />}>
+      {({ destinations, hosts, since }) =>
+        destinations.length === 0 ? (
+          empty
+        ) : (
+          <div class="stack">
+            <List title={counted(hosts, 'host')} columns={columns} rows={destinations} id={({ host }) => host} />
+            {Date.parse(since) > Date.parse(from) && (
+              <p class="soft">
+                From the newest 2,000 executions, since <When at={since} only="absolute" />.
+              </p>
+            )}
+          </div>
+        )
+      }
+    </Page>
+  )
+}

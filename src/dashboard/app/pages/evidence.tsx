@@ -1,0 +1,80 @@
+/** What was reported, and the decision of a person. */
+import { useState } from 'preact/hooks'
+import type { Execution } from '../../../client/types.ts'
+import { post } from '../api.ts'
+import { useMay } from '../session.ts'
+import { Badge, Button, type Children, Code, Facts } from '../ui/basics.tsx'
+import { act, Confirm } from '../ui/dialog.tsx'
+import { TextField } from '../ui/form.tsx'
+import { When } from '../ui/when.tsx'
+
+type Outcome = NonNullable<Execution['outcome']>
+
+/** A link for web addresses only: the text comes from other people's programs. */
+const WebLink = ({ url }: { url: string }) =>
+  /^https?:\/\//i.test(url) && URL.canParse(url) ? (
+    <a href={url} target="_blank" rel="noreferrer noopener" class="break">
+      {url}
+    </a>
+  ) : (
+    <span class="break">{url}</span>
+  )
+
+const Json = ({ name, value }: { name: string; value: unknown }) =>
+  value === undefined || value === null ? null : (
+    <div>
+      <p class="soft">{name}</p>
+      <Code text={JSON.stringify(value, null, 2)} label={name.toLowerCase()} />
+    </div>
+  )
+
+const mono = (text: string | null | undefined): Children => text && <span class="mono break">{text}</span>
+
+export const Evidence = ({ outcome: { success, recorded_at, ...outcome } }: { outcome: Outcome }) => (
+  <div class="stack">
+    <Facts
+      items={[
+        [
+          'Reported',
+          <>
+            <Badge tone={success ? 'good' : 'bad'}>{success ? 'success' : 'failure'}</Badge> <When at={recorded_at} only="relative" />
+          </>
+        ],
+        ['Summary', outcome.summary],
+        ['Result', outcome.result],
+        ['Error', outcome.error],
+        ['Kind of result', outcome.result_type],
+        ['External id', mono(outcome.external_id)],
+        ['Link', outcome.result_url && <WebLink url={outcome.result_url} />],
+        ['Reference', mono(outcome.result_ref)],
+        ['Reason', outcome.verification_reason]
+      ]}
+    />
+    <Json name="Artifacts" value={outcome.artifacts} />
+    <Json name="Metadata" value={outcome.metadata} />
+  </div>
+)
+
+export const approve = (id: string) => act(() => post(`/v1/executions/${id}/verify`, { valid: true }), 'Approved')
+
+export const RejectDialog = ({ id, onClose, onDone }: { id: string; onClose: () => void; onDone: () => void }) => {
+  const [reason, setReason] = useState('')
+  const reject = () => post(`/v1/executions/${id}/verify`, { valid: false, ...(reason.trim() && { reason: reason.trim() }) })
+  return (
+    <Confirm title="Reject the outcome" label="Reject" kind="danger" onClose={onClose} done="Rejected" action={reject} onDone={onDone}>
+      <TextField label="Reason" value={reason} onInput={setReason} maxLength={2000} hint="Stored with the outcome." />
+    </Confirm>
+  )
+}
+
+export const VerifyButtons = ({ id, onDone }: { id: string; onDone: () => void }) => {
+  const [isOpen, open] = useState(false)
+  if (!useMay('write')) return null
+  return (
+    <>
+      <Button label="Approve" icon="check" kind="main" onClick={() => void approve(id).then(onDone)} />
+      <Button label="Reject" icon="close" onClick={() => open(true)} />
+      {isOpen && <RejectDialog id={id} onDone={onDone} onClose={() => open(false)} />}
+    </>
+  )
+}

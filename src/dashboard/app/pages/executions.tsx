@@ -1,0 +1,138 @@
+/** The list of executions. */
+import type { Execution, Executions } from '../../../client/types.ts'
+import { useRows } from '../keys.ts'
+import { labelOf, optionsOf } from '../labels.ts'
+import { useRead } from '../query.ts'
+import { to } from '../router.ts'
+import { useMay, useMe } from '../session.ts'
+import { duration, localZone, serviceNow, useZone } from '../time.ts'
+import { Empty } from '../ui/basics.tsx'
+import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.tsx'
+import { Page } from '../ui/page.tsx'
+import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
+import { BulkBar, type BulkType, type Selection, useSelection } from '../ui/select.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { When } from '../ui/when.tsx'
+import { startOf, windows } from '../ui/window.tsx'
+import { fireCalls } from './teach.ts'
+
+const running = ['pending', 'delivering', 'retrying', 'retry_ready', 'pending_outcome']
+export const isRunning = ({ status }: Pick<Execution, 'status'>): boolean => running.includes(status)
+
+/** Milliseconds to the next read while an execution is about to change. One that waits for long changes later. */
+export const whileMoving = (executions: Pick<Execution, 'status' | 'updated_at'>[]): number | undefined =>
+  executions.some(execution => isRunning(execution) && serviceNow() - Date.parse(execution.updated_at) < 60_000) ? 2000 : undefined
+
+/** The time from the first attempt to the result. */
+export const durationOf = ({ started_at, delivered_at, outcome, last_attempt_at }: Execution): string => {
+  const end = outcome?.recorded_at ?? delivered_at ?? last_attempt_at
+  return started_at && end ? duration(Math.max(Date.parse(end) - Date.parse(started_at), 0)) : '–'
+}
+
+const reasonOf = ({ error_message, outcome, triggered_by }: Execution) =>
+  error_message ??
+  outcome?.error ??
+  outcome?.summary ??
+  outcome?.result ??
+  (triggered_by === 'schedule' ? 'on schedule' : labelOf('triggerKind', triggered_by))
+
+const Outcome = ({ of }: { of: Execution }) =>
+  of.outcome_state ? <OutcomeBadge state={of.outcome_state} /> : <span class="soft">{of.http_status ? `HTTP ${of.http_status}` : '–'}</span>
+
+const Reason = ({ of, ofOneCue }: { of: Execution; ofOneCue?: boolean }) => (
+  <div class="one-line" title={of.error_message ?? undefined}>
+    {ofOneCue ? <Outcome of={of} /> : <CueLink id={of.cue_id} name={of.cue_name} />}
+    <span class="soft">{reasonOf(of)}</span>
+  </div>
+)
+
+const columnsFor = (ofOneCue?: boolean, zone?: string): (Column<Execution> | false)[] => [
+  [
+    'Status',
+    of => (
+      <a class="row-link" href={to(`/executions/${of.id}`)}>
+        <StatusBadge of={of} />
+        <span class="unseen">{` execution of ${of.cue_name}`}</span>
+      </a>
+    ),
+    'cell-status bare'
+  ],
+  [ofOneCue ? 'Result' : 'Cue', of => <Reason of={of} ofOneCue={ofOneCue} />, 'cell-main'],
+  ['Scheduled for', of => <When at={of.scheduled_for} zone={zone} />, 'cell-when bare'],
+  !ofOneCue && ['Outcome', of => <Outcome of={of} />, 'cell-outcome minor bare'],
+  !ofOneCue && ['Attempts', of => of.attempts, 'number minor'],
+  ['Duration', durationOf, 'number']
+]
+
+type Brief = Execution | (Omit<Execution, 'outcome'> & { outcome: unknown })
+type TableProps = { executions: Brief[]; ofOneCue?: boolean; zone?: string; selection?: Selection }
+
+export const ExecutionTable = ({ executions, ofOneCue, zone, selection }: TableProps) => (
+  <Table
+    caption="Executions"
+    kind="lines executions"
+    columns={columnsFor(ofOneCue, zone)}
+    rows={executions as Execution[]}
+    id={({ id }) => id}
+    select={selection && { selection, label: ({ id }) => `the execution ${id}` }}
+  />
+)
+
+const bulkTypes: BulkType[] = [
+  { type: 'replay', label: 'Replay', icon: 'replay', does: 'will be replayed as new executions' },
+  { type: 'cancel', label: 'Cancel', icon: 'stop', does: 'will be cancelled', isDangerous: true },
+  { type: 'dismiss', label: 'Dismiss', icon: 'check', does: 'will no longer be listed as dead letters' }
+]
+
+const filterNames = 'cue_id status outcome_state triggered_by worker_id result_type tag error error_group dead from to within cursor'
+const chips = { error_group: 'Error', cue_id: 'Cue', tag: 'Tag', worker_id: 'Worker', from: 'From', to: 'Until' }
+
+export const ExecutionsPage = () => {
+  const { within, ...filters } = useFilters(filterNames)
+  const since = startOf(within)
+  const query = { ...filters, since, limit: 50, count_to: 1000, search_to: SEARCH_TO }
+  const read = useRead<Executions>('/v1/executions', query, { every: ({ executions }) => whileMoving(executions) })
+  const me = useMe()
+  useRows()
+  const isFiltered = Object.values(filters).some(Boolean) || Boolean(since)
+  const { cursor: _, result_type, dead, from, ...rest } = filters
+  // Without a start, an operation would take those of the last 7 days only.
+  const filter = { ...rest, dead: dead === 'true' || undefined, from: since ?? from ?? '2000-01-01T00:00:00Z' }
+  const rows = useSelection(read.data?.executions.map(({ id }) => id) ?? [], JSON.stringify(filters))
+  const selection = useMay('write') ? rows : undefined
+  return (
+    <Page
+      title="Executions"
+      read={read}
+      about={useZone() === 'cue' && `Times are in your zone, ${localZone()}.`}
+      filters={
+        <>
+          <FilterSelect label="Any status" name="status" options={optionsOf('executionStatus')} />
+          <FilterSelect label="Any outcome" name="outcome_state" options={optionsOf('outcomeState')} />
+          <FilterSelect label="Any trigger" name="triggered_by" options={optionsOf('triggerKind')} />
+          <FilterSelect label="Any time" name="within" options={windows} />
+          <FilterSelect label="All executions" name="dead" options={[{ value: 'true', label: 'dead letters only' }]} />
+          <SearchBox label="Search errors" name="error" />
+          <FilterChips names={chips} />
+        </>
+      }
+    >
+      {data => {
+        if (data.executions.length === 0 && isFiltered) return <NoMatch noun="execution" next_cursor={data.next_cursor} />
+        const text = 'Each run of a cue is an execution. Fire a cue to see one now:'
+        if (data.executions.length === 0) return <Empty title="Nothing has run yet" text={text} calls={fireCalls(me)} />
+        // Operations have no filter by the kind of result.
+        const bulk = { total: data, noun: 'execution', types: bulkTypes, filter: result_type ? {} : filter }
+        return (
+          <>
+            {selection && <BulkBar selection={selection} {...bulk} />}
+            <div class="panel flush">
+              <ExecutionTable executions={data.executions} selection={selection} />
+            </div>
+            <Pager {...data} noun="execution" />
+          </>
+        )
+      }}
+    </Page>
+  )
+}

@@ -1,0 +1,125 @@
+/** What the operator needs at night: the stop button, and the answers to the questions of sql/README.md, "On call". */
+import { useState } from 'preact/hooks'
+import type { Operator, OperatorAnswer } from '../../../client/types.ts'
+import { post } from '../api.ts'
+import { useRead } from '../query.ts'
+import { Badge, Button, bytes, type Children, count, Facts, Loading, Panel, Problem } from '../ui/basics.tsx'
+import { act, Form } from '../ui/dialog.tsx'
+import { SelectField, TextField } from '../ui/form.tsx'
+import { type Column, List } from '../ui/table.tsx'
+import { When } from '../ui/when.tsx'
+
+type HoldsProps = { operator: Pick<Operator, 'hold' | 'held_accounts'>; onDone: () => void }
+
+export const Holds = ({ operator: { hold, held_accounts }, onDone }: HoldsProps) => {
+  const [reason, setReason] = useState('')
+  const [account, setAccount] = useState('')
+  const release = (account_id?: string) => act(() => post('/v1/operator/release', { account_id }).then(onDone), 'Released')
+  const finish = () => {
+    setReason('')
+    setAccount('')
+    onDone()
+  }
+  const holds = [...(hold ? [{ ...hold, account_id: undefined, email: 'Everything' }] : []), ...held_accounts]
+  return (
+    <Panel title={hold ? 'The service is held' : 'Stop everything'}>
+      {holds.map(({ account_id, email, reason, by, since }) => (
+        <div key={account_id ?? 'service'} class="stack">
+          <Facts
+            items={[
+              ['Held', [<Badge tone="bad">{email}</Badge>, ' ', account_id && <span class="mono">{account_id}</span>]],
+              ['Reason', reason],
+              ['By', <span class="mono">{by}</span>],
+              ['Since', <When at={since} />]
+            ]}
+          />
+          <div class="row">
+            <Button label={account_id ? `Release ${email}` : 'Release the service'} kind="main" onClick={() => void release(account_id)} />
+          </div>
+        </div>
+      ))}
+      <Form
+        label="Hold"
+        kind="danger"
+        done="Held"
+        action={() => post('/v1/operator/hold', { reason: reason.trim(), ...(account.trim() && { account_id: account.trim() }) })}
+        onDone={finish}
+      >
+        <TextField
+          label="Reason"
+          required
+          maxLength={500}
+          value={reason}
+          onInput={setReason}
+          hint="Everybody can read it, as in /status. Nothing is taken, sent or claimed until the release; what is in flight ends."
+        />
+        <TextField label="Only this account" mono value={account} onInput={setAccount} hint="Its id. Empty: the whole service." />
+      </Form>
+    </Panel>
+  )
+}
+
+export const OnCall = ({ questions }: Pick<Operator, 'questions'>) => {
+  const [name, setName] = useState(questions[0]!.name)
+  const [cue, setCue] = useState('')
+  const [asked, setAsked] = useState<{ path: string; cue_id?: string }>()
+  const { needs_cue } = questions.find(question => question.name === name)!
+  const read = useRead<OperatorAnswer>(asked?.path, { cue_id: asked?.cue_id }, { repeat: false })
+  const ask = async () => {
+    const next = { path: `/v1/operator/on-call/${name}`, ...(needs_cue && { cue_id: cue.trim() }) }
+    if (asked?.path === next.path && asked.cue_id === next.cue_id) read.reload()
+    else setAsked(next)
+  }
+  return (
+    <>
+      <Panel title="On call">
+        <Form label="Answer" action={ask}>
+          <SelectField
+            label="Question"
+            value={name}
+            onInput={setName}
+            options={questions.map(({ name, text }) => ({ value: name, label: text }))}
+          />
+          {needs_cue && <TextField label="Cue" required mono placeholder="cue_…" value={cue} onInput={setCue} />}
+        </Form>
+        <Problem failure={read.failure} />
+      </Panel>
+      {asked && !read.failure && (read.data ? <Rows answer={read.data} /> : <Loading lines={2} />)}
+    </>
+  )
+}
+
+const Rows = ({ answer: { question, rows } }: { answer: OperatorAnswer }) => {
+  const columns = [...new Set(rows.flatMap(Object.keys))]
+  if (columns.length > 10)
+    return (
+      <Panel title={question}>
+        {rows.map((row, n) => (
+          <Facts key={n} items={columns.map(column => [column, row[column] ? shown(column, row[column]) : null])} />
+        ))}
+      </Panel>
+    )
+  const isNumber = (column: string) => rows.every(row => typeof (row[column] ?? 0) === 'number')
+  return (
+    <List
+      title={question}
+      none="Nothing."
+      rows={rows}
+      columns={columns.map(
+        (column, n): Column<Record<string, unknown>> => [
+          column,
+          row => shown(column, row[column]),
+          n === 0 ? 'cell-main' : isNumber(column) ? 'number' : ''
+        ]
+      )}
+    />
+  )
+}
+
+const shown = (column: string, value: unknown): Children => {
+  if (value === null || value === undefined) return '–'
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (typeof value === 'number') return column.includes('bytes') ? bytes(value) : count(value)
+  if (typeof value === 'object') return <span class="mono">{JSON.stringify(value)}</span>
+  return /^\d{4}-\d\d-\d\dT/.test(String(value)) ? <When at={String(value)} only="absolute" /> : String(value)
+}

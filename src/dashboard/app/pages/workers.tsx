@@ -1,0 +1,102 @@
+/** Workers and the tasks that they handle. */
+import { useState } from 'preact/hooks'
+import type { Workers as Answer, Overview } from '../../../client/types.ts'
+import { call } from '../api.ts'
+import { useRead } from '../query.ts'
+import { to } from '../router.ts'
+import { useMay, useMe } from '../session.ts'
+import { Badge, Button, counted, Empty, Tags } from '../ui/basics.tsx'
+import { Confirm } from '../ui/dialog.tsx'
+import { Page } from '../ui/page.tsx'
+import { type Column, List } from '../ui/table.tsx'
+import { When } from '../ui/when.tsx'
+import { workerCalls } from './teach.ts'
+
+const tones = { active: 'good', stale: 'warn', dead: 'bad' } as const
+
+const waitingColumns: Column<Overview['waiting'][number]>[] = [
+  [
+    'Task',
+    ({ task, execution_id }) => (
+      <a class="mono name" href={to(`/executions/${execution_id}`)}>
+        {task ?? 'no task'}
+      </a>
+    ),
+    'cell-main'
+  ],
+  ['Waiting', ({ waiting }) => counted(waiting, 'execution'), 'bare'],
+  ['Since', ({ since }) => <When at={since} only="relative" />],
+  ['Worker', ({ has_worker }) => <Badge tone={has_worker ? 'good' : 'bad'}>{has_worker ? 'handled' : 'no live worker'}</Badge>, 'bare']
+]
+
+const columnsFor = (remove: false | ((worker: string) => void)): Column<Answer['workers'][number]>[] => [
+  [
+    'Worker',
+    ({ worker_id }) => (
+      <a class="name" href={to('/executions', { worker_id })}>
+        {worker_id}
+      </a>
+    ),
+    'cell-main'
+  ],
+  ['Tasks', ({ handlers }) => (handlers.length === 0 ? <span class="soft">any</span> : <Tags labels={handlers} />), 'bare'],
+  [
+    'Last heartbeat',
+    ({ heartbeat_status, last_heartbeat }) => (
+      <>
+        <Badge tone={tones[heartbeat_status]}>{heartbeat_status}</Badge> <When at={last_heartbeat} only="relative" />
+      </>
+    ),
+    'bare'
+  ],
+  ['Since', ({ registered_since }) => <When at={registered_since} only="absolute" />],
+  [
+    '',
+    ({ worker_id }) =>
+      remove && <Button label={`Remove ${worker_id}`} icon="trash" kind="quiet" iconOnly onClick={() => remove(worker_id)} />,
+    'cell-actions'
+  ]
+]
+
+export const Workers = () => {
+  const read = useRead<Answer>('/v1/workers', { limit: 100 })
+  const waiting = useRead<Overview>('/v1/overview').data?.waiting ?? []
+  const me = useMe()
+  const mayRemove = useMay('worker')
+  const [removing, remove] = useState<string>()
+  return (
+    <Page title="Workers" read={read}>
+      {({ workers, total }) => (
+        <div class="stack">
+          {waiting.length > 0 && <List title="Waiting tasks" columns={waitingColumns} rows={waiting} />}
+          {workers.length === 0 ? (
+            <Empty
+              title="No workers"
+              text="A worker claims the executions of cues with the worker transport. It needs no public address. Start one:"
+              calls={workerCalls(me, waiting[0]?.task ?? 'report')}
+            />
+          ) : (
+            <List
+              title={counted(total, 'worker')}
+              columns={columnsFor(mayRemove && remove)}
+              rows={workers}
+              id={({ worker_id }) => worker_id}
+            />
+          )}
+          {removing !== undefined && (
+            <Confirm
+              title="Remove the worker"
+              label="Remove"
+              kind="danger"
+              onClose={() => remove(undefined)}
+              done="Removed"
+              action={() => call('DELETE', `/v1/workers/${encodeURIComponent(removing)}`).then(read.reload)}
+            >
+              <p>Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat.</p>
+            </Confirm>
+          )}
+        </div>
+      )}
+    </Page>
+  )
+}

@@ -1,0 +1,140 @@
+/** Charts. uPlot is loaded when the first one comes into view. */
+
+import { useEffect, useRef } from 'preact/hooks'
+import type uPlot from 'uplot'
+import type { Executions } from '../../../client/types.ts'
+
+import { useRead } from '../query.ts'
+import { isDark } from '../theme.ts'
+import { clockTime, duration, localZone, shortTime } from '../time.ts'
+
+export type Series = { name: string /** A colour of the style sheet. */; color: string; values: (number | null)[] }
+type ChartProps = {
+  label: string /** Seconds since 1970. */
+  times: number[]
+  series: Series[]
+  unit: (value: number) => string
+  bars?: boolean
+  height?: number
+}
+
+/** A colour of the style sheet as the scheme has it now: canvases don't know variables. */
+const colorOf = (element: HTMLElement, name: string): string => {
+  element.style.color = `var(--${name})`
+  const { color } = getComputedStyle(element)
+  element.style.color = ''
+  return color
+}
+
+export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartProps) => {
+  const ref = useRef<HTMLDivElement>(null)
+  const dark = isDark()
+  const data = JSON.stringify([times, series])
+  useEffect(() => {
+    let chart: uPlot | undefined
+    let stopped = false
+    const element = ref.current!
+    const resized = new ResizeObserver(() => chart?.setSize({ width: element.clientWidth, height }))
+    const colored = (name: string) => colorOf(element, name)
+    const draw = async () => {
+      const { default: Plot } = await import('uplot')
+      if (stopped) return
+      // Days would repeat.
+      const isShort = times.at(-1)! - times[0]! < 3 * 86_400
+      const axis = {
+        stroke: colored('ink-3'),
+        grid: { stroke: colored('line'), width: 1 },
+        ticks: { show: false },
+        font: '11.5px Inter, system-ui, sans-serif'
+      }
+      chart = new Plot(
+        {
+          width: element.clientWidth,
+          height,
+          legend: { show: false },
+          cursor: { y: false, points: { size: 7 } },
+          padding: [8, 22, 0, 0],
+          scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(most, 1) * 1.15] } },
+          axes: [
+            {
+              ...axis,
+              grid: { show: false },
+              size: 26,
+              values: (_, values) =>
+                values.map(value =>
+                  isShort ? clockTime(value * 1000, localZone()).slice(0, 5) : shortTime(value * 1000, localZone()).replace(/, .*/, '')
+                ),
+              space: 70
+            },
+            {
+              ...axis,
+              values: (_, values) => values.map(unit),
+              size: bars ? 34 : 66,
+              space: 36,
+              incrs: bars ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] : undefined
+            }
+          ],
+          series: [
+            {},
+            ...series.map(({ name, color }) => ({
+              label: name,
+              stroke: colored(color),
+              fill: bars ? colored(color) : undefined,
+              width: bars ? 0 : 1.75,
+              points: { show: !bars && times.length < 40, size: 5, fill: colored(color) },
+              paths: bars ? Plot.paths.bars!({ size: [0.75, 14], radius: 0.25 }) : undefined
+            }))
+          ]
+        },
+        [times, ...series.map(({ values }) => values)] as uPlot.AlignedData,
+        element
+      )
+      resized.observe(element)
+    }
+    const seen = new IntersectionObserver(entries => {
+      if (!entries.some(({ isIntersecting }) => isIntersecting)) return
+      seen.disconnect()
+      void draw()
+    })
+    seen.observe(element)
+    return () => {
+      stopped = true
+      seen.disconnect()
+      resized.disconnect()
+      chart?.destroy()
+    }
+  }, [data, dark])
+  return (
+    <figure class="chart">
+      <figcaption>
+        {series.map(({ name, color }) => (
+          <span key={name} class={`key key-${color}`}>
+            {name}
+          </span>
+        ))}
+      </figcaption>
+      <div ref={ref} class="chart-area" role="img" aria-label={label} style={{ minHeight: `${height}px` }} />
+    </figure>
+  )
+}
+
+/** The duration and lateness of a cue's latest 100 executions. */
+export const Durations = ({ cueId }: { cueId: string }) => {
+  const { data } = useRead<Executions>('/v1/executions', { cue_id: cueId, limit: 100, count_to: 0 }, { repeat: false })
+  const points = (data?.executions ?? []).filter(({ started_at }) => started_at !== null).reverse()
+  if (data && points.length < 2) return <p class="soft">Needs at least two runs.</p>
+  const ms = (from: string, until: string | null) => (until === null ? null : Math.max(Date.parse(until) - Date.parse(from), 0))
+  const lateness = points.map(({ triggered_by, due_at, started_at }) => (triggered_by === 'schedule' ? ms(due_at, started_at) : null))
+  const durations = points.map(({ started_at, outcome, delivered_at }) => ms(started_at!, outcome?.recorded_at ?? delivered_at))
+  return (
+    <Chart
+      label="Duration and lateness of the latest executions"
+      times={points.map(({ scheduled_for }) => Date.parse(scheduled_for) / 1000)}
+      unit={duration}
+      series={[
+        { name: 'Duration', color: 'accent', values: durations },
+        { name: 'Lateness', color: 'warn-dot', values: lateness }
+      ]}
+    />
+  )
+}
