@@ -13,6 +13,12 @@ type File = { base_url: string; services: Record<string, Stored> }
 
 const defaultUrl = 'http://localhost:8080'
 
+export const environmentHelp = `Environment
+  PGCUE_API_KEY    API key (default: the key stored by pgcue login)
+  PGCUE_BASE_URL   address of the service (default: that of the last login, else http://localhost:8080)
+  NO_COLOR         disable colours on a terminal
+  XDG_CONFIG_HOME  directory of pgcue/credentials.json, which stores keys and only you can read (default: ~/.config)`
+
 const fileOf = (env: Env) => join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'pgcue', 'credentials.json')
 
 const requirePrivate = (file: string): void => {

@@ -4,6 +4,14 @@ import { printable } from './printable.ts'
 
 export const exitCodes = { ok: 0, refused: 1, usage: 2, not_found: 3, unreachable: 4, differs: 6 } as const
 
+export const exitCodeHelp = `Exit codes
+  0  done
+  1  refused by the service, or failed
+  2  invalid arguments, or a missing, invalid or insufficient key
+  3  not found
+  4  the service is unreachable or unavailable
+  ${exitCodes.differs}  something differs (apply --exit-code)`
+
 /** An error with a message for people that says what to do. */
 export class CliError extends Error {
   override name = 'CliError'

@@ -63,20 +63,8 @@ t.test('rejects invalid arguments with code 2 and refers to help', async t => {
 
 t.test('creates, shows, updates, fires, pauses and deletes a cue', async t => {
   const { cli, json } = await cliStage(t)
-  const made = await cli([
-    'cues',
-    'create',
-    'report',
-    '--cron',
-    '0 9 * * *',
-    '--timezone',
-    'Europe/London',
-    '--worker',
-    '--task',
-    'report',
-    '--overlap',
-    'queue_one'
-  ])
+  const definition = ['--cron', '0 9 * * *', '--timezone', 'Europe/London', '--worker', '--task', 'report', '--overlap', 'queue_one']
+  const made = await cli(['cues', 'create', 'report', ...definition])
   exactly(t, made, {
     code: 0,
     out: /^id +cue_\w+\nname +report\nstatus +active\nversion +1\nschedule +0 9 \* \* \* Europe\/London\n[\s\S]*Warning: /
@@ -157,18 +145,8 @@ t.test('sets what people set with options, within the bounds of the schemas', as
   t.same(Object.keys(made.callback.headers), ['X-A', 'X-D'])
   const hours = (at: string) => Math.round((Date.parse(at) - Date.now()) / 3_600_000)
   t.equal(hours(made.schedule.at), 2)
-  const changed = await json([
-    'cues',
-    'update',
-    made.id,
-    '--at',
-    '+3d',
-    '--no-await-outcome',
-    '--on-failure',
-    'no-webhook',
-    '--retries',
-    '0'
-  ])
+  const changes = ['--at', '+3d', '--no-await-outcome', '--on-failure', 'no-webhook', '--retries', '0']
+  const changed = await json(['cues', 'update', made.id, ...changes])
   exactly(t, changed, { delivery: { await_outcome: false }, on_failure: { webhook: null }, retry: { max_attempts: 1 } })
   t.equal(hours(changed.schedule.at), 72)
   t.equal(hours((await json(['cues', 'fire', made.id, '--in', '5h'])).scheduled_for), 5)

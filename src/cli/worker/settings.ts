@@ -102,9 +102,9 @@ export const readSettings = ({ config, handler = [], ...flags }: Flags, env: Rec
   const handlers = new Map<string, Handler>()
   const add = (task: string, value: unknown, base: string) => {
     const name = `handlers.${task}`
-    const given = shaped(ofHandler, isObject(value) ? { command: undefined, ...value } : { command: value }, name, `${name}.`)
-    const { timeout = settings.timeout, cwd = '.', env = {} } = given
-    handlers.set(task, { command: given.command ?? command(undefined, name), timeoutMs: timeout * 1000, cwd: resolve(base, cwd), env })
+    const handler = shaped(ofHandler, isObject(value) ? value : { command: value }, name, `${name}.`)
+    const { timeout = settings.timeout, cwd = '.', env = {} } = handler
+    handlers.set(task, { command: handler.command ?? command(undefined, name), timeoutMs: timeout * 1000, cwd: resolve(base, cwd), env })
   }
   for (const [task, value] of Object.entries(file.handlers ?? {})) add(task, value, base)
   for (const pair of handler) {

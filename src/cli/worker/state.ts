@@ -90,15 +90,17 @@ const createBox = <T extends object>(dir: string, worker: string, isMine: (worke
 const lockOf = (ids: string, id: string) => join(ids, createHash('sha256').update(id).digest('hex'))
 
 const takeLock = (file: string): boolean => {
-  if (isRunning(readMark(file))) return false
-  rmSync(file, { force: true })
-  try {
-    writeFileSync(file, JSON.stringify(markOf(process.pid)), { flag: 'wx', mode: 0o600 })
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    return false // another process was faster
+  for (let tries = 0; tries < 2; tries++) {
+    try {
+      writeFileSync(file, JSON.stringify(markOf(process.pid)), { flag: 'wx', mode: 0o600 })
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    if (isRunning(readMark(file))) return false
+    rmSync(file, { force: true })
   }
+  return false
 }
 
 const readMark = (file: string) => readJson(file) as ProcessMark | undefined
