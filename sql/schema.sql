@@ -216,6 +216,8 @@ create table cue.attempts (
   http_status integer,
   error text,
   worker_id text,
+  response_headers jsonb,
+  response_body text,
   constraint attempts_pkey PRIMARY KEY (execution_id, attempt)
 ) partition by RANGE (execution_id);
 comment on table cue.attempts is 'The attempt log: one row per attempt that ended or was lost, except first attempts that succeeded: see executions.attempt_ms. Partitioned like executions.';
@@ -229,6 +231,8 @@ comment on column cue.attempts.duration_ms is 'Milliseconds from started_at to f
 comment on column cue.attempts.http_status is 'HTTP status of the response; null: no response.';
 comment on column cue.attempts.error is 'Why it failed, as a sentence.';
 comment on column cue.attempts.worker_id is 'Worker that held the claim.';
+comment on column cue.attempts.response_headers is 'Headers of a response that failed it, up to 2 KB, without cookies.';
+comment on column cue.attempts.response_body is 'The beginning of that response''s body.';
 grant select on cue.attempts to cue_service;
 
 create table cue.audit_events (
@@ -1414,7 +1418,9 @@ create view cue.attempt_view as
     attempts.http_status,
     attempts.error,
     attempts.duration_ms,
-    attempts.worker_id
+    attempts.worker_id,
+    attempts.response_headers,
+    attempts.response_body
    FROM cue.attempts
 UNION ALL
  SELECT executions.id AS execution_id,
@@ -1426,7 +1432,9 @@ UNION ALL
     executions.http_status,
     NULL::text AS error,
     executions.attempt_ms AS duration_ms,
-    NULL::text AS worker_id
+    NULL::text AS worker_id,
+    NULL::jsonb AS response_headers,
+    NULL::text AS response_body
    FROM cue.executions
   WHERE executions.attempt_ms IS NOT NULL;
 comment on view cue.attempt_view is 'The attempt log: attempts, and the first attempts that succeeded, which are kept in their executions.';
@@ -1801,7 +1809,9 @@ create view cue.execution_detail_view as
                     a_1.http_status,
                     a_1.error,
                     a_1.duration_ms,
-                    a_1.worker_id
+                    a_1.worker_id,
+                    a_1.response_headers,
+                    a_1.response_body
                    FROM cue.attempt_view a_1
                   WHERE a_1.execution_id = e.id) a) AS attempt_log
    FROM cue.execution_view e;
@@ -10363,7 +10373,7 @@ end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_headers jsonb[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10391,9 +10401,9 @@ begin
     select u.*, q.*, f.report, f.note,
            case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
                 when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
-      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
-                  p_reports, p_omitted)
-        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, response, omitted)
+      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_headers, p_errors,
+                  p_retry_after_ms, p_reports, p_omitted)
+        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, headers, error, retry_after_ms, response, omitted)
      cross join lateral (
        select x.outcome_recorded_at from cue.executions x
         where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
@@ -10424,11 +10434,14 @@ begin
       from r
      where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error, r.note),
+              r.http_status, r.error, r.note, r.headers, r.body),
   log as (
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
+                              response_body)
     select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
-           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note) from moved m)
+           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note),
+           case when m.error is not null then m.headers end, case when m.error is not null then m.body end
+      from moved m)
   select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
@@ -10436,8 +10449,8 @@ begin
   perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
   return v_moved;
 end $function$;
-comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
-grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) to cue_service;
+comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
+grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.settle_dead_letter(p_execution_id uuid)
  RETURNS void

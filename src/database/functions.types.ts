@@ -175,7 +175,7 @@ export const functions = {
   service_health: ['row', 'now', 'stable'],
   set_customer: ['value', 'account_id customer_id now'],
   set_plans: ['value', 'plans'],
-  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted now'],
+  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies headers errors retry_after_ms gone reports omitted now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
@@ -1221,7 +1221,7 @@ export type Functions = {
   serviceHealth: (args: object) => Promise<ServiceHealthRow>
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
   setPlans: (args: { plans: object | string }) => Promise<void>
-  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
+  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; headers: (unknown | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>

@@ -861,6 +861,8 @@ class ExecutionDetailAttemptLog(TypedDict):
     error: Optional[str]
     duration_ms: int
     worker_id: Optional[str]
+    response_headers: Optional[Dict[str, Any]]
+    response_body: Optional[str]
 
 
 class ExecutionDetail(TypedDict):
