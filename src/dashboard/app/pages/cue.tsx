@@ -13,7 +13,7 @@ import { Durations } from '../ui/chart.tsx'
 import { act } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
-import { DeleteDialog, FireDialog, PauseDialog } from './cue-actions.tsx'
+import { DeleteDialog, FireDialog, PauseDialog, TestDialog } from './cue-actions.tsx'
 import { type Draft, draftOf, type Field, fields, textOf } from './cue-model.ts'
 import { CueStatus, pauseText, zoneOf } from './cues.tsx'
 import { ExecutionTable, whileMoving } from './executions.tsx'
@@ -27,7 +27,7 @@ const whileRunning = ({ executions, next_run }: CueDetail): number | undefined =
   return whileMoving(executions) ?? (ms > -60_000 ? Math.max(ms + 300, 1000) : undefined)
 }
 
-const dialogs = { fire: FireDialog, pause: PauseDialog, delete: DeleteDialog }
+const dialogs = { fire: FireDialog, pause: PauseDialog, test: TestDialog, delete: DeleteDialog }
 
 export const CuePage = ({ id }: { id: string }) => {
   const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { every: whileRunning })
@@ -62,6 +62,8 @@ export const CuePage = ({ id }: { id: string }) => {
             <Button label="Fire now" icon="play" kind="main" shortcut="f" onClick={() => setOpen('fire')} />
             {isActive && <Button label="Pause" icon="pause" shortcut="p" onClick={() => setOpen('pause')} />}
             {isPaused && <Button label="Resume" icon="play" shortcut="p" onClick={() => void resume()} />}
+            {cue.callback.url && <Button label="Test" icon="external" onClick={() => setOpen('test')} />}
+            <ButtonLink label="Duplicate" icon="copy" href={to('/cues/new', { from: id })} />
             <ButtonLink label="Edit" icon="edit" href={to(`/cues/${id}/edit`)} />
             <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={() => setOpen('delete')} />
           </>
