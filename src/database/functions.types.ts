@@ -141,7 +141,7 @@ export const functions = {
   read_history: ['rows', 'account_id cue_id bounds', 'stable'],
   read_memory: ['row', 'account_id release reader now'],
   read_operator: ['row', 'now', 'stable'],
-  read_overview: ['row', 'account_id now', 'stable'],
+  read_overview: ['row', 'account_id from now', 'stable'],
   read_usage: ['row', 'account_id actor now', 'stable'],
   record_exclusions: ['value', 'cues now'],
   recover_flights: ['value', 'limit asked_at now'],
@@ -932,9 +932,10 @@ export type ReadOverviewRow = {
   running: number
   succeeded: number
   failed: number
+  by_status: unknown
   lateness_p50_ms: number | null
   lateness_p99_ms: number | null
-  per_minute: unknown
+  volume: unknown
   failing: unknown
   waiting: unknown
   waiting_for_person: unknown
@@ -1187,7 +1188,7 @@ export type Functions = {
   readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
   readOperator: (args: object) => Promise<ReadOperatorRow>
-  readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
+  readOverview: (args: { account_id: string; from?: Date | null }) => Promise<ReadOverviewRow>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
   recordExclusions: (args: { cues: object | string }) => Promise<number>
   recoverFlights: (args: { limit?: number | null; asked_at?: Date | null }) => Promise<number>

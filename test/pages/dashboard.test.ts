@@ -288,6 +288,14 @@ test('the keyboard searches, moves, opens and helps', async t => {
   await page.getByRole('option', { name: 'alpha' }).waitFor()
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'alpha' }).waitFor()
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('pause gam')
+  await page.getByRole('option', { name: 'pause gamma' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByText('gamma: paused').waitFor()
+  await page.getByRole('link', { name: 'Duplicate' }).click()
+  await page.getByLabel('Name').waitFor()
+  t.equal(await page.getByLabel('Name').inputValue(), 'alpha (copy)')
   t.same(page.complaints, [])
 })
 
@@ -302,6 +310,8 @@ test('long lists have pages, and totals beyond 1,000 are not counted', async t =
   )
   const page = await stage.open(t, { api_key, path: '/executions' })
   await page.getByText('1,000+ executions').waitFor()
+  await page.getByRole('img', { name: /^Executions since/ }).waitFor()
+  t.same(await page.getByRole('navigation', { name: 'Status' }).getByRole('button').allInnerTexts(), ['all 1,010', 'success 1,010'])
   t.equal(await page.locator('tbody tr').count(), 50)
   await page.setViewportSize({ width: 1440, height: 900 })
   const visible = "[...document.querySelectorAll('tbody tr')].filter(row => row.getBoundingClientRect().bottom <= innerHeight).length"

@@ -1,6 +1,6 @@
 /** One cue: its next runs, what happened, its definition, and actions. */
 import { useState } from 'preact/hooks'
-import type { CueDetail } from '../../../client/types.ts'
+import type { CueDetail, Executions } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useRows, useShortcuts } from '../keys.ts'
 import { plain } from '../labels.ts'
@@ -9,11 +9,11 @@ import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { localZone, serviceNow, useZone, zoneFor } from '../time.ts'
 import { Button, ButtonLink, type Children, Code, Copy, count, counted, Empty, Facts, Panel, Tag } from '../ui/basics.tsx'
-import { Durations } from '../ui/chart.tsx'
 import { act } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { DeleteDialog, FireDialog, PauseDialog, TestDialog } from './cue-actions.tsx'
+import { CueFigures, Durations, useLatest } from './cue-figures.tsx'
 import { type Draft, draftOf, type Field, fields, textOf } from './cue-model.ts'
 import { CueStatus, pauseText, zoneOf } from './cues.tsx'
 import { ExecutionTable, whileMoving } from './executions.tsx'
@@ -74,14 +74,24 @@ export const CuePage = ({ id }: { id: string }) => {
         <>
           {isPaused && <Paused cue={cue} />}
           {cue.description && <p class="lead">{cue.description}</p>}
-          <div class="columns">
-            <Main cue={cue} />
-            <Side cue={cue} />
-          </div>
+          <Body cue={cue} />
           {Asked && <Asked cue={cue} onClose={() => setOpen(undefined)} onDone={read.reload} />}
         </>
       )}
     </Page>
+  )
+}
+
+const Body = ({ cue }: { cue: CueDetail }) => {
+  const latest = useLatest(cue)
+  return (
+    <>
+      {latest && <CueFigures cue={cue} {...latest} />}
+      <div class="columns">
+        <Main cue={cue} latest={latest} />
+        <Side cue={cue} />
+      </div>
+    </>
   )
 }
 
@@ -109,7 +119,7 @@ const Paused = ({ cue }: { cue: CueDetail }) => (
   </p>
 )
 
-const Main = ({ cue }: { cue: CueDetail }) => {
+const Main = ({ cue, latest }: { cue: CueDetail; latest: Executions | undefined }) => {
   const me = useMe()
   const all = <a href={to('/executions', { cue_id: cue.id })}>{`All ${counted(cue.execution_total, 'execution')}`}</a>
   return (
@@ -121,11 +131,7 @@ const Main = ({ cue }: { cue: CueDetail }) => {
           <Empty title="No executions yet" text="Wait for its next run, or fire it now:" calls={fireCalls(me, cue.id)} />
         )}
       </Panel>
-      {cue.executions.length > 1 && (
-        <Panel title="Duration and lateness">
-          <Durations cueId={cue.id} />
-        </Panel>
-      )}
+      {latest && <Durations {...latest} />}
       <HistoryPanel cue={cue} />
     </div>
   )
