@@ -80,7 +80,7 @@ export const nullableArguments: Record<string, string> = {
   put_calendar: 'description',
   refuse_due_cues: 'next next_slots',
   resume_cues: 'next_runs next_slots',
-  settle_attempts: 'http_status bodies errors retry_after_ms reports omitted',
+  settle_attempts: 'http_status bodies headers errors retry_after_ms reports omitted',
   take_due_cues: 'next success_due next_slots'
 }
 

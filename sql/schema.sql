@@ -216,6 +216,8 @@ create table cue.attempts (
   http_status integer,
   error text,
   worker_id text,
+  response_headers jsonb,
+  response_body text,
   constraint attempts_pkey PRIMARY KEY (execution_id, attempt)
 ) partition by RANGE (execution_id);
 comment on table cue.attempts is 'The attempt log: one row per attempt that ended or was lost, except first attempts that succeeded: see executions.attempt_ms. Partitioned like executions.';
@@ -229,6 +231,8 @@ comment on column cue.attempts.duration_ms is 'Milliseconds from started_at to f
 comment on column cue.attempts.http_status is 'HTTP status of the response; null: no response.';
 comment on column cue.attempts.error is 'Why it failed, as a sentence.';
 comment on column cue.attempts.worker_id is 'Worker that held the claim.';
+comment on column cue.attempts.response_headers is 'Headers of a response that failed it, up to 2 KB, without cookies.';
+comment on column cue.attempts.response_body is 'The beginning of that response''s body.';
 grant select on cue.attempts to cue_service;
 
 create table cue.audit_events (
@@ -1414,7 +1418,9 @@ create view cue.attempt_view as
     attempts.http_status,
     attempts.error,
     attempts.duration_ms,
-    attempts.worker_id
+    attempts.worker_id,
+    attempts.response_headers,
+    attempts.response_body
    FROM cue.attempts
 UNION ALL
  SELECT executions.id AS execution_id,
@@ -1426,7 +1432,9 @@ UNION ALL
     executions.http_status,
     NULL::text AS error,
     executions.attempt_ms AS duration_ms,
-    NULL::text AS worker_id
+    NULL::text AS worker_id,
+    NULL::jsonb AS response_headers,
+    NULL::text AS response_body
    FROM cue.executions
   WHERE executions.attempt_ms IS NOT NULL;
 comment on view cue.attempt_view is 'The attempt log: attempts, and the first attempts that succeeded, which are kept in their executions.';
@@ -1801,7 +1809,9 @@ create view cue.execution_detail_view as
                     a_1.http_status,
                     a_1.error,
                     a_1.duration_ms,
-                    a_1.worker_id
+                    a_1.worker_id,
+                    a_1.response_headers,
+                    a_1.response_body
                    FROM cue.attempt_view a_1
                   WHERE a_1.execution_id = e.id) a) AS attempt_log
    FROM cue.execution_view e;
@@ -8684,14 +8694,17 @@ end $function$;
 comment on function cue.read_operator(timestamp with time zone) is 'Returns what an operator looks at: engines, work, connections, partitions, …';
 grant execute on function cue.read_operator(timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.read_overview(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(since timestamp with time zone, running integer, succeeded integer, failed integer, lateness_p50_ms integer, lateness_p99_ms integer, per_minute jsonb, failing jsonb, waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
+CREATE OR REPLACE FUNCTION cue.read_overview(p_account_id uuid, p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(since timestamp with time zone, running integer, succeeded integer, failed integer, by_status jsonb, lateness_p50_ms integer, lateness_p99_ms integer, volume jsonb, failing jsonb, waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  v_from timestamptz := greatest(least(coalesce(p_from, p_now - interval '24 hours'), p_now), p_now - interval '31 days');
+  v_width interval := greatest(date_trunc('minute', (p_now - v_from) / 48), interval '1 minute');
 begin
   return query
   with newest as materialized (
@@ -8700,7 +8713,7 @@ begin
            e.status in ('failed', 'missed', 'outcome_timeout') or e.outcome_success is false as has_failed,
            e.status = 'success' and e.outcome_success is not false as has_succeeded
       from cue.executions e
-     where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(p_now - interval '24 hours')
+     where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(v_from)
        and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.id desc limit 2000),
   -- The latest executions of a cue up to its last success.
@@ -8717,14 +8730,17 @@ begin
      group by w.task order by oldest_at, w.task limit 20),
   workers as (
     select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)
-  select case when count(*) = 2000 then min(n.created_at) else p_now - interval '24 hours' end,
+  select case when count(*) = 2000 then min(n.created_at) else v_from end,
          (count(*) filter (where n.ended_at is null))::int, (count(*) filter (where n.has_succeeded))::int,
          (count(*) filter (where n.has_failed))::int,
+         (select coalesce(jsonb_object_agg(b.status, b.executions), '{}')
+            from (select e.status, count(*) as executions from newest e group by e.status) b),
          (percentile_disc(0.5) within group (order by n.late_ms))::int, (percentile_disc(0.99) within group (order by n.late_ms))::int,
-         (select coalesce(jsonb_agg(jsonb_build_object('at', cue.iso(m.minute), 'succeeded', m.succeeded, 'failed', m.failed) order by m.minute), '[]')
-            from (select date_trunc('minute', e.ended_at) as minute, count(*) filter (where e.has_succeeded) as succeeded,
+         (select coalesce(jsonb_agg(jsonb_build_object('at', cue.iso(m.at), 'succeeded', m.succeeded, 'failed', m.failed,
+                   'running', m.executions - m.succeeded - m.failed) order by m.at), '[]')
+            from (select date_bin(v_width, e.created_at, 'epoch') as at, count(*) as executions, count(*) filter (where e.has_succeeded) as succeeded,
                          count(*) filter (where e.has_failed) as failed
-                    from newest e where e.ended_at > p_now - interval '1 hour' group by 1) m),
+                    from newest e group by 1) m),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', s.cue_id, 'cue_name', c.name, 'failures', s.failures,
                    'since', cue.iso(s.first_at), 'execution_id', s.latest_id, 'error', left(coalesce(l.error_message, l.error), 300))
                    order by s.failures desc, s.cue_id), '[]')
@@ -8744,7 +8760,9 @@ begin
             from (select c.id, c.name, c.paused_by, c.pause_reason, c.paused_at from cue.cues c
                    where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
          (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
-                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at)) order by a.id desc), '[]')
+                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
+                   'succeeded_at', (select cue.iso(max(e.ended_at)) from newest e
+                                     where e.cue_id = a.cue_id and e.has_succeeded and e.ended_at > a.created_at)) order by a.id desc), '[]')
             from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
                    where not o.acknowledged order by o.id desc limit 20) a),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')
@@ -8756,8 +8774,8 @@ begin
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
                            then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
 end $function$;
-comment on function cue.read_overview(uuid,timestamp with time zone) is 'Returns an account''s figures of 24 hours, what needs attention, and its next runs.';
-grant execute on function cue.read_overview(uuid,timestamp with time zone) to cue_service;
+comment on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';
+grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer)
@@ -10359,7 +10377,7 @@ end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.settle_attempts(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_headers jsonb[], p_errors text[], p_retry_after_ms integer[], p_gone boolean[], p_reports jsonb[], p_omitted text[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -10387,9 +10405,9 @@ begin
     select u.*, q.*, f.report, f.note,
            case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
                 when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
-      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_errors, p_retry_after_ms,
-                  p_reports, p_omitted)
-        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, error, retry_after_ms, response, omitted)
+      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_headers, p_errors,
+                  p_retry_after_ms, p_reports, p_omitted)
+        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, headers, error, retry_after_ms, response, omitted)
      cross join lateral (
        select x.outcome_recorded_at from cue.executions x
         where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
@@ -10420,11 +10438,14 @@ begin
       from r
      where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error, r.note),
+              r.http_status, r.error, r.note, r.headers, r.body),
   log as (
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error)
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
+                              response_body)
     select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
-           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note) from moved m)
+           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note),
+           case when m.error is not null then m.headers end, case when m.error is not null then m.body end
+      from moved m)
   select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
@@ -10432,8 +10453,8 @@ begin
   perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
   return v_moved;
 end $function$;
-comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
-grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) to cue_service;
+comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
+grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.settle_dead_letter(p_execution_id uuid)
  RETURNS void

@@ -97,10 +97,11 @@ select id, account_id, type, name, status, total, succeeded + failed + skipped a
 comment on view cue.operation_view is 'Bulk operations as the API shows them.';
 
 create or replace view cue.attempt_view as
-select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id from cue.attempts
+select execution_id, account_id, attempt, started_at, finished_at, result, http_status, error, duration_ms, worker_id, response_headers, response_body
+  from cue.attempts
 union all
 select id, account_id, 1, last_attempt_at, last_attempt_at + attempt_ms * interval '1 millisecond', 'success'::cue.attempt_result, http_status, null,
-       attempt_ms, null
+       attempt_ms, null, null, null
   from cue.executions where attempt_ms is not null;
 comment on view cue.attempt_view is 'The attempt log: attempts, and the first attempts that succeeded, which are kept in their executions.';
 
@@ -108,7 +109,7 @@ create or replace view cue.execution_detail_view as
 select e.*,
        (select coalesce(jsonb_agg(to_jsonb(a) order by a.attempt), '[]') from (
           select a.attempt, cue.iso(a.started_at) as started_at, cue.iso(a.finished_at) as finished_at, a.result, a.http_status, a.error,
-                 a.duration_ms, a.worker_id
+                 a.duration_ms, a.worker_id, a.response_headers, a.response_body
             from cue.attempt_view a where a.execution_id = e.id) a) as attempt_log
   from cue.execution_view e;
 comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';

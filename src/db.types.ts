@@ -335,6 +335,14 @@ export interface Attempts {
    */
   http_status: number | null;
   /**
+   * The beginning of that response's body.
+   */
+  response_body: string | null;
+  /**
+   * Headers of a response that failed it, up to 2 KB, without cookies.
+   */
+  response_headers: Json | null;
+  /**
    * Result.
    */
   result: AttemptResult;
@@ -356,6 +364,8 @@ export interface AttemptView {
   execution_id: string | null;
   finished_at: Timestamp | null;
   http_status: number | null;
+  response_body: string | null;
+  response_headers: Json | null;
   result: AttemptResult | null;
   started_at: Timestamp | null;
   worker_id: string | null;

@@ -37,10 +37,13 @@ end $$;
 comment on function cue.find_cues is 'Returns those of an account''s newest 10,000 cues that contain a text, by their ids.';
 
 -- An execution counts as failed here as in recent_failures.
-create or replace function cue.read_overview(p_account_id uuid, p_now timestamptz default now())
-returns table (since timestamptz, running int, succeeded int, failed int, lateness_p50_ms int, lateness_p99_ms int, per_minute jsonb, failing jsonb,
+create or replace function cue.read_overview(p_account_id uuid, p_from timestamptz default null, p_now timestamptz default now())
+returns table (since timestamptz, running int, succeeded int, failed int, by_status jsonb, lateness_p50_ms int, lateness_p99_ms int, volume jsonb, failing jsonb,
                waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
 language plpgsql stable security definer as $$
+declare
+  v_from timestamptz := greatest(least(coalesce(p_from, p_now - interval '24 hours'), p_now), p_now - interval '31 days');
+  v_width interval := greatest(date_trunc('minute', (p_now - v_from) / 48), interval '1 minute');
 begin
   return query
   with newest as materialized (
@@ -49,7 +52,7 @@ begin
            e.status in ('failed', 'missed', 'outcome_timeout') or e.outcome_success is false as has_failed,
            e.status = 'success' and e.outcome_success is not false as has_succeeded
       from cue.executions e
-     where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(p_now - interval '24 hours')
+     where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(v_from)
        and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.id desc limit 2000),
   -- The latest executions of a cue up to its last success.
@@ -66,14 +69,17 @@ begin
      group by w.task order by oldest_at, w.task limit 20),
   workers as (
     select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)
-  select case when count(*) = 2000 then min(n.created_at) else p_now - interval '24 hours' end,
+  select case when count(*) = 2000 then min(n.created_at) else v_from end,
          (count(*) filter (where n.ended_at is null))::int, (count(*) filter (where n.has_succeeded))::int,
          (count(*) filter (where n.has_failed))::int,
+         (select coalesce(jsonb_object_agg(b.status, b.executions), '{}')
+            from (select e.status, count(*) as executions from newest e group by e.status) b),
          (percentile_disc(0.5) within group (order by n.late_ms))::int, (percentile_disc(0.99) within group (order by n.late_ms))::int,
-         (select coalesce(jsonb_agg(jsonb_build_object('at', cue.iso(m.minute), 'succeeded', m.succeeded, 'failed', m.failed) order by m.minute), '[]')
-            from (select date_trunc('minute', e.ended_at) as minute, count(*) filter (where e.has_succeeded) as succeeded,
+         (select coalesce(jsonb_agg(jsonb_build_object('at', cue.iso(m.at), 'succeeded', m.succeeded, 'failed', m.failed,
+                   'running', m.executions - m.succeeded - m.failed) order by m.at), '[]')
+            from (select date_bin(v_width, e.created_at, 'epoch') as at, count(*) as executions, count(*) filter (where e.has_succeeded) as succeeded,
                          count(*) filter (where e.has_failed) as failed
-                    from newest e where e.ended_at > p_now - interval '1 hour' group by 1) m),
+                    from newest e group by 1) m),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', s.cue_id, 'cue_name', c.name, 'failures', s.failures,
                    'since', cue.iso(s.first_at), 'execution_id', s.latest_id, 'error', left(coalesce(l.error_message, l.error), 300))
                    order by s.failures desc, s.cue_id), '[]')
@@ -93,7 +99,9 @@ begin
             from (select c.id, c.name, c.paused_by, c.pause_reason, c.paused_at from cue.cues c
                    where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
          (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
-                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at)) order by a.id desc), '[]')
+                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
+                   'succeeded_at', (select cue.iso(max(e.ended_at)) from newest e
+                                     where e.cue_id = a.cue_id and e.has_succeeded and e.ended_at > a.created_at)) order by a.id desc), '[]')
             from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
                    where not o.acknowledged order by o.id desc limit 20) a),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')
@@ -105,4 +113,4 @@ begin
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
                            then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
 end $$;
-comment on function cue.read_overview is 'Returns an account''s figures of 24 hours, what needs attention, and its next runs.';
+comment on function cue.read_overview is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';

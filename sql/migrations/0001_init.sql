@@ -710,6 +710,8 @@ create table cue.attempts (
   http_status int, --- HTTP status of the response; null: no response.
   error text, --- Why it failed, as a sentence.
   worker_id text, --- Worker that held the claim.
+  response_headers jsonb, --- Headers of a response that failed it, up to 2 KB, without cookies.
+  response_body text, --- The beginning of that response's body.
   primary key (execution_id, attempt)
 ) partition by range (execution_id);
 

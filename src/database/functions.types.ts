@@ -141,7 +141,7 @@ export const functions = {
   read_history: ['rows', 'account_id cue_id bounds', 'stable'],
   read_memory: ['row', 'account_id release reader now'],
   read_operator: ['row', 'now', 'stable'],
-  read_overview: ['row', 'account_id now', 'stable'],
+  read_overview: ['row', 'account_id from now', 'stable'],
   read_usage: ['row', 'account_id actor now', 'stable'],
   record_exclusions: ['value', 'cues now'],
   recover_flights: ['value', 'limit asked_at now'],
@@ -175,7 +175,7 @@ export const functions = {
   service_health: ['row', 'now', 'stable'],
   set_customer: ['value', 'account_id customer_id now'],
   set_plans: ['value', 'plans'],
-  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies errors retry_after_ms gone reports omitted now'],
+  settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies headers errors retry_after_ms gone reports omitted now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
@@ -932,9 +932,10 @@ export type ReadOverviewRow = {
   running: number
   succeeded: number
   failed: number
+  by_status: unknown
   lateness_p50_ms: number | null
   lateness_p99_ms: number | null
-  per_minute: unknown
+  volume: unknown
   failing: unknown
   waiting: unknown
   waiting_for_person: unknown
@@ -1187,7 +1188,7 @@ export type Functions = {
   readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
   readOperator: (args: object) => Promise<ReadOperatorRow>
-  readOverview: (args: { account_id: string }) => Promise<ReadOverviewRow>
+  readOverview: (args: { account_id: string; from?: Date | null }) => Promise<ReadOverviewRow>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
   recordExclusions: (args: { cues: object | string }) => Promise<number>
   recoverFlights: (args: { limit?: number | null; asked_at?: Date | null }) => Promise<number>
@@ -1221,7 +1222,7 @@ export type Functions = {
   serviceHealth: (args: object) => Promise<ServiceHealthRow>
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
   setPlans: (args: { plans: object | string }) => Promise<void>
-  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
+  settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; headers: (unknown | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>

@@ -10,9 +10,12 @@ import { isClosed, sentence } from './webhook-errors.ts'
 const MAX_INTERIM_RESPONSES = 100
 const ENDED = new Error('ended')
 
+/** By lower-case names. */
+export type ResponseHeaders = Record<string, string | string[] | undefined>
+
 export interface Answer {
-  /** Null without a response: `failure` says why. `contentEncoding` has the header's values, separated by commas. */
-  head: { status: number; retryAfter: string | undefined; contentEncoding: string } | null
+  /** Null without a response: `failure` says why. */
+  head: { status: number; headers: ResponseHeaders } | null
   failure: string
   /** As far as it was read, up to 64 KB. */
   body: Buffer
@@ -82,12 +85,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       if (++this.#interim > MAX_INTERIM_RESPONSES) this.fail('too many interim responses')
       return
     }
-    const after = headers['retry-after'] as string | string[] | undefined
-    this.#head = {
-      status,
-      retryAfter: Array.isArray(after) ? after[0] : after,
-      contentEncoding: String(headers['content-encoding'] ?? '')
-    }
+    this.#head = { status, headers }
     if (status === 101) this.fail('')
   }
 
@@ -106,7 +104,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseError(_: unknown, error: Error): void {
     // undici doesn't pass on the head of an upgrade.
-    if (error.message === 'bad upgrade') this.#head ??= { status: 101, retryAfter: undefined, contentEncoding: '' }
+    if (error.message === 'bad upgrade') this.#head ??= { status: 101, headers: {} }
     this.#settle(sentence(error), this.#isReused && !this.#hasBegun && isClosed(error))
   }
 

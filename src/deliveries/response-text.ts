@@ -1,11 +1,13 @@
 /** Text of webhook responses: how it is read, and the part that is stored. */
 import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
+import type { ResponseHeaders } from './exchange.ts'
 
 const STORED_CHARACTERS = 2000
 /** Read of a response, before and after decompression. */
 export const MAX_RESPONSE_BYTES = 64 * 1024
 const MAX_ENCODINGS = 3
+const STORED_HEADER_BYTES = 2048
 /** 8 MB, which RFC 9659 allows a sender: decompression needs that much memory. */
 const MAX_WINDOW_BITS = 23
 
@@ -69,4 +71,15 @@ export const storable = (text: string): string => {
         .join('')
         .toWellFormed()
     : cleaned
+}
+
+/** The first headers that fit in 2 KB, as a JSON object. Cookies are left out: they are credentials for the receiver. */
+export const storableHeaders = (headers: ResponseHeaders, mask: (value: string) => string): string => {
+  const kept: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || name === 'set-cookie') continue
+    kept[name] = clean(mask([value].flat().join(', ')))
+    if (Buffer.byteLength(JSON.stringify(kept)) > STORED_HEADER_BYTES) delete kept[name]
+  }
+  return JSON.stringify(kept)
 }

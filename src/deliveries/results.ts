@@ -18,6 +18,8 @@ export type AttemptResult = {
   http_status: number | null
   /** The part of the response that is stored. */
   body: string | null
+  /** The headers of a failed response that are stored, as a JSON object. */
+  headers: string | null
   /** A sentence for the cue's owner; null means delivered. */
   error: string | null
   retry_after_ms: number | null
@@ -148,6 +150,7 @@ const columns = (batch: Ended[]) => ({
 })
 
 const otherColumns = (batch: Ended[]) => ({
+  headers: batch.map(({ result }) => result.headers),
   errors: batch.map(({ result }) => result.error),
   retry_after_ms: batch.map(({ result }) => result.retry_after_ms),
   gone: batch.map(({ result }) => result.gone),

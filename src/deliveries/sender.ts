@@ -9,7 +9,7 @@ import type { Handle } from './exchange.ts'
 import type { Flights } from './flights.ts'
 import { maskSecrets } from './mask-secrets.ts'
 import { reportIn } from './report.ts'
-import { storable } from './response-text.ts'
+import { storable, storableHeaders } from './response-text.ts'
 import type { AttemptResult, Results } from './results.ts'
 import type { WebhookClient, WebhookRequest, WebhookResult } from './webhook.ts'
 
@@ -161,6 +161,7 @@ const resultOf = (attempt: BegunAttempt, { secrets = [] }: WebhookRequest, resul
   duration_ms: result.duration_ms,
   http_status: result.http_status,
   body: result.answer === null ? null : storable(maskSecrets(result.answer, secrets)),
+  headers: result.headers && storableHeaders(result.headers, value => maskSecrets(value, secrets)),
   error: result.error,
   retry_after_ms: result.retry_after_ms,
   gone: result.gone,

@@ -3,7 +3,7 @@ import { Agent } from 'undici'
 import { memoize } from '../cache/memoize.ts'
 import { headerName, headerValue } from '../http/header-text.ts'
 import type { AddressRules } from './address.ts'
-import { type Answer, Exchange, type Handle } from './exchange.ts'
+import { type Answer, Exchange, type Handle, type ResponseHeaders } from './exchange.ts'
 import { textOf } from './response-text.ts'
 import { createSockets } from './sockets.ts'
 import { answered, sentence } from './webhook-errors.ts'
@@ -37,6 +37,8 @@ export interface WebhookResult {
   error: string | null
   /** The text of the response as far as it was read, up to 64 KB; null without a response. It may contain the request's secrets. */
   answer: string | null
+  /** The headers of a response that isn't `ok`. They may contain the request's secrets. */
+  headers: ResponseHeaders | null
   /** Delay requested by a 429 or 503, at most an hour. */
   retry_after_ms: number | null
   /** The status is 410: the receiver wants no more requests. */
@@ -127,15 +129,17 @@ const checkHeaders = (headers: Record<string, string>): void => {
 }
 
 const resultOf = async ({ head, failure, body }: Answer, duration_ms: number): Promise<WebhookResult> => {
-  if (!head) return { ok: false, http_status: null, error: failure, answer: null, retry_after_ms: null, gone: false, duration_ms }
-  const { status, retryAfter, contentEncoding } = head
+  if (!head)
+    return { ok: false, http_status: null, error: failure, answer: null, headers: null, retry_after_ms: null, gone: false, duration_ms }
+  const { status, headers } = head
   const ok = status >= 200 && status < 300
   return {
     ok,
     http_status: status,
     error: ok ? null : answered(status),
-    answer: await textOf(body, contentEncoding),
-    retry_after_ms: status === 429 || status === 503 ? retryAfterMs(retryAfter) : null,
+    answer: await textOf(body, String(headers['content-encoding'] ?? '')),
+    headers: ok ? null : headers,
+    retry_after_ms: status === 429 || status === 503 ? retryAfterMs([headers['retry-after']].flat()[0]) : null,
     gone: status === 410,
     duration_ms
   }

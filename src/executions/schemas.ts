@@ -84,7 +84,11 @@ const Attempt = Type.Object({
   http_status: Nullable(Type.Integer()),
   error: Nullable(Type.String()),
   duration_ms: Type.Integer(),
-  worker_id: Nullable(Type.String())
+  worker_id: Nullable(Type.String()),
+  response_headers: Nullable(
+    Type.Record(Type.String(), Type.String(), { description: 'Of the response to a failed attempt: up to 2 KB, without cookies.' })
+  ),
+  response_body: Nullable(Type.String({ description: 'The first 2,000 characters of the response to a failed attempt.' }))
 })
 
 export const ExecutionDetail = Type.Object({

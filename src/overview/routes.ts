@@ -1,7 +1,7 @@
 /** What dashboards show of an account: what needs attention, how the last day went, errors, and destinations. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
-import { Destinations, Errors, ListDestinations, ListErrors, Overview } from './schemas.ts'
+import { Destinations, Errors, ListDestinations, ListErrors, Overview, OverviewQuery } from './schemas.ts'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
@@ -11,13 +11,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags: ['executions'],
         operationId: 'getOverview',
-        summary: 'Get what needs attention, and figures on the last 24 hours',
+        summary: 'Get what needs attention, and figures on a time window',
         description:
           'Failing cues, tasks without a live worker, outcomes to decide, paused cues, open alerts, and the runs of the next hour.',
+        querystring: OverviewQuery,
         response: { 200: Overview }
       }
     },
-    async request => (await app.fn.readOverview(request.caller)) as Static<typeof Overview>
+    async request => (await app.fn.readOverview({ from: windowOf(request.query).from, ...request.caller })) as Static<typeof Overview>
   )
 
   app.get(
@@ -56,7 +57,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
 export default routes
 
-const windowOf = ({ from, to }: Static<typeof ListErrors>) => ({
+const windowOf = ({ from, to }: { from?: string; to?: string }) => ({
   from: from === undefined ? from : new Date(from),
   to: to === undefined ? to : new Date(to)
 })

@@ -19,8 +19,10 @@ export const Overview = Type.Object(
     failed: { ...Count, description: 'Executions that failed, were missed, timed out, or were reported as failed.' },
     lateness_p50_ms: Nullable(Type.Integer({ description: 'From `due_at` to the start of the first attempt or claim.' })),
     lateness_p99_ms: Nullable(Count),
-    per_minute: Type.Array(Type.Object({ at: At, succeeded: Count, failed: Count }), {
-      description: 'Executions ended in the last hour; minutes without any are absent.'
+    by_status: Type.Record(Type.String(), Count, { description: 'The number of executions in each status; others are absent.' }),
+    volume: Type.Array(Type.Object({ at: At, succeeded: Count, failed: Count, running: Count }), {
+      description:
+        'Executions by the time of their creation, in up to 50 equal parts of the window, of whole minutes; parts without any are absent.'
     }),
     failing: Type.Array(
       Type.Object({
@@ -48,13 +50,20 @@ export const Overview = Type.Object(
       Type.Object({ ...ofCue, paused_by: Type.Enum([...enums.pauseCause]), reason: Nullable(Type.String()), paused_at: Nullable(At) }),
       { description: 'Cues that were not paused by a request.' }
     ),
-    alerts: Type.Array(Type.Object({ id, alert_type, severity, message, cue_id, execution_id, created_at: At }), {
-      description: 'Alerts to acknowledge, newest first.'
-    }),
+    alerts: Type.Array(
+      Type.Object({ id, alert_type, severity, message, cue_id, execution_id, created_at: At, succeeded_at: Nullable(At) }),
+      {
+        description: 'Alerts to acknowledge, newest first.'
+      }
+    ),
     upcoming: Type.Array(Type.Object({ ...ofCue, next_run: At }), { description: 'Cues that run within an hour, among the newest 1,000.' })
   },
-  { description: 'Figures on the last 24 hours, or the newest 2,000 executions. Lists have at most 20 items, `upcoming` 200.' }
+  { description: 'Figures on a time window, of the newest 2,000 executions at most. Lists have at most 20 items, `upcoming` 200.' }
 )
+
+export const OverviewQuery = Type.Object({
+  from: Type.Optional({ ...Instant, description: 'Start of the window, at most 31 days ago. Default: 24 hours ago.' })
+})
 
 const windowOf = (standard: string) =>
   Type.Object({

@@ -51,9 +51,18 @@ t.test('an execution shows its payload, the response and its attempts', async t 
   const second = clock.now().toISOString()
   const execution = await get(`/v1/executions/${id}`)
   exactly(t, execution, { id, status: 'success', attempts: 2, payload: { n: 1 }, response_body: '{"fine": true}', next_retry: null })
-  const attempt = { http_status: 500, duration_ms: 5, worker_id: null }
+  const attempt = { http_status: 500, duration_ms: 5, worker_id: null, response_headers: null, response_body: null }
+  const response = { response_headers: refused.headers, response_body: refused.body }
   t.same(execution.attempt_log, [
-    { ...attempt, attempt: 1, result: 'failed', error: refused.error, started_at: start, finished_at: '2030-01-15T09:00:00.005Z' },
+    {
+      ...attempt,
+      attempt: 1,
+      result: 'failed',
+      error: refused.error,
+      started_at: start,
+      finished_at: '2030-01-15T09:00:00.005Z',
+      ...response
+    },
     {
       ...attempt,
       attempt: 2,

@@ -54,7 +54,8 @@ t.test('the overview of a new account is empty', async t => {
     failed: 0,
     lateness_p50_ms: null,
     lateness_p99_ms: null,
-    per_minute: [],
+    by_status: {},
+    volume: [],
     failing: [],
     waiting: [],
     waiting_for_person: [],
@@ -82,15 +83,18 @@ t.test('the overview counts the last day, and names what fails', async t => {
   t.same(overview.failing, [
     { cue_id: id, cue_name: 'failing', failures: 2, since: '2030-01-15T10:00:00.000Z', execution_id: latest, error: 'second' }
   ])
-  t.same(overview.per_minute, [
-    { at: '2030-01-15T11:55:00.000Z', succeeded: 0, failed: 1 },
-    { at: '2030-01-15T11:58:00.000Z', succeeded: 1, failed: 1 }
+  t.same(overview.by_status, { success: 1, failed: 3 })
+  t.same(overview.volume, [
+    { at: '2030-01-15T10:00:00.000Z', succeeded: 0, failed: 1, running: 0 },
+    { at: '2030-01-15T11:30:00.000Z', succeeded: 1, failed: 2, running: 0 }
   ])
+  const recent = await get('/v1/overview?from=2030-01-15T11:57:00Z')
+  t.same(recent.volume, [{ at: '2030-01-15T11:58:00.000Z', succeeded: 1, failed: 1, running: 0 }])
   t.same((await as(await register()).get('/v1/overview')).failing, [], 'of the own account only')
 })
 
 t.test('the overview shows waiting tasks, outcomes to decide, paused cues, alerts and the next hour', async t => {
-  const { get, post, create, pool, account, clock } = await setup(t)
+  const { addRuns, get, post, create, pool, account, clock } = await setup(t)
   const id = await create('publish', { payload: { task: 'publish' }, verification: { mode: 'manual' }, cron: '30 * * * *' })
   await create('later', { cron: '0 18 * * *' })
   await post(`/v1/cues/${id}/fire`)
@@ -114,7 +118,9 @@ t.test('the overview shows waiting tasks, outcomes to decide, paused cues, alert
   exactly(t, before.waiting, [{ task: 'publish', waiting: 1, execution_id: waiting_id, has_worker: false }])
   exactly(t, before.waiting_for_person, [{ cue_id: id, cue_name: 'publish', execution_id }])
   exactly(t, before.paused, [{ cue_id: paused_id, cue_name: 'paused', paused_by: 'plan', reason: 'plan' }])
-  exactly(t, before.alerts, [{ alert_type: 'missed_window', severity: 'warning', message: 'open', cue_id: id, execution_id: null }])
+  exactly(t, before.alerts, [
+    { alert_type: 'missed_window', severity: 'warning', message: 'open', cue_id: id, execution_id: null, succeeded_at: null }
+  ])
   t.same(before.upcoming, [{ cue_id: id, cue_name: 'publish', next_run: '2030-01-15T12:30:00.000Z' }])
   for (const [handlers, has_worker] of [
     [['other'], false],
@@ -123,6 +129,8 @@ t.test('the overview shows waiting tasks, outcomes to decide, paused cues, alert
     await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: [...handlers] })
     t.equal((await get('/v1/overview')).waiting[0].has_worker, has_worker, `${handlers}`)
   }
+  await addRuns(id, [{ ago: '-120' }])
+  t.same(pluck((await get('/v1/overview')).alerts, 'succeeded_at'), ['2030-01-15T12:02:00.000Z'])
 })
 
 t.test('a list of cues has summaries on request', async t => {

@@ -122,9 +122,11 @@ t.test('a cue with several slots within the look-ahead fires once in each', asyn
 
 t.test('retries a rejected delivery up to its limit, then fails', async t => {
   const { cue, ended, engineConfig, pool } = await serve(t)
-  const hook = await receiver(t, request => (request.path === '/failed' ? {} : { status: 500, body: 'broken' }))
+  const headers = { 'set-cookie': 'session=1', 'x-echo': 'key secret-header', 'x-long': 'x'.repeat(2048), 'x-region': 'eu' }
+  const hook = await receiver(t, request => (request.path === '/failed' ? {} : { status: 500, body: 'broken', headers }))
   await startEngine(t, engineConfig)
-  const id = await cue({ callback_url: hook.url, on_failure_webhook: `${hook.url}failed`, on_failure_pause: true })
+  const callback = { callback_url: hook.url, callback_headers: { 'X-Key': 'secret-header' } }
+  const id = await cue({ ...callback, on_failure_webhook: `${hook.url}failed`, on_failure_pause: true })
   const execution = await ended(id, 'failed')
   exactly(t, execution, { attempts: 3, http_status: 500, response_body: 'broken', error_message: 'answered 500 Internal Server Error' })
   const requests = await hook.received(4)
@@ -132,6 +134,14 @@ t.test('retries a rejected delivery up to its limit, then fails', async t => {
     requests.slice(0, 3).map(request => request.headers['x-service-attempt']),
     ['1', '2', '3']
   )
+  const { rows } = await pool.query('select response_headers, response_body from cue.attempts')
+  for (const { response_headers, response_body } of rows) {
+    t.same(
+      [response_headers['x-echo'], response_headers['x-region'], response_headers['x-long'], response_headers['set-cookie']],
+      ['key ********', 'eu', undefined, undefined]
+    )
+    t.equal(response_body, 'broken')
+  }
   const log = await pool.query('select attempt, result from cue.attempt_view order by attempt')
   t.same(
     log.rows,

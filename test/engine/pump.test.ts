@@ -19,7 +19,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
   const flights = new Map<number, number>()
   let left = due
   const none = () => {}
-  const answer = { ok: true, http_status: 200, answer: '', error: null, retry_after_ms: null, gone: false, duration_ms: 1 }
+  const answer = { ok: true, http_status: 200, answer: '', headers: null, error: null, retry_after_ms: null, gone: false, duration_ms: 1 }
   const pump = createPump({
     fn: {
       takeDueCues: ({ cue_ids }: { cue_ids: string[] }) => {

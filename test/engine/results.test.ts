@@ -16,6 +16,7 @@ const delivered: AttemptResult = {
   http_status: 200,
   body: '',
   error: null,
+  headers: null,
   retry_after_ms: null,
   gone: false,
   reported: null

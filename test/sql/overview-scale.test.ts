@@ -51,6 +51,7 @@ t.test(`a dashboard reads a bounded number of pages among ${spelled(40_000)} exe
   const measure = async () => {
     const queries: [string, string, unknown[]][] = [
       ['overview', 'select * from cue.read_overview($1)', [account]],
+      ['overview of a week', "select * from cue.read_overview($1, now() - interval '7 days')", [account]],
       ['search', "select * from cue.find_cues($1, 'no such text')", [account]],
       ['latest results', 'select * from cue.latest_results($1)', [await ids()]],
       [
@@ -77,6 +78,7 @@ t.test(`a dashboard reads a bounded number of pages among ${spelled(40_000)} exe
   // The overview reads 2,000 executions and 1,000 cues at most, a search 10,000 cues, a history 5,000 executions.
   const most: Record<string, number> = {
     overview: 12_000,
+    'overview of a week': 12_000,
     search: 30_000,
     history: 12_000,
     'latest results': small['latest results']! * 2 + 100

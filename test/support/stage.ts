@@ -15,6 +15,7 @@ export type Stage = Awaited<ReturnType<typeof stage>>
 export type Result = Partial<{
   http_status: number | null
   body: string | null
+  headers: Record<string, string>
   error: string | null
   retry_after_ms: number | null
   gone: boolean
@@ -23,7 +24,7 @@ export type Result = Partial<{
   omitted: string | null
 }>
 
-export const refused: Result = { http_status: 500, body: 'no', error: 'the callback answered 500' }
+export const refused: Result = { http_status: 500, body: 'no', headers: { server: 'test' }, error: 'the callback answered 500' }
 
 export const cueDefaults = {
   name: 'a cue',
@@ -168,6 +169,7 @@ const columnsOf = (attempts: BegunAttempt[], { http_status = 200, body = 'ok' }:
 })
 
 const furtherColumns = (attempts: BegunAttempt[], result: Result) => ({
+  headers: attempts.map(() => (result.headers ? JSON.stringify(result.headers) : null)),
   errors: attempts.map(() => result.error ?? null),
   retry_after_ms: attempts.map(() => result.retry_after_ms ?? null),
   gone: attempts.map(() => result.gone ?? false),

@@ -861,6 +861,8 @@ class ExecutionDetailAttemptLog(TypedDict):
     error: Optional[str]
     duration_ms: int
     worker_id: Optional[str]
+    response_headers: Optional[Dict[str, Any]]
+    response_body: Optional[str]
 
 
 class ExecutionDetail(TypedDict):
@@ -1004,10 +1006,11 @@ class Alert(TypedDict):
     created_at: str
 
 
-class OverviewPerMinute(TypedDict):
+class OverviewVolume(TypedDict):
     at: str
     succeeded: int
     failed: int
+    running: int
 
 
 class OverviewFailing(TypedDict):
@@ -1050,6 +1053,7 @@ class OverviewAlerts(TypedDict):
     cue_id: str
     execution_id: Optional[str]
     created_at: str
+    succeeded_at: Optional[str]
 
 
 class OverviewUpcoming(TypedDict):
@@ -1065,7 +1069,8 @@ class Overview(TypedDict):
     failed: int
     lateness_p50_ms: Optional[int]
     lateness_p99_ms: Optional[int]
-    per_minute: List[OverviewPerMinute]
+    by_status: Dict[str, Any]
+    volume: List[OverviewVolume]
     failing: List[OverviewFailing]
     waiting: List[OverviewWaiting]
     waiting_for_person: List[OverviewWaitingForPerson]
@@ -2025,9 +2030,9 @@ class Client(Transport):
         """Mark a reported success for manual verification."""
         return self.call("POST", f"/v1/executions/{segment(execution_id)}/verification-pending")
 
-    def get_overview(self) -> Overview:
-        """Get what needs attention, and figures on the last 24 hours."""
-        return self.call("GET", "/v1/overview")
+    def get_overview(self, *, from_: Optional[str] = None) -> Overview:
+        """Get what needs attention, and figures on a time window."""
+        return self.call("GET", "/v1/overview", query={"from": from_})
 
     def list_errors(self, *, from_: Optional[str] = None, to: Optional[str] = None) -> Listing[ListErrorsResult, ListErrorsResultErrors]:
         """Get the dead letters of a time window, grouped by error."""

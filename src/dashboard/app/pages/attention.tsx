@@ -3,10 +3,11 @@
 import type { Overview, Usage } from '../../../client/types.ts'
 import { post } from '../api.ts'
 
+import { labelOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { duration, hourTime, localZone, relative, serviceNow, useNow } from '../time.ts'
+import { duration, hourTime, localZone, relative, useNow } from '../time.ts'
 import { Button, ButtonLink, type Children, count, counted, Empty, Figure, Panel, type Tone } from '../ui/basics.tsx'
 import { Chart } from '../ui/chart.tsx'
 import { act } from '../ui/dialog.tsx'
@@ -81,12 +82,12 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
           !(alert_type === 'cue_paused' && pausedIds.has(cue_id)) && !(alert_type === 'consecutive_failure' && failingIds.has(cue_id))
       )
       .map(
-        ({ id, message, severity, alert_type, created_at }): Item => ({
+        ({ id, message, severity, alert_type, created_at, cue_id, succeeded_at }): Item => ({
           key: `alert ${id}`,
           icon: 'alert',
-          tone: severity === 'critical' || severity === 'high' ? 'bad' : 'warn',
-          title: message,
-          text: alert_type.replaceAll('_', ' '),
+          tone: succeeded_at ? 'quiet' : severity === 'critical' || severity === 'high' ? 'bad' : 'warn',
+          title: <a href={to(`/cues/${cue_id}`)}>{message}</a>,
+          text: succeeded_at ? 'The cue has succeeded since.' : labelOf('alertType', alert_type),
           at: created_at,
           action: mayWrite ? <Button label="Acknowledge" icon="check" onClick={() => void acknowledge(id)} /> : open(to('/alerts'))
         })
@@ -141,8 +142,8 @@ export const Attention = () => {
                 <Panel title="In the next hour">
                   <Upcoming data={data} />
                 </Panel>
-                <Panel title="Ended per minute">
-                  <PerMinute data={data} />
+                <Panel title="In the last 24 hours">
+                  <Volume data={data} />
                 </Panel>
               </div>
             </div>
@@ -249,25 +250,19 @@ const Upcoming = ({ data: { upcoming } }: { data: Overview }) => {
   )
 }
 
-const PerMinute = ({ data: { per_minute } }: { data: Overview }) => {
-  if (per_minute.length === 0) return <p class="soft">Nothing ended in the last hour.</p>
-  const byMinute = new Map(per_minute.map(counts => [Math.floor(Date.parse(counts.at) / 60_000), counts]))
-  const last = Math.floor(serviceNow() / 60_000)
-  const minutes = Array.from({ length: 60 }, (_, n) => last - 59 + n)
+const Volume = ({ data: { volume } }: { data: Overview }) => {
+  if (volume.length < 2) return <p class="soft">Too few executions for a chart.</p>
   return (
     <Chart
-      label="Executions ended per minute in the last hour"
-      times={minutes.map(minute => minute * 60)}
+      label="Executions in the last 24 hours"
+      times={volume.map(({ at }) => Date.parse(at) / 1000)}
       unit={value => String(value)}
       bars
       height={140}
       series={[
-        {
-          name: 'Succeeded',
-          color: 'good-dot',
-          values: minutes.map(minute => (byMinute.get(minute)?.succeeded ?? 0) + (byMinute.get(minute)?.failed ?? 0))
-        },
-        { name: 'Failed', color: 'bad-dot', values: minutes.map(minute => byMinute.get(minute)?.failed ?? 0) }
+        { name: 'Running', color: 'accent', values: volume.map(({ succeeded, failed, running }) => succeeded + failed + running) },
+        { name: 'Succeeded', color: 'good-dot', values: volume.map(({ succeeded, failed }) => succeeded + failed) },
+        { name: 'Failed', color: 'bad-dot', values: volume.map(({ failed }) => failed) }
       ]}
     />
   )

@@ -1,29 +1,67 @@
 /** Who changed the account, its keys, secrets and cues. */
 import type { AuditEvents } from '../../../client/types.ts'
+import { plain } from '../labels.ts'
 import { useRead } from '../query.ts'
+import { to } from '../router.ts'
 import { useMay } from '../session.ts'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import type { Column } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
+import { useActorText } from './actor.tsx'
 
 type Event = AuditEvents['events'][number]
-const detailText = ({ detail }: Event) =>
-  Object.entries(detail)
-    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join(' ')
 
-const columns: Column<Event>[] = [
-  ['When', ({ created_at }) => <When at={created_at} />],
-  ['Event', ({ event }) => <span class="mono">{event}</span>, 'cell-main'],
-  ['By', ({ actor }) => <span class="mono">{actor.replace(/^(\w+:[0-9a-f]{8})[0-9a-f-]+$/, '$1…')}</span>],
+/** Where "created cue" for `cue.created` would not say it. */
+const phrases: Record<string, string> = {
+  'account.registered': 'registered the account',
+  'account.updated': 'changed the settings of the account',
+  'account.deletion_requested': 'asked for the deletion of the account',
+  'account.deletion_cancelled': 'cancelled the deletion of the account',
+  'session.created': 'signed in',
+  'session.refreshed': 'stayed signed in',
+  'session.revoked': 'signed out',
+  'key.regenerated': 'replaced the key',
+  'plan.changed': 'changed the plan',
+  'cues.applied': 'applied a set of cues',
+  'operation.created': 'started the operation'
+}
+const phraseOf = (event: string) => {
+  const [noun, verb] = event.split('.').map(plain) as [string, string]
+  return phrases[event] ?? `${verb} the ${noun}`
+}
+
+const Sentence = ({ of: { event, actor, detail }, by }: { of: Event; by: (actor: string) => string }) => {
+  const { cue_id, operation_id, label, prefix, key_id: _, session_id: __, ...rest } = detail as Record<string, string | undefined>
+  const facts = Object.entries(rest).flatMap(([name, value]: [string, unknown]) =>
+    value === null || value === 0 || value === false
+      ? []
+      : `${plain(name)} ${Array.isArray(value) ? value.map(plain).join(', ') : typeof value === 'object' ? JSON.stringify(value) : value}`
+  )
+  const link = cue_id ? `/cues/${cue_id}` : operation_id && `/operations/${operation_id}`
+  return (
+    <>
+      <span class="name">{by(actor)}</span> {phraseOf(event)} {event.startsWith('key.') && (label ?? prefix)}
+      {link && (
+        <a class="mono" href={to(link)}>
+          {cue_id ?? operation_id}
+        </a>
+      )}
+      {facts.length > 0 && <span class="soft break">{`: ${facts.join('; ')}`}</span>}
+    </>
+  )
+}
+
+const columnsFor = (by: (actor: string) => string): Column<Event>[] => [
+  ['Event', event => <Sentence of={event} by={by} />, 'cell-main'],
   ['Address', ({ ip }) => ip],
-  ['Details', event => <span class="mono break small">{detailText(event)}</span>, 'bare']
+  ['When', ({ created_at }) => <When at={created_at} />]
 ]
 
 export const Audit = () => {
   const offset = useOffset()
   const read = useRead<AuditEvents>(useMay('account') ? '/v1/auth/audit' : undefined, { limit: 50, offset })
+  const columns = columnsFor(useActorText())
   return (
     <Page title="Audit log" read={read} needs={{ what: 'The audit log needs', scope: 'account' }}>
       {data => <Paged page={data} rows={data.events} columns={columns} caption="Audit log" noun="event" id={({ id }) => String(id)} />}

@@ -1,45 +1,41 @@
 /** Firing, pausing and deleting a cue. */
 
 import { useState } from 'preact/hooks'
-import type { CueDetail, FiredExecution } from '../../../client/types.ts'
-import { call, Failure, parseExactly, post } from '../api.ts'
-
+import type { CueDetail, FiredExecution, TestResult } from '../../../client/types.ts'
+import { call, post } from '../api.ts'
 import { to, usePlace } from '../router.ts'
+import { duration } from '../time.ts'
+import { Badge, Code } from '../ui/basics.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { AreaField, Choice, TextField } from '../ui/form.tsx'
 import { say } from '../ui/toast.tsx'
+import { jsonOf, jsonProblem } from './json-text.ts'
 
 type Props = { cue: CueDetail; onClose: () => void; onDone: () => void }
 
-/** The text as it is, which keeps numbers of any length. */
-const parsed = (text: string): unknown => {
-  try {
-    return parseExactly(text)
-  } catch (error) {
-    throw new Failure(422, 'validation_error', `Not valid JSON: ${(error as Error).message}`)
-  }
-}
-
-export const FireDialog = ({ cue, onClose, onDone }: Props) => {
-  const [text, setText] = useState('')
-  const [strategy, setStrategy] = useState('merge')
+/** `payload`: of an execution, to begin with. */
+export const FireDialog = ({ cue, payload, onClose, onDone }: Props & { payload?: unknown }) => {
+  const isAgain = payload !== undefined
+  const [text, setText] = useState(isAgain ? JSON.stringify(payload, null, 2) : '')
+  const [strategy, setStrategy] = useState(isAgain ? 'replace' : 'merge')
   const fire = async () => {
-    const body = text.trim() === '' ? {} : { merge_strategy: strategy, payload_override: parsed(text) }
+    const body = text.trim() === '' ? {} : { merge_strategy: strategy, payload_override: jsonOf(text) }
     const { id } = await post<FiredExecution>(`/v1/cues/${cue.id}/fire`, body, { 'idempotency-key': crypto.randomUUID() })
     say(`${cue.name} was fired.`, 'good', { href: to(`/executions/${id}`), text: 'Show the execution' })
     onDone()
   }
   return (
-    <Confirm title={`Fire ${cue.name} now`} label="Fire" onClose={onClose} action={fire}>
+    <Confirm title={isAgain ? `Run ${cue.name} with this payload` : `Fire ${cue.name} now`} label="Fire" onClose={onClose} action={fire}>
       <p>
         {cue.transport === 'worker' ? 'A worker can claim it immediately.' : 'It is delivered immediately. Its schedule does not change.'}
       </p>
       <AreaField
-        label="Payload override (optional)"
+        label={isAgain ? 'Payload' : 'Payload override (optional)'}
         value={text}
         onInput={setText}
+        error={jsonProblem(text)}
         mono
-        rows={4}
+        rows={isAgain ? 10 : 4}
         hint="JSON. Leave it empty to send the payload of the cue."
       />
       {text.trim() !== '' && (
@@ -52,6 +48,32 @@ export const FireDialog = ({ cue, onClose, onDone }: Props) => {
             { value: 'replace', label: 'Replace the payload' }
           ]}
         />
+      )}
+    </Confirm>
+  )
+}
+
+/** One request to the cue's address or another one, and its response; nothing is recorded. */
+export const TestDialog = ({ cue, payload = cue.payload, onClose }: Omit<Props, 'onDone'> & { payload?: unknown }) => {
+  const [url, setUrl] = useState(cue.callback.url ?? '')
+  const [text, setText] = useState(JSON.stringify(payload, null, 2))
+  const [result, setResult] = useState<TestResult>()
+  const send = async () => {
+    const target = url === cue.callback.url ? { cue_id: cue.id } : { url }
+    setResult(await post<TestResult>('/v1/cues/test', { ...target, payload: jsonOf(text) }))
+  }
+  return (
+    <Confirm title={`Test ${cue.name}`} label="Send" onClose={onClose} action={send} staysOpen>
+      <p>One signed request, as a delivery. Nothing is recorded or retried.</p>
+      <TextField label="URL" type="url" value={url} onInput={setUrl} mono hint="The headers of the cue are sent to its own URL only." />
+      <AreaField label="Payload" value={text} onInput={setText} error={jsonProblem(text)} mono rows={6} />
+      {result && (
+        <div role="status" class="stack">
+          <Badge tone={result.error ? 'bad' : 'good'}>
+            {`${result.error ?? `HTTP ${result.response?.http_status}`}, ${duration(result.duration_ms)}`}
+          </Badge>
+          {result.response?.body && <Code text={result.response.body} label="response" wrap />}
+        </div>
       )}
     </Confirm>
   )

@@ -2,6 +2,7 @@
 import { AreaField, CheckField, Choice, SelectField, TextField } from '../ui/form.tsx'
 import { type Draft, type Field, fields } from './cue-model.ts'
 import { type Errors, errorOf } from './form-errors.ts'
+import { jsonProblem } from './json-text.ts'
 
 export type FormProps = { draft: Draft; set: (changes: Draft) => void; errors: Errors; isNew: boolean }
 
@@ -16,6 +17,7 @@ const FieldOf = ({ field, draft, set, errors }: { field: Field } & Omit<FormProp
   if (kind === 'check')
     return <CheckField label={label} hint={hint} checked={value === 'yes'} onInput={is => set({ [path]: is ? 'yes' : '' })} />
   if (kind === 'choice') return field.isShort ? <Choice {...shared} options={options} /> : <SelectField {...shared} options={options} />
+  if (kind === 'json') shared.error ??= jsonProblem(value)
   if (kind === 'json' || kind === 'headers' || kind === 'lines')
     return <AreaField {...shared} mono wide rows={kind === 'json' ? 5 : 2} placeholder={placeholder} />
   return (

@@ -1,7 +1,7 @@
 /** Creating and editing a cue. */
 import { useMemo, useState } from 'preact/hooks'
 import type { Cue, CueDetail } from '../../../client/types.ts'
-import { call, Failure, parseExactly, post } from '../api.ts'
+import { call, post } from '../api.ts'
 import { useHold, useRead } from '../query.ts'
 import { serviceUrl } from '../root.ts'
 import { to, usePlace } from '../router.ts'
@@ -13,6 +13,7 @@ import { say } from '../ui/toast.tsx'
 import { Fields, type FormProps } from './cue-fields.tsx'
 import { bodyOf, changesOf, type Draft, draftOf, emptyDraft } from './cue-model.ts'
 import { errorsOf } from './form-errors.ts'
+import { jsonOf } from './json-text.ts'
 import { ScheduleFields } from './schedule-fields.tsx'
 
 const cues = { path: '/cues', name: 'Cues' }
@@ -92,31 +93,25 @@ const Changes = ({ changes }: { changes: [string, string, string][] }) => (
   </Panel>
 )
 
-/** @throws {Failure} at the field that is not JSON */
-const parsed = (text = ''): unknown => {
-  try {
-    return parseExactly(text.trim() || '{}')
-  } catch (error) {
-    const problem = `not valid JSON: ${(error as Error).message}`
-    throw new Failure(422, 'validation_error', `payload: ${problem}`, { payload: problem })
-  }
-}
-
+/** A new cue, or a copy of another one, whose masked headers are to be filled in again. */
 export const NewCue = () => {
-  const first = useMemo(() => emptyDraft(localZone()), [])
-  const { go } = usePlace()
+  const { go, query } = usePlace()
+  const read = useRead<CueDetail>(query.from && `/v1/cues/${encodeURIComponent(query.from)}`, {}, { repeat: false })
+  const first = useMemo(() => {
+    if (!read.data) return emptyDraft(localZone())
+    const draft = draftOf(read.data)
+    return { ...draft, name: `${draft.name} (copy)`, key: '', 'callback.headers': draft['callback.headers']!.replaceAll('********', '') }
+  }, [read.data?.id])
   const save = async (draft: Draft) => {
-    const cue = await post<Cue>(
-      '/v1/cues',
-      { ...bodyOf(draft), payload: parsed(draft.payload) },
-      { 'idempotency-key': crypto.randomUUID() }
-    )
+    const body = { ...bodyOf(draft), payload: jsonOf(draft.payload!) }
+    const cue = await post<Cue>('/v1/cues', body, { 'idempotency-key': crypto.randomUUID() })
     say(cue.warning ?? `${cue.name} is scheduled.`)
     go(to(`/cues/${cue.id}`))
   }
+  const editor = <Editor key={first.name} first={first} isNew above="/cues" label="Create the cue" save={save} />
   return (
-    <Page title="Create a cue" above={cues} needs={needs}>
-      <Editor first={first} isNew above="/cues" label="Create the cue" save={save} />
+    <Page title="Create a cue" above={cues} needs={needs} read={query.from ? read : undefined}>
+      {query.from ? () => editor : editor}
     </Page>
   )
 }
@@ -130,7 +125,7 @@ export const EditCue = ({ id }: { id: string }) => {
   const path = `/cues/${id}`
   const save = async (draft: Draft) => {
     const first = draftOf(cue!)
-    const payload = draft.payload !== first.payload && { payload: parsed(draft.payload) }
+    const payload = draft.payload !== first.payload && { payload: jsonOf(draft.payload!) }
     await call('PATCH', `/v1${path}`, { body: { ...bodyOf(draft, first), ...payload }, headers: { 'if-match': `"${cue!.version}"` } })
     say('Saved')
     go(to(path))

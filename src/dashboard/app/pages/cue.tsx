@@ -1,6 +1,6 @@
 /** One cue: its next runs, what happened, its definition, and actions. */
 import { useState } from 'preact/hooks'
-import type { CueDetail } from '../../../client/types.ts'
+import type { CueDetail, Executions } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useRows, useShortcuts } from '../keys.ts'
 import { plain } from '../labels.ts'
@@ -9,11 +9,11 @@ import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { localZone, serviceNow, useZone, zoneFor } from '../time.ts'
 import { Button, ButtonLink, type Children, Code, Copy, count, counted, Empty, Facts, Panel, Tag } from '../ui/basics.tsx'
-import { Durations } from '../ui/chart.tsx'
 import { act } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
-import { DeleteDialog, FireDialog, PauseDialog } from './cue-actions.tsx'
+import { DeleteDialog, FireDialog, PauseDialog, TestDialog } from './cue-actions.tsx'
+import { CueFigures, Durations, useLatest } from './cue-figures.tsx'
 import { type Draft, draftOf, type Field, fields, textOf } from './cue-model.ts'
 import { CueStatus, pauseText, zoneOf } from './cues.tsx'
 import { ExecutionTable, whileMoving } from './executions.tsx'
@@ -27,7 +27,7 @@ const whileRunning = ({ executions, next_run }: CueDetail): number | undefined =
   return whileMoving(executions) ?? (ms > -60_000 ? Math.max(ms + 300, 1000) : undefined)
 }
 
-const dialogs = { fire: FireDialog, pause: PauseDialog, delete: DeleteDialog }
+const dialogs = { fire: FireDialog, pause: PauseDialog, test: TestDialog, delete: DeleteDialog }
 
 export const CuePage = ({ id }: { id: string }) => {
   const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { every: whileRunning })
@@ -62,6 +62,8 @@ export const CuePage = ({ id }: { id: string }) => {
             <Button label="Fire now" icon="play" kind="main" shortcut="f" onClick={() => setOpen('fire')} />
             {isActive && <Button label="Pause" icon="pause" shortcut="p" onClick={() => setOpen('pause')} />}
             {isPaused && <Button label="Resume" icon="play" shortcut="p" onClick={() => void resume()} />}
+            {cue.callback.url && <Button label="Test" icon="external" onClick={() => setOpen('test')} />}
+            <ButtonLink label="Duplicate" icon="copy" href={to('/cues/new', { from: id })} />
             <ButtonLink label="Edit" icon="edit" href={to(`/cues/${id}/edit`)} />
             <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={() => setOpen('delete')} />
           </>
@@ -72,14 +74,24 @@ export const CuePage = ({ id }: { id: string }) => {
         <>
           {isPaused && <Paused cue={cue} />}
           {cue.description && <p class="lead">{cue.description}</p>}
-          <div class="columns">
-            <Main cue={cue} />
-            <Side cue={cue} />
-          </div>
+          <Body cue={cue} />
           {Asked && <Asked cue={cue} onClose={() => setOpen(undefined)} onDone={read.reload} />}
         </>
       )}
     </Page>
+  )
+}
+
+const Body = ({ cue }: { cue: CueDetail }) => {
+  const latest = useLatest(cue)
+  return (
+    <>
+      {latest && <CueFigures cue={cue} {...latest} />}
+      <div class="columns">
+        <Main cue={cue} latest={latest} />
+        <Side cue={cue} />
+      </div>
+    </>
   )
 }
 
@@ -107,7 +119,7 @@ const Paused = ({ cue }: { cue: CueDetail }) => (
   </p>
 )
 
-const Main = ({ cue }: { cue: CueDetail }) => {
+const Main = ({ cue, latest }: { cue: CueDetail; latest: Executions | undefined }) => {
   const me = useMe()
   const all = <a href={to('/executions', { cue_id: cue.id })}>{`All ${counted(cue.execution_total, 'execution')}`}</a>
   return (
@@ -119,11 +131,7 @@ const Main = ({ cue }: { cue: CueDetail }) => {
           <Empty title="No executions yet" text="Wait for its next run, or fire it now:" calls={fireCalls(me, cue.id)} />
         )}
       </Panel>
-      {cue.executions.length > 1 && (
-        <Panel title="Duration and lateness">
-          <Durations cueId={cue.id} />
-        </Panel>
-      )}
+      {latest && <Durations {...latest} />}
       <HistoryPanel cue={cue} />
     </div>
   )

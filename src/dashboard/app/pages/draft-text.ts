@@ -1,5 +1,4 @@
 /** Values of the API from the text of fields, and back. What is not valid stays text, so that the service says what is wrong with it. */
-
 const parts = (text: string, separator: string): string[] =>
   text
     .split(separator)

@@ -11,13 +11,25 @@ import { When } from '../ui/when.tsx'
 type Outcome = NonNullable<Execution['outcome']>
 
 /** A link for web addresses only: the text comes from other people's programs. */
-const WebLink = ({ url }: { url: string }) =>
-  /^https?:\/\//i.test(url) && URL.canParse(url) ? (
+const isWeb = (url: unknown): url is string => typeof url === 'string' && /^https?:\/\//i.test(url) && URL.canParse(url)
+const WebLink = ({ url, label = url }: { url: string; label?: string }) =>
+  isWeb(url) ? (
     <a href={url} target="_blank" rel="noreferrer noopener" class="break">
-      {url}
+      {label}
     </a>
   ) : (
     <span class="break">{url}</span>
+  )
+const linked = (text: string | null | undefined): Children => text && <WebLink url={text} />
+
+/** The addresses in artifacts, under the names of what they belong to. */
+const artifactLinks = (artifacts: unknown): Children =>
+  (Array.isArray(artifacts) ? artifacts : []).flatMap(artifact =>
+    (typeof artifact === 'string' ? [artifact] : Object.values(artifact ?? {})).filter(isWeb).map(url => (
+      <div key={url}>
+        <WebLink url={url} label={typeof artifact.name === 'string' ? artifact.name : url} />
+      </div>
+    ))
   )
 
 const Json = ({ name, value }: { name: string; value: unknown }) =>
@@ -40,13 +52,14 @@ export const Evidence = ({ outcome: { success, recorded_at, ...outcome } }: { ou
             <Badge tone={success ? 'good' : 'bad'}>{success ? 'success' : 'failure'}</Badge> <When at={recorded_at} only="relative" />
           </>
         ],
-        ['Summary', outcome.summary],
-        ['Result', outcome.result],
+        ['Summary', linked(outcome.summary)],
+        ['Result', linked(outcome.result)],
         ['Error', outcome.error],
         ['Kind of result', outcome.result_type],
         ['External id', mono(outcome.external_id)],
-        ['Link', outcome.result_url && <WebLink url={outcome.result_url} />],
-        ['Reference', mono(outcome.result_ref)],
+        ['Link', linked(outcome.result_url)],
+        ['Reference', linked(outcome.result_ref)],
+        ['Files', artifactLinks(outcome.artifacts)],
         ['Reason', outcome.verification_reason]
       ]}
     />
@@ -55,11 +68,14 @@ export const Evidence = ({ outcome: { success, recorded_at, ...outcome } }: { ou
   </div>
 )
 
-export const approve = (id: string) => act(() => post(`/v1/executions/${id}/verify`, { valid: true }), 'Approved')
+const verify = (id: string, valid: boolean, reason: string) =>
+  post(`/v1/executions/${id}/verify`, { valid, ...(reason.trim() && { reason: reason.trim() }) })
+export const approve = (id: string, note = '') => act(() => verify(id, true, note), 'Approved')
 
-export const RejectDialog = ({ id, onClose, onDone }: { id: string; onClose: () => void; onDone: () => void }) => {
-  const [reason, setReason] = useState('')
-  const reject = () => post(`/v1/executions/${id}/verify`, { valid: false, ...(reason.trim() && { reason: reason.trim() }) })
+type RejectProps = { id: string; note?: string; onClose: () => void; onDone: () => void }
+export const RejectDialog = ({ id, note = '', onClose, onDone }: RejectProps) => {
+  const [reason, setReason] = useState(note)
+  const reject = () => verify(id, false, reason)
   return (
     <Confirm title="Reject the outcome" label="Reject" kind="danger" onClose={onClose} done="Rejected" action={reject} onDone={onDone}>
       <TextField label="Reason" value={reason} onInput={setReason} maxLength={2000} hint="Stored with the outcome." />

@@ -2,25 +2,27 @@
 
 import { useState } from 'preact/hooks'
 import type { CueDetail, ExecutionDetail, Executions, Replayed } from '../../../client/types.ts'
-import { post } from '../api.ts'
+import { post, type Query } from '../api.ts'
 import { useShortcuts } from '../keys.ts'
 import { labelOf } from '../labels.ts'
 import { useRead } from '../query.ts'
+import { serviceRoot, serviceUrl } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
-import { duration, useZone, zoneFor } from '../time.ts'
-import { Badge, Button, Code, Copy, Facts, Panel, Tabs } from '../ui/basics.tsx'
-import { act, Confirm } from '../ui/dialog.tsx'
+import { useZone, zoneFor } from '../time.ts'
+import { Button, ButtonLink, Code, Copy, Facts, Loading, Panel, Tabs } from '../ui/basics.tsx'
+import { act, Confirm, Dialog } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
-import { type Column, List } from '../ui/table.tsx'
 import { say } from '../ui/toast.tsx'
 import { When } from '../ui/when.tsx'
+import { adviceFor } from './advice.ts'
+import { FireDialog, TestDialog } from './cue-actions.tsx'
 import { zoneOf } from './cues.tsx'
 import { Evidence, VerifyButtons } from './evidence.tsx'
 import { isRunning, whileMoving } from './executions.tsx'
 import { curlOf, requestOf, verifyCode } from './request-code.ts'
-import { StateDiagram, Steps } from './timeline.tsx'
+import { Steps } from './timeline.tsx'
 
 const waiting = ['pending', 'retrying', 'retry_ready']
 
@@ -29,7 +31,8 @@ export const ExecutionPage = ({ id }: { id: string }) => {
   const { data: execution } = read
   const cue = useRead<CueDetail>(execution && `/v1/cues/${execution.cue_id}`, {}, { repeat: false }).data
   const mayWrite = useMay('write')
-  const [isCancelling, setCancelling] = useState(false)
+  const [open, setOpen] = useState<'cancel' | 'payload' | 'url'>()
+  const close = () => setOpen(undefined)
   const { go } = usePlace()
   const hasEnded = execution && !isRunning(execution)
   const replay = () =>
@@ -61,7 +64,10 @@ export const ExecutionPage = ({ id }: { id: string }) => {
         execution && (
           <>
             {hasEnded && <Button label="Replay" icon="replay" kind="main" shortcut="r" onClick={() => void replay()} />}
-            {waiting.includes(execution.status) && <Button label="Cancel" icon="stop" onClick={() => setCancelling(true)} />}
+            {waiting.includes(execution.status) && <Button label="Cancel" icon="stop" onClick={() => setOpen('cancel')} />}
+            {cue && <Button label="Other payload" icon="edit" onClick={() => setOpen('payload')} />}
+            {cue?.callback.url && <Button label="Other URL" icon="external" onClick={() => setOpen('url')} />}
+            {cue && <ButtonLink label="Edit the cue" icon="cue" href={to(`/cues/${cue.id}/edit`)} />}
           </>
         )
       }
@@ -69,18 +75,20 @@ export const ExecutionPage = ({ id }: { id: string }) => {
       {execution => (
         <>
           <Story execution={execution} cue={cue} reload={read.reload} />
-          {isCancelling && (
+          {open === 'cancel' && (
             <Confirm
               title="Cancel this execution"
               label="Cancel the execution"
               kind="danger"
-              onClose={() => setCancelling(false)}
+              onClose={close}
               done="Cancelled"
               action={() => post(`/v1/executions/${id}/cancel`).then(read.reload)}
             >
               <p>It ends without another attempt.</p>
             </Confirm>
           )}
+          {cue && open === 'payload' && <FireDialog cue={cue} payload={execution.payload} onClose={close} onDone={read.reload} />}
+          {cue && open === 'url' && <TestDialog cue={cue} payload={execution.payload} onClose={close} />}
         </>
       )}
     </Page>
@@ -96,17 +104,15 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
       {execution.error_message && (
         <p class="problem bad">
           <span>
-            <strong>Error.</strong> {execution.error_message}
+            <strong>Error.</strong> {execution.error_message.replace(/[^.!?]$/, '$&.')} {adviceFor(execution.error_message)}
           </span>
         </p>
       )}
-      <StateDiagram execution={execution} transport={cue?.transport} />
       <div class="columns">
         <div class="stack">
           <Panel title="Timeline">
             <Steps execution={execution} zone={zoneFor(useZone(), zone)} />
           </Panel>
-          <Attempts execution={execution} zone={zone} />
           {execution.outcome && (
             <Panel title="Outcome" actions={isPending && <VerifyButtons id={execution.id} onDone={reload} />}>
               <Evidence outcome={execution.outcome} />
@@ -114,15 +120,10 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
           )}
         </div>
         <div class="stack">
-          <Links execution={execution} zone={zone} />
+          <About execution={execution} cue={cue} zone={zone} />
           <Panel title="Payload">
             <Code text={JSON.stringify(execution.payload, null, 2)} label="payload" />
           </Panel>
-          {execution.response_body !== null && (
-            <Panel title="Latest response">
-              <Code text={execution.response_body} label="response" wrap />
-            </Panel>
-          )}
           {cue?.transport === 'webhook' && <Request execution={execution} cue={cue} />}
         </div>
       </div>
@@ -130,66 +131,64 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
   )
 }
 
-type Attempt = ExecutionDetail['attempt_log'][number]
-const attemptTones = { success: 'good', failed: 'bad', lost: 'warn' } as const
-const Attempts = ({ execution: { attempt_log }, zone }: { execution: ExecutionDetail; zone?: string }) => {
-  if (attempt_log.length === 0) return null
-  const longest = Math.max(...attempt_log.map(({ duration_ms }) => duration_ms), 1)
-  const columns: Column<Attempt>[] = [
-    ['#', ({ attempt }) => attempt],
-    ['Started', ({ started_at }) => <When at={started_at} zone={zone} only="absolute" />],
-    ['Result', ({ result }) => <Badge tone={attemptTones[result]}>{result}</Badge>],
-    [
-      'Response',
-      ({ http_status, worker_id, error }) => (
-        <>
-          <span class="mono">{http_status === null ? worker_id : `HTTP ${http_status}`}</span>
-          {error && <div class="under">{error}</div>}
-        </>
-      ),
-      'cell-main'
-    ],
-    [
-      'Took',
-      ({ duration_ms }) => (
-        <>
-          {duration(duration_ms)} <meter min={0} max={longest} value={duration_ms} aria-label={`${duration_ms} ms`} />
-        </>
-      ),
-      'number'
-    ]
-  ]
-  return <List title="Attempts" columns={columns} rows={attempt_log} />
+/** The runs of the cue before and after this one; the next one is found among the 1,000 after it. */
+const useNeighbors = ({ id, cue_id, created_at }: ExecutionDetail) => {
+  const list = (query: Query | undefined) =>
+    useRead<Executions>(query && '/v1/executions', { cue_id, limit: 1, count_to: 0, ...query }, { repeat: false }).data
+  const newer = list({ since: created_at, count_to: 1000 })
+  const isNear = newer?.total_exact && newer.total > 1
+  const next = list(isNear ? { since: created_at, offset: newer.total - 2 } : undefined)?.executions[0]?.id
+  return [list({ cursor: id })?.executions[0]?.id, next === id ? undefined : next]
 }
 
-const Links = ({ execution, zone }: { execution: ExecutionDetail; zone?: string }) => {
+/** A request to the echo buffer, for trying out. */
+const Echo = ({ url, onClose }: { url: string; onClose: () => void }) => {
+  const { data } = useRead<object>(new URL(url).pathname.slice(serviceRoot.length))
+  return (
+    <Dialog title="The latest request that arrived" kind="wide" onClose={onClose}>
+      {data ? <Code text={JSON.stringify(data, null, 2)} label="request" wrap /> : <Loading />}
+    </Dialog>
+  )
+}
+
+const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: CueDetail; zone?: string }) => {
+  const { cue_id, created_at } = execution
   // A replay is a newer execution of the same cue.
-  const newer = useRead<Executions>(
-    '/v1/executions',
-    { cue_id: execution.cue_id, triggered_by: 'replay', limit: 50, count_to: 0, since: execution.created_at },
-    { repeat: false }
-  ).data
-  const replays = newer?.executions.filter(({ replayed_from }) => replayed_from === execution.id) ?? []
-  const link = (id: string) => (
+  const newer = { cue_id, triggered_by: 'replay', limit: 50, count_to: 0, since: created_at }
+  const replays = useRead<Executions>('/v1/executions', newer, { repeat: false }).data?.executions
+  const replayed = replays?.filter(({ replayed_from }) => replayed_from === execution.id) ?? []
+  const [previous, next] = useNeighbors(execution)
+  const [isOpen, open] = useState(false)
+  const link = (id: string, text = id.slice(0, 13)) => (
     <a key={id} class="mono" href={to(`/executions/${id}`)}>
-      {id.slice(0, 13)}{' '}
+      {`${text} `}
     </a>
   )
   const worker = execution.claimed_by_worker
+  const url = cue?.callback.url
   return (
     <Panel title="About">
       <Facts
         items={[
+          [
+            'Callback',
+            url && (
+              <>
+                <code class="break">{`${cue.callback.method} ${url}`}</code>{' '}
+                {url.startsWith(`${serviceUrl}/v1/echo/`) && <Button label="See what arrived" kind="quiet" onClick={() => open(true)} />}
+              </>
+            )
+          ],
           ['Triggered by', labelOf('triggerKind', execution.triggered_by)],
           ['Replay of', execution.replayed_from && link(execution.replayed_from)],
-          ['Replayed by', replays.length > 0 ? replays.map(({ id }) => link(id)) : null],
-          ['Attempts', execution.attempts],
+          ['Replayed by', replayed.length > 0 ? replayed.map(({ id }) => link(id)) : null],
           ['Worker', worker && <a href={to('/executions', { worker_id: worker })}>{worker}</a>],
           ['Lease until', execution.lease_expires_at && <When at={execution.lease_expires_at} />],
-          ['Next retry', execution.next_retry && <When at={execution.next_retry} isNext />],
-          ['Created', <When at={execution.created_at} zone={zone} only="absolute" />]
+          ['Created', <When at={created_at} zone={zone} only="absolute" />],
+          ['Other runs', (previous || next) && [previous && link(previous, 'previous'), next && link(next, 'next')]]
         ]}
       />
+      {isOpen && <Echo url={url!} onClose={() => open(false)} />}
     </Panel>
   )
 }

@@ -1,12 +1,14 @@
 /** The list of executions. */
-import type { Execution, Executions } from '../../../client/types.ts'
+import { enums } from '../../../catalog.ts'
+import type { Execution, Executions, Overview } from '../../../client/types.ts'
 import { useRows } from '../keys.ts'
 import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
-import { to } from '../router.ts'
+import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { duration, localZone, serviceNow, useZone } from '../time.ts'
-import { Empty } from '../ui/basics.tsx'
+import { duration, localZone, serviceNow, shortTime, useZone } from '../time.ts'
+import { Bars } from '../ui/bars.tsx'
+import { count, Empty } from '../ui/basics.tsx'
 import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
@@ -16,6 +18,7 @@ import { When } from '../ui/when.tsx'
 import { startOf, windows } from '../ui/window.tsx'
 import { fireCalls } from './teach.ts'
 
+const statuses = enums.executionStatus
 const running = ['pending', 'delivering', 'retrying', 'retry_ready', 'pending_outcome']
 export const isRunning = ({ status }: Pick<Execution, 'status'>): boolean => running.includes(status)
 
@@ -23,10 +26,23 @@ export const isRunning = ({ status }: Pick<Execution, 'status'>): boolean => run
 export const whileMoving = (executions: Pick<Execution, 'status' | 'updated_at'>[]): number | undefined =>
   executions.some(execution => isRunning(execution) && serviceNow() - Date.parse(execution.updated_at) < 60_000) ? 2000 : undefined
 
-/** The time from the first attempt to the result. */
-export const durationOf = ({ started_at, delivered_at, outcome, last_attempt_at }: Execution): string => {
-  const end = outcome?.recorded_at ?? delivered_at ?? last_attempt_at
-  return started_at && end ? duration(Math.max(Date.parse(end) - Date.parse(started_at), 0)) : '–'
+/** Milliseconds of the last attempt, and in total from the first one on, with the waits between them. */
+export const durationsOf = (execution: Brief): { last: number; total: number } | undefined => {
+  const { status, started_at, last_attempt_at, claimed_at, delivered_at, updated_at } = execution
+  const outcome = execution.outcome as { recorded_at?: string } | null
+  const end = outcome?.recorded_at ?? delivered_at ?? (status === 'failed' || status === 'outcome_timeout' ? updated_at : null)
+  if (!started_at || !end) return
+  const since = (start: string) => Math.max(Date.parse(end) - Date.parse(start), 0)
+  return { last: since(last_attempt_at ?? claimed_at ?? started_at), total: since(started_at) }
+}
+const Duration = ({ of }: { of: Execution }) => {
+  const { last, total } = durationsOf(of) ?? {}
+  if (last === undefined) return '–'
+  return of.attempts > 1 ? (
+    <span title={`${duration(total!)} in total, with ${of.attempts} attempts`}>{`${duration(last)} *`}</span>
+  ) : (
+    duration(last)
+  )
 }
 
 const reasonOf = ({ error_message, outcome, triggered_by }: Execution) =>
@@ -61,7 +77,7 @@ const columnsFor = (ofOneCue?: boolean, zone?: string): (Column<Execution> | fal
   ['Scheduled for', of => <When at={of.scheduled_for} zone={zone} />, 'cell-when bare'],
   !ofOneCue && ['Outcome', of => <Outcome of={of} />, 'cell-outcome minor bare'],
   !ofOneCue && ['Attempts', of => of.attempts, 'number minor'],
-  ['Duration', durationOf, 'number']
+  ['Duration', of => <Duration of={of} />, 'number']
 ]
 
 type Brief = Execution | (Omit<Execution, 'outcome'> & { outcome: unknown })
@@ -87,6 +103,33 @@ const bulkTypes: BulkType[] = [
 const filterNames = 'cue_id status outcome_state triggered_by worker_id result_type tag error error_group dead from to within cursor'
 const chips = { error_group: 'Error', cue_id: 'Cue', tag: 'Tag', worker_id: 'Worker', from: 'From', to: 'Until' }
 
+/** Counts by status as tabs, and the volume, of a window: the last 24 hours unless another one is chosen. */
+const States = ({ within = '24h' }: { within?: string }) => {
+  const { query, setQuery } = usePlace()
+  const { data } = useRead<Overview>('/v1/overview', { from: startOf(within) ?? startOf('30d') })
+  const counts: [string, number][] = Object.entries(data?.by_status ?? {})
+  const sum = counts.reduce((sum, [, executions]) => sum + executions, 0)
+  const shown = statuses.filter(status => status === query.status || counts.some(([name]) => name === status))
+  return (
+    <div class="split states">
+      <nav class="tabs" aria-label="Status">
+        {['', ...shown].map(status => (
+          <button
+            key={status}
+            type="button"
+            aria-pressed={(query.status ?? '') === status}
+            onClick={() => setQuery({ status: status || undefined })}
+          >
+            {status ? labelOf('executionStatus', status as Execution['status']) : 'all'}{' '}
+            <span class="soft">{`${count(status ? (data?.by_status[status] ?? 0) : sum)}${sum >= 2000 ? '+' : ''}`}</span>
+          </button>
+        ))}
+      </nav>
+      {data && data.volume.length > 0 && <Bars volume={data.volume} label={`Executions since ${shortTime(data.since, localZone())}`} />}
+    </div>
+  )
+}
+
 export const ExecutionsPage = () => {
   const { within, ...filters } = useFilters(filterNames)
   const since = startOf(within)
@@ -107,7 +150,7 @@ export const ExecutionsPage = () => {
       about={useZone() === 'cue' && `Times are in your zone, ${localZone()}.`}
       filters={
         <>
-          <FilterSelect label="Any status" name="status" options={optionsOf('executionStatus')} />
+          <States within={within} />
           <FilterSelect label="Any outcome" name="outcome_state" options={optionsOf('outcomeState')} />
           <FilterSelect label="Any trigger" name="triggered_by" options={optionsOf('triggerKind')} />
           <FilterSelect label="Any time" name="within" options={windows} />

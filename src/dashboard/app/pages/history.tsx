@@ -29,8 +29,13 @@ const countsText = (counts: Counts): string =>
 
 const shown = 3
 
+/** Months from before it was created are shown for what was filled in later only. */
+const hasSlots = ({ days, gaps }: History, month: string) =>
+  days.some(({ date }) => monthOf(date) === month) || gaps.some(({ first, last }) => monthOf(first) <= month && month <= monthOf(last))
+
 export const HistoryPanel = ({ cue }: { cue: CueDetail }) => {
   const { query, setQuery } = usePlace()
+  const begun = monthOf(cue.created_at)
   const today = new Date(serviceNow()).toISOString().slice(0, 10)
   const thisMonth = monthOf(today)
   const asked = query.until ?? ''
@@ -47,7 +52,11 @@ export const HistoryPanel = ({ cue }: { cue: CueDetail }) => {
   return (
     <Panel title="Past slots" actions={<Turn back={() => show(addMonths(last, -shown))} on={on} />}>
       <Problem failure={failure} />
-      {data ? <Slots data={data} cueId={cue.id} months={monthsUntil(last, shown)} /> : !failure && <Loading lines={4} />}
+      {data ? (
+        <Slots data={data} cueId={cue.id} months={monthsUntil(last, shown).filter(month => month >= begun || hasSlots(data, month))} />
+      ) : (
+        !failure && <Loading lines={4} />
+      )}
     </Panel>
   )
 }

@@ -6,6 +6,7 @@ import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { Button, Empty, Panel } from '../ui/basics.tsx'
+import { TextField } from '../ui/form.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 import { approve, Evidence, RejectDialog } from './evidence.tsx'
@@ -18,6 +19,7 @@ export const Inbox = () => {
   const { query, setQuery } = usePlace()
   const [isRejecting, setRejecting] = useState(false)
   const [decided, setDecided] = useState<string[]>([])
+  const [note, setNote] = useState('')
   const all = (read.data?.executions ?? []).filter(({ id }) => !decided.includes(id))
   const at = Math.max(
     all.findIndex(({ id }) => id === query.execution),
@@ -28,10 +30,11 @@ export const Inbox = () => {
   const done = () => {
     if (!chosen) return
     setDecided([...decided, chosen.id])
+    setNote('')
     setQuery({ execution: (all[at + 1] ?? all[at - 1])?.id })
     read.reload()
   }
-  const accept = () => chosen && void approve(chosen.id).then(done)
+  const accept = () => chosen && void approve(chosen.id, note).then(done)
   const decisions = [
     { key: 'y', text: 'Approve', run: accept },
     { key: 'x', text: 'Reject', run: () => setRejecting(true) }
@@ -62,9 +65,12 @@ export const Inbox = () => {
                 Scheduled for <When at={chosen.scheduled_for} only="absolute" />.{' '}
                 <a href={to(`/executions/${chosen.id}`)}>Open the execution</a>
               </p>
+              {mayWrite && (
+                <TextField label="Note (optional)" value={note} onInput={setNote} maxLength={2000} hint="Kept with your decision." />
+              )}
               {chosen.outcome && <Evidence outcome={chosen.outcome} />}
             </Panel>
-            {isRejecting && <RejectDialog id={chosen.id} onClose={() => setRejecting(false)} onDone={done} />}
+            {isRejecting && <RejectDialog id={chosen.id} note={note} onClose={() => setRejecting(false)} onDone={done} />}
           </div>
         ) : (
           <Empty

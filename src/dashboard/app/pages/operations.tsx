@@ -1,5 +1,5 @@
 /** Operations on many cues or executions: their progress, and what failed. */
-import type { Operation, OperationDetail, Operations } from '../../../client/types.ts'
+import type { Executions, Operation, OperationDetail, Operations } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useRows } from '../keys.ts'
 import { optionsOf } from '../labels.ts'
@@ -8,10 +8,12 @@ import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { Badge, Button, count, counted, Empty, Facts, Panel } from '../ui/basics.tsx'
 import { act } from '../ui/dialog.tsx'
-import { FilterSelect, Paged, useOffset } from '../ui/list.tsx'
+import { FilterSelect, Paged, SEARCH_TO, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { type Column, List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
+import { useActorText } from './actor.tsx'
+import { ExecutionTable, whileMoving } from './executions.tsx'
 import { operationCalls } from './teach.ts'
 
 const tones = { running: 'info', completed: 'good', aborted: 'warn' } as const
@@ -81,9 +83,26 @@ const failureColumns: Column<OperationDetail['errors'][number]>[] = [
   ['Why', ({ message }) => message, 'bare']
 ]
 
+const triggers: Partial<Record<Operation['type'], string>> = { replay: 'replay', fire: 'manual_fire', backfill: 'backfill' }
+/** The executions that it made: those of its kind from its start to its end. */
+const Made = ({ of: { type, created_at, ended_at } }: { of: Operation }) => {
+  const triggered_by = triggers[type]
+  const window = { triggered_by, from: created_at, to: ended_at ? new Date(Date.parse(ended_at) + 1000).toISOString() : undefined }
+  const query = { ...window, limit: 20, count_to: 0, search_to: SEARCH_TO }
+  const read = useRead<Executions>(triggered_by && '/v1/executions', query, { every: ({ executions }) => whileMoving(executions) })
+  if (!read.data?.executions.length) return null
+  const name = type === 'replay' ? 'replays' : 'executions'
+  return (
+    <Panel title={`The latest ${name}`} flush actions={<a href={to('/executions', window)}>{`Show the ${name}`}</a>}>
+      <ExecutionTable executions={read.data.executions} />
+    </Panel>
+  )
+}
+
 export const OperationPage = ({ id }: { id: string }) => {
   const every = ({ status }: OperationDetail) => (status === 'running' ? 2000 : undefined)
   const read = useRead<OperationDetail>(`/v1/operations/${encodeURIComponent(id)}`, {}, { every })
+  const by = useActorText()
   const mayAbort = useMay('write') && read.data?.status === 'running'
   const abort = () => act(() => post(`/v1/operations/${id}/abort`), 'Aborted').then(read.reload)
   return (
@@ -105,10 +124,11 @@ export const OperationPage = ({ id }: { id: string }) => {
                 ['Skipped', `${count(data.skipped)}${data.skipped ? ': changed or deleted since, or already in the wanted state' : ''}`],
                 ['Started', <When at={data.created_at} />],
                 ['Ended', data.ended_at && <When at={data.ended_at} />],
-                ['By', <span class="mono break">{data.created_by}</span>]
+                ['By', by(data.created_by)]
               ]}
             />
           </Panel>
+          <Made of={data} />
           {data.errors.length > 0 && (
             <List
               title={data.errors.length === 100 ? 'The first 100 failures' : counted(data.errors.length, 'failure')}

@@ -106,9 +106,14 @@ const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
       <Engines engines={figures.engines} />
       <Work figures={figures} />
       <Accounts accounts={figures.accounts} />
-      <Partitions partitions={figures.partitions} />
-      <Connections connections={figures.connections} />
-      <Migrations figures={figures} />
+      <details class="panel">
+        <summary>{`Database: ${counted(figures.partitions.length, 'partition')}, ${counted(open, 'connection')}, ${counted(figures.migration_count, 'migration')}`}</summary>
+        <div class="stack">
+          <Partitions partitions={figures.partitions} />
+          <Connections connections={figures.connections} />
+          <Migrations figures={figures} />
+        </div>
+      </details>
     </>
   )
 }

@@ -25,7 +25,7 @@ export const UsagePage = () => {
   return (
     <Page title="Usage and plan" read={read} about={read.data && <Badge tone="info">{`${read.data.plan} plan`}</Badge>}>
       {({ plan, executions, cues, billing_period: { start, end, days_remaining }, outcomes, rate_limit }) => {
-        const atThisRate = `At this rate, ${count(executions.projected_month_end)} by the end of the month`
+        const atThisRate = `If the rest of the month is like its days so far, ${count(executions.projected_month_end)} by its end`
         const note = `${atThisRate}${executions.will_exceed_limit ? ', which is more than the limit' : ''}.`
         const requests =
           rate_limit.limit === null ? 'no limit' : `${count(rate_limit.current_usage)} of ${count(rate_limit.limit)} used from browsers`

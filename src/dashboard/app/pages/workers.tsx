@@ -1,12 +1,13 @@
 /** Workers and the tasks that they handle. */
 import { useState } from 'preact/hooks'
-import type { Workers as Answer, Overview } from '../../../client/types.ts'
+import type { Workers as Answer, Executions, Overview } from '../../../client/types.ts'
 import { call } from '../api.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { Badge, Button, counted, Empty, Tags } from '../ui/basics.tsx'
+import { Badge, Button, count, counted, Empty, Tags } from '../ui/basics.tsx'
 import { Confirm } from '../ui/dialog.tsx'
+import { SEARCH_TO } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { type Column, List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
@@ -29,7 +30,19 @@ const waitingColumns: Column<Overview['waiting'][number]>[] = [
   ['Worker', ({ has_worker }) => <Badge tone={has_worker ? 'good' : 'bad'}>{has_worker ? 'handled' : 'no live worker'}</Badge>, 'bare']
 ]
 
-const columnsFor = (remove: false | ((worker: string) => void)): Column<Answer['workers'][number]>[] => [
+/** The executions that a worker has claimed, among the newest that run. */
+const Running = ({ executions }: { executions: Executions['executions'] }) => {
+  const oldest = executions.at(-1)
+  if (!oldest) return <span class="soft">none</span>
+  return (
+    <>
+      <a href={to('/executions', { worker_id: oldest.claimed_by_worker!, status: 'delivering' })}>{count(executions.length)}</a>
+      <span class="soft">, oldest since</span> <When at={oldest.claimed_at} only="relative" />
+    </>
+  )
+}
+
+const columnsFor = (running: Executions['executions'], remove: false | ((worker: string) => void)): Column<Answer['workers'][number]>[] => [
   [
     'Worker',
     ({ worker_id }) => (
@@ -40,6 +53,7 @@ const columnsFor = (remove: false | ((worker: string) => void)): Column<Answer['
     'cell-main'
   ],
   ['Tasks', ({ handlers }) => (handlers.length === 0 ? <span class="soft">any</span> : <Tags labels={handlers} />), 'bare'],
+  ['Running', ({ worker_id }) => <Running executions={running.filter(({ claimed_by_worker }) => claimed_by_worker === worker_id)} />],
   [
     'Last heartbeat',
     ({ heartbeat_status, last_heartbeat }) => (
@@ -61,6 +75,8 @@ const columnsFor = (remove: false | ((worker: string) => void)): Column<Answer['
 export const Workers = () => {
   const read = useRead<Answer>('/v1/workers', { limit: 100 })
   const waiting = useRead<Overview>('/v1/overview').data?.waiting ?? []
+  const query = { status: 'delivering', limit: 100, count_to: 0, search_to: SEARCH_TO }
+  const running = useRead<Executions>('/v1/executions', query).data?.executions ?? []
   const me = useMe()
   const mayRemove = useMay('worker')
   const [removing, remove] = useState<string>()
@@ -78,7 +94,7 @@ export const Workers = () => {
           ) : (
             <List
               title={counted(total, 'worker')}
-              columns={columnsFor(mayRemove && remove)}
+              columns={columnsFor(running, mayRemove && remove)}
               rows={workers}
               id={({ worker_id }) => worker_id}
             />

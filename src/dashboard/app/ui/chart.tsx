@@ -2,11 +2,8 @@
 
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
-import type { Executions } from '../../../client/types.ts'
-
-import { useRead } from '../query.ts'
 import { isDark } from '../theme.ts'
-import { clockTime, duration, localZone, shortTime } from '../time.ts'
+import { clockTime, localZone, shortTime } from '../time.ts'
 
 export type Series = { name: string /** A colour of the style sheet. */; color: string; values: (number | null)[] }
 type ChartProps = {
@@ -115,26 +112,5 @@ export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartP
       </figcaption>
       <div ref={ref} class="chart-area" role="img" aria-label={label} style={{ minHeight: `${height}px` }} />
     </figure>
-  )
-}
-
-/** The duration and lateness of a cue's latest 100 executions. */
-export const Durations = ({ cueId }: { cueId: string }) => {
-  const { data } = useRead<Executions>('/v1/executions', { cue_id: cueId, limit: 100, count_to: 0 }, { repeat: false })
-  const points = (data?.executions ?? []).filter(({ started_at }) => started_at !== null).reverse()
-  if (data && points.length < 2) return <p class="soft">Needs at least two runs.</p>
-  const ms = (from: string, until: string | null) => (until === null ? null : Math.max(Date.parse(until) - Date.parse(from), 0))
-  const lateness = points.map(({ triggered_by, due_at, started_at }) => (triggered_by === 'schedule' ? ms(due_at, started_at) : null))
-  const durations = points.map(({ started_at, outcome, delivered_at }) => ms(started_at!, outcome?.recorded_at ?? delivered_at))
-  return (
-    <Chart
-      label="Duration and lateness of the latest executions"
-      times={points.map(({ scheduled_for }) => Date.parse(scheduled_for) / 1000)}
-      unit={duration}
-      series={[
-        { name: 'Duration', color: 'accent', values: durations },
-        { name: 'Lateness', color: 'warn-dot', values: lateness }
-      ]}
-    />
   )
 }

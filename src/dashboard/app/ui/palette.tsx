@@ -1,32 +1,47 @@
 /** The command palette: pages, actions and cues by a few letters. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Cues } from '../../../client/types.ts'
-import { get } from '../api.ts'
+import { get, post } from '../api.ts'
 import { itemsFor } from '../nav.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { toggleTheme } from '../theme.ts'
-import { Dialog } from './dialog.tsx'
+import { act, Dialog } from './dialog.tsx'
 import { Icon, type IconName } from './icon.tsx'
 
 /** What it does is a call, or the page it leads to. */
 type Entry = { name: string; note: string; icon: IconName; run: string | (() => void) }
 
-/** Cues whose name, key, task or tag contains the text. */
-const useCues = (text: string): Entry[] => {
+/** `fire report` fires the cue that is chosen. */
+const verbs = { fire: 'cue', pause: 'pause', resume: 'play' } as const
+const verbOf = (text: string) => /^(fire|pause|resume)\s+(.*)$/i.exec(text.trim())
+const doTo = (verb: keyof typeof verbs, id: string, name: string) => () =>
+  void act(() => post(`/v1/cues/${id}/${verb}`, {}, { 'idempotency-key': crypto.randomUUID() }), `${name}: ${verb}d`)
+
+/** Cues whose name, key, task or tag contains the text, to open or to act on. */
+const useCues = (input: string, mayWrite: boolean): Entry[] => {
+  const [, verb, rest] = (mayWrite && verbOf(input)) || [undefined, undefined, input]
+  const text = rest ?? input
   const [cues, setCues] = useState<Entry[]>([])
   useEffect(() => {
     if (text.trim() === '') return setCues([])
     const stopped = new AbortController()
     const timer = setTimeout(async () => {
       const answer = await get<Cues>('/v1/cues', { search: text.trim(), limit: 8, count_to: 0 }, stopped.signal).catch(() => undefined)
-      setCues((answer?.cues ?? []).map(({ id, name, key }) => ({ name, note: key ?? id, icon: 'cue', run: `/cues/${id}` })))
+      const verbName = verb?.toLowerCase() as keyof typeof verbs | undefined
+      setCues(
+        (answer?.cues ?? []).map(({ id, name, key }) =>
+          verbName
+            ? { name: `${verb} ${name}`, note: key ?? id, icon: verbs[verbName], run: doTo(verbName, id, name) }
+            : { name, note: key ?? id, icon: 'cue', run: `/cues/${id}` }
+        )
+      )
     }, 150)
     return () => {
       clearTimeout(timer)
       stopped.abort()
     }
-  }, [text])
+  }, [input])
   return cues
 }
 
@@ -38,8 +53,8 @@ const directOf = (text: string): Entry[] => {
 export const Palette = ({ onClose }: { onClose: () => void }) => {
   const [text, setText] = useState('')
   const [chosen, choose] = useState(0)
-  const cues = useCues(text)
   const mayWrite = useMay('write')
+  const cues = useCues(text, mayWrite)
   const me = useMe()
   const { go } = usePlace()
   const fixed: Entry[] = [
@@ -68,7 +83,7 @@ export const Palette = ({ onClose }: { onClose: () => void }) => {
     setText(event.currentTarget.value)
     choose(0)
   }
-  const label = 'Go to a page, an action or a cue'
+  const label = 'Go to a page or a cue, or type: fire, pause, resume'
   return (
     <Dialog title="Command palette" kind="palette" onClose={onClose}>
       <div class="row palette-search">
