@@ -2,16 +2,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Dispatcher } from 'undici'
-import { MAX_RESPONSE_BYTES } from './response-text.ts'
+import { MAX_RESPONSE_BYTES, type ResponseHeaders } from './response-text.ts'
 import type { Sockets } from './sockets.ts'
 import { isClosed, sentence } from './webhook-errors.ts'
 
 /** More keep this process busy rather than a receiver's reader informed. */
 const MAX_INTERIM_RESPONSES = 100
 const ENDED = new Error('ended')
-
-/** By lower-case names. */
-export type ResponseHeaders = Record<string, string | string[] | undefined>
 
 export interface Answer {
   /** Null without a response: `failure` says why. */

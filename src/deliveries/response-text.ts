@@ -1,7 +1,9 @@
 /** Text of webhook responses: how it is read, and the part that is stored. */
 import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
-import type { ResponseHeaders } from './exchange.ts'
+
+/** By lower-case names. */
+export type ResponseHeaders = Record<string, string | string[] | undefined>
 
 const STORED_CHARACTERS = 2000
 /** Read of a response, before and after decompression. */
