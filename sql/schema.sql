@@ -3796,9 +3796,10 @@ begin
       select o.*, row_number() over (partition by o.task order by o.place) as turn from (
         select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
                coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
-               row_number() over (order by e.claimable_at, e.id) as place -- as in claimable_executions
+               row_number() over (order by t.turn, e.id) as place
           from unnest(v_ids) as u (id)
          cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+         cross join lateral (select c.turn from cue.claimable_executions c where c.id = u.id limit 1) t
          cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) o) c
     window w as (order by c.turn, c.place)) f
    where f.nth = 1 or f.bytes <= p_bytes
@@ -4391,15 +4392,14 @@ CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
 AS $function$
 begin
   return (
-    select jsonb_build_object(
-             'name', v.name, 'description', v.description, 'tags', v.tags, 'managed_by', v.managed_by, 'status', v.status, 'schedule', v.schedule,
-             'callback', jsonb_set(v.callback, '{headers}', coalesce(
-               (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
-             'payload', c.payload, 'large_payload', (
-               select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),
-             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up, 'overlap', v.overlap,
-             'verification', v.verification)
-      from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1);
+    select to_jsonb(d) from (
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap,
+             v.verification, c.payload,
+             jsonb_set(v.callback, '{headers}', coalesce(
+               (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
+             (select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex'))
+                from cue.payloads p where p.id = c.payload_id) as large_payload
+        from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1) d);
 end $function$;
 comment on function cue.cue_definition(text) is 'Returns the definition of a cue as the API shows it, with hashes of its headers and of a large payload.';
 grant execute on function cue.cue_definition(text) to cue_service;
@@ -6816,8 +6816,7 @@ begin
     return cue.find_claimable(p_account_id, p_tasks[1], p_limit, true, p_except, p_now);
   end if;
   v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
-    select from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at offset 50 limit 1);
+    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until offset 50 limit 1);
   if p_tasks is not null then
     p_tasks := array(
       select t.task from unnest(p_tasks) as t (task)
@@ -6930,9 +6929,7 @@ begin
            coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
          g.tracked
     from grouped g
-   cross join lateral (
-     select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
-       from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
+   cross join lateral (select * from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $function$;
 comment on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone) is 'Returns due cues and the next later one, a row for each schedule.';
 grant execute on function cue.look_ahead_by_schedule(timestamp with time zone,integer,uuid[],timestamp with time zone) to cue_service;
@@ -6950,12 +6947,12 @@ declare
   v_after constant timestamptz := 'epoch'::timestamptz + p_after * interval '1 microsecond';
 begin
   return query
-  select w.id, w.account_id, (extract(epoch from w.attempt_due_at) * 1000000)::bigint, w.is_due from (
-    (select e.id, e.account_id, e.attempt_due_at, true as is_due from cue.executions e
+  select w.id, w.account_id, (extract(epoch from w.attempt_due_at) * 1000000)::bigint, w.attempt_due_at <= p_now from (
+    (select * from cue.executions e
       where e.attempt_due_at >= v_after and (e.attempt_due_at, e.id) > (v_after, p_after_id) and e.attempt_due_at <= p_now
       order by e.attempt_due_at, e.id limit p_limit)
     union all
-    (select e.id, e.account_id, e.attempt_due_at, false from cue.executions e
+    (select * from cue.executions e
       where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $function$;
@@ -8729,8 +8726,7 @@ begin
   -- By task, from the account's oldest claimable executions.
   tasks as (
     select w.task, count(*)::int as waiting, min(w.claimable_at) as oldest_at, (array_agg(w.id order by w.claimable_at, w.id))[1] as oldest_id
-      from (select coalesce(e.task, '') as task, e.claimable_at, e.id from cue.executions e
-             where e.account_id = p_account_id and e.claimable_at <= p_now order by e.claimable_at, e.id limit 500) w
+      from (select * from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now limit 500) w
      group by w.task order by oldest_at, w.task limit 20),
   workers as (
     select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)

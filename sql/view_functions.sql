@@ -45,15 +45,14 @@ create or replace function cue.cue_definition(p_cue_id text) returns jsonb
 language plpgsql stable security definer as $$
 begin
   return (
-    select jsonb_build_object(
-             'name', v.name, 'description', v.description, 'tags', v.tags, 'managed_by', v.managed_by, 'status', v.status, 'schedule', v.schedule,
-             'callback', jsonb_set(v.callback, '{headers}', coalesce(
-               (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')),
-             'payload', c.payload, 'large_payload', (
-               select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex')) from cue.payloads p where p.id = c.payload_id),
-             'retry', v.retry, 'on_failure', v.on_failure, 'delivery', v.delivery, 'alerts', v.alerts, 'catch_up', v.catch_up, 'overlap', v.overlap,
-             'verification', v.verification)
-      from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1);
+    select to_jsonb(d) from (
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap,
+             v.verification, c.payload,
+             jsonb_set(v.callback, '{headers}', coalesce(
+               (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
+             (select jsonb_build_object('bytes', octet_length(p.body), 'sha256', encode(p.hash, 'hex'))
+                from cue.payloads p where p.id = c.payload_id) as large_payload
+        from cue.cue_view v join cue.cues c using (id) where v.id = p_cue_id limit 1) d);
 end $$;
 comment on function cue.cue_definition is 'Returns the definition of a cue as the API shows it, with hashes of its headers and of a large payload.';
 

@@ -89,9 +89,10 @@ begin
       select o.*, row_number() over (partition by o.task order by o.place) as turn from (
         select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
                coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
-               row_number() over (order by e.claimable_at, e.id) as place -- as in claimable_executions
+               row_number() over (order by t.turn, e.id) as place
           from unnest(v_ids) as u (id)
          cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+         cross join lateral (select c.turn from cue.claimable_executions c where c.id = u.id limit 1) t
          cross join lateral (select c.name from cue.cues c where c.id = e.cue_id limit 1) q) o) c
     window w as (order by c.turn, c.place)) f
    where f.nth = 1 or f.bytes <= p_bytes

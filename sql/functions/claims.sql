@@ -41,8 +41,7 @@ begin
     return cue.find_claimable(p_account_id, p_tasks[1], p_limit, true, p_except, p_now);
   end if;
   v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
-    select from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until order by e.claimable_at offset 50 limit 1);
+    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until offset 50 limit 1);
   if p_tasks is not null then
     p_tasks := array(
       select t.task from unnest(p_tasks) as t (task)

@@ -151,9 +151,7 @@ begin
            coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier) end,
          g.tracked
     from grouped g
-   cross join lateral (
-     select q.account_id, q.schedule_type, q.cron, q.timezone, q.schedule_rules, q.catch_up, q.alert_missed_window_multiplier
-       from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
+   cross join lateral (select * from cue.cues q where q.id = g.cue_ids[1] limit 1) c;
 end $$;
 comment on function cue.look_ahead_by_schedule is 'Returns due cues and the next later one, a row for each schedule.';
 

@@ -48,12 +48,12 @@ declare
   v_after constant timestamptz := 'epoch'::timestamptz + p_after * interval '1 microsecond';
 begin
   return query
-  select w.id, w.account_id, (extract(epoch from w.attempt_due_at) * 1000000)::bigint, w.is_due from (
-    (select e.id, e.account_id, e.attempt_due_at, true as is_due from cue.executions e
+  select w.id, w.account_id, (extract(epoch from w.attempt_due_at) * 1000000)::bigint, w.attempt_due_at <= p_now from (
+    (select * from cue.executions e
       where e.attempt_due_at >= v_after and (e.attempt_due_at, e.id) > (v_after, p_after_id) and e.attempt_due_at <= p_now
       order by e.attempt_due_at, e.id limit p_limit)
     union all
-    (select e.id, e.account_id, e.attempt_due_at, false from cue.executions e
+    (select * from cue.executions e
       where e.attempt_due_at > p_now and e.attempt_due_at < 'infinity' order by e.attempt_due_at limit 1)) w
    order by w.attempt_due_at, w.id;
 end $$;

@@ -65,8 +65,7 @@ begin
   -- By task, from the account's oldest claimable executions.
   tasks as (
     select w.task, count(*)::int as waiting, min(w.claimable_at) as oldest_at, (array_agg(w.id order by w.claimable_at, w.id))[1] as oldest_id
-      from (select coalesce(e.task, '') as task, e.claimable_at, e.id from cue.executions e
-             where e.account_id = p_account_id and e.claimable_at <= p_now order by e.claimable_at, e.id limit 500) w
+      from (select * from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now limit 500) w
      group by w.task order by oldest_at, w.task limit 20),
   workers as (
     select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)

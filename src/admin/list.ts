@@ -28,7 +28,7 @@ const query = `
 
 export const listCells = async (urls: readonly string[], out: Output): Promise<number> => {
   const cells = (await askCells<Found>(urls, query)).map(answer => describe(answer, urls))
-  out.list({ cells }, cells, columns, 'no cells')
+  out.show({ cells }, () => out.list({ cells }, cells, columns, 'no cells'))
   return cells.every(({ status }) => status === 'healthy' || status === 'moving') ? 0 : 1
 }
 

@@ -5,48 +5,32 @@ import { forgetKey } from './credentials.ts'
 import { UsageError } from './exit-codes.ts'
 
 export const whoami = command({
-  run: async context => {
-    const { out } = context
-    const client = await context.connect()
-    const me = await client.me()
-    out.show({ base_url: client.baseUrl, ...me }, () =>
-      out.fields({
-        email: me.email,
-        account: me.id,
-        plan: me.plan,
-        key: me.api_key_prefix && `${me.api_key_prefix}…`,
-        service: client.baseUrl
-      })
-    )
-  }
+  run: async ({ connect }) => {
+    const client = await connect()
+    return { base_url: client.baseUrl, ...(await client.me()) }
+  },
+  text: ({ email, id, plan, api_key_prefix, base_url }, out) =>
+    out.fields({ email, account: id, plan, key: api_key_prefix && `${api_key_prefix}…`, service: base_url })
 })
 
 export const usage = command({
-  run: async context => {
-    const { out } = context
-    const client = await context.connect()
+  run: async ({ connect }) => {
+    const client = await connect()
     const answer = await client.usage()
-    if (!answer?.billing_period) {
-      const message = `${client.baseUrl} did not respond like pgcue. Check the address of the service.`
-      throw new PgcueError({ code: 'unexpected_answer', message })
-    }
-    const { plan, billing_period: period, cues, executions, outcomes, rate_limit } = answer
-    out.show(answer, () => {
-      out.fields({ plan, period: `${period.start} to ${period.end}, ${period.days_remaining} days left` })
-      out.line('')
-      out.table(
-        [
-          { name: 'cues', ...cues },
-          { name: 'executions', ...executions }
-        ],
-        [['', 'name'], 'used', ['limit', row => row.limit ?? 'none'], 'remaining', ['%', 'percent_used']]
-      )
-      out.line('')
-      out.fields({
-        'projected executions': `${executions.projected_month_end}${executions.will_exceed_limit ? `, over the limit: ${answer.upgrade_url}` : ''}`,
-        outcomes: `${outcomes.reported} reported, ${outcomes.succeeded} succeeded, ${outcomes.failed} failed`,
-        requests: `${rate_limit.current_usage}${rate_limit.limit === null ? '' : ` of ${rate_limit.limit}`} in this minute`
-      })
+    if (answer?.billing_period) return answer
+    const message = `${client.baseUrl} did not respond like pgcue. Check the address of the service.`
+    throw new PgcueError({ code: 'unexpected_answer', message })
+  },
+  text: ({ plan, billing_period: period, cues, executions, outcomes, rate_limit, upgrade_url }, out) => {
+    out.fields({ plan, period: `${period.start} to ${period.end}, ${period.days_remaining} days left` })
+    out.line('')
+    const rows = Object.entries({ cues, executions }).map(([name, used]) => ({ name, ...used }))
+    out.table(rows, [['', 'name'], 'used', ['limit', row => row.limit ?? 'none'], 'remaining', ['%', 'percent_used']])
+    out.line('')
+    out.fields({
+      'projected executions': `${executions.projected_month_end}${executions.will_exceed_limit ? `, over the limit: ${upgrade_url}` : ''}`,
+      outcomes: `${outcomes.reported} reported, ${outcomes.succeeded} succeeded, ${outcomes.failed} failed`,
+      requests: `${rate_limit.current_usage}${rate_limit.limit === null ? '' : ` of ${rate_limit.limit}`} in this minute`
     })
   }
 })
@@ -68,13 +52,11 @@ export const keysList = listing(
 
 export const keysCreate = command({
   options: { scopes: { type: 'string', value: 'SCOPES', help: 'comma-separated: read, write, worker, account (default: all)' } },
-  run: async context => {
-    const { options, out } = context
-    const label = context.args[0]!
+  run: async ({ args: [label], options, connect }) => {
     const scopes = options.scopes?.split(',').map(scope => scope.trim())
-    const key = await (await context.connect()).keys.create({ label, ...(scopes && { scopes }) } as NewKey)
-    out.show(key, () => out.fields({ id: key.id, label: key.label, scopes: key.scopes.join(','), key: key.api_key }))
-  }
+    return (await connect()).keys.create({ label, ...(scopes && { scopes }) } as NewKey)
+  },
+  text: ({ id, label, scopes, api_key }, out) => out.fields({ id, label, scopes: scopes.join(','), key: api_key })
 })
 
 export const keysRevoke = acting(
@@ -99,25 +81,20 @@ export const sessionsList = listing(
 export const sessionsRevoke = command({
   options: { all: { type: 'boolean', help: 'end all sessions of the account' } },
   names: { session_id: 'ID' },
-  run: async ({ args: [id], options, out, connect }) => {
+  run: async ({ args: [id], options, connect }): Promise<{ id?: string; revoked: boolean | number }> => {
     if ((id === undefined) !== (options.all === true)) throw new UsageError('give either ID or --all')
     const { auth } = await connect()
-    if (id === undefined) {
-      const ended = await auth.endSession({ all: true })
-      return out.show(ended, () => out.line(`${ended.revoked} sessions ended`))
-    }
+    if (id === undefined) return auth.endSession({ all: true })
     await auth.revokeSession(id)
-    out.show({ id, revoked: true }, () => out.line(`Session ${id} ended`))
-  }
+    return { id, revoked: true }
+  },
+  text: ({ id, revoked }) => (id === undefined ? `${revoked} sessions ended` : `Session ${id} ended`)
 })
 
 export const logout = command({
-  run: async context => {
-    const { out } = context
-    const base_url = await context.baseUrl()
-    const forgotten = forgetKey(context.io.env, base_url)
-    out.show({ base_url, forgotten }, () =>
-      out.line(forgotten ? `Removed the stored key for ${base_url}` : `No stored key for ${base_url}`)
-    )
-  }
+  run: async ({ baseUrl, io }) => {
+    const base_url = await baseUrl()
+    return { base_url, forgotten: forgetKey(io.env, base_url) }
+  },
+  text: ({ base_url, forgotten }) => (forgotten ? `Removed the stored key for ${base_url}` : `No stored key for ${base_url}`)
 })

@@ -12,19 +12,14 @@ export const list = listing(
       ...filtersOf('listAlerts', {
         type: 'alert_type',
         cue: cueOption,
-        acknowledged: { member: 'acknowledged', help: 'only acknowledged alerts' }
-      }),
-      open: {
-        type: 'boolean',
-        help: 'only unacknowledged alerts',
-        members: ['acknowledged'],
-        part: () => ({ acknowledged: false })
-      }
+        acknowledged: { member: 'acknowledged', help: 'only acknowledged alerts' },
+        open: { member: 'acknowledged', help: 'only unacknowledged alerts', read: () => false }
+      })
     }
   }
 )
 
 export const acknowledge = acting(
   ({ alerts }, id) => alerts.acknowledge(id),
-  alert => `Alert ${alert.id} acknowledged at ${alert.acknowledged_at}`
+  ({ id, acknowledged_at }) => `Alert ${id} acknowledged at ${acknowledged_at}`
 )

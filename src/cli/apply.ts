@@ -1,9 +1,10 @@
 /** `pgcue apply`: makes cues as declared in files. */
 import { randomUUID } from 'node:crypto'
 import type { Applied, DeclaredCue } from '../client/index.ts'
-import { type Context, command } from './command.ts'
+import { command } from './command.ts'
 import { readDeclared } from './declared.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
+import type { Output } from './output.ts'
 
 const options = {
   file: { type: 'string', short: 'f', multiple: true, value: 'FILE', help: 'YAML or JSON file of cues, or - for standard input' },
@@ -25,12 +26,11 @@ Examples
   pgcue apply --example > cues.yaml
   pgcue apply -f cues.yaml --set billing --dry-run
   pgcue apply -f cues.yaml --prune --exit-code`,
-  run: async context => {
-    const { options, out, io } = context
+  run: async ({ options, out, io, connect }) => {
     if (options.example) return io.stdout.write((await import('./example.ts')).example)
     if (!options.file) throw new UsageError('missing option --file')
     const sets = await readDeclared(options.file, options.set, io)
-    const { cues: client } = await context.connect()
+    const { cues: client } = await connect()
     const dry_run = options['dry-run'] ?? false
     const send = (set: string, cues: DeclaredCue[], dry_run: boolean) => {
       const body = { set, cues, prune: options.prune ?? false, take_over: options['take-over'] ?? false, dry_run }
@@ -40,15 +40,13 @@ Examples
     if (sets.size > 1 && !dry_run) for (const [set, cues] of sets) await send(set, cues, true)
     const results: Applied[] = []
     for (const [set, cues] of sets) results.push(await send(set, cues, dry_run))
-    out.show(results.length === 1 ? results[0] : results, () => {
-      for (const result of results) print(context, result)
-    })
+    out.show(results.length === 1 ? results[0] : results, () => results.map(result => print(result, out)))
     const differs = results.some(({ created, updated, pruned }) => created.length + updated.length + pruned.length > 0)
     return differs && options['exit-code'] ? exitCodes.differs : exitCodes.ok
   }
 })
 
-const print = ({ out }: Pick<Context, 'out'>, { set, dry_run, created, updated, unchanged, pruned }: Applied) => {
+const print = ({ set, dry_run, created, updated, unchanged, pruned }: Applied, out: Output) => {
   for (const key of created) out.line(`+ ${key}`, 'green')
   for (const { key, changes } of updated) {
     out.line(`~ ${key}`, 'yellow')
@@ -59,13 +57,6 @@ const print = ({ out }: Pick<Context, 'out'>, { set, dry_run, created, updated, 
     }
   }
   for (const key of pruned) out.line(`- ${key}`, 'red')
-  const counts = [
-    [created, 'created'],
-    [updated, 'updated'],
-    [unchanged, 'unchanged'],
-    [pruned, 'pruned']
-  ] as const
-  out.line(
-    `${set}: ${counts.map(([list, what]) => `${list.length} ${what}`).join(', ')}${dry_run ? ' (dry run: nothing was changed)' : ''}`
-  )
+  const counts = Object.entries({ created, updated, unchanged, pruned }).map(([what, cues]) => `${cues.length} ${what}`)
+  out.line(`${set}: ${counts.join(', ')}${dry_run ? ' (dry run: nothing was changed)' : ''}`)
 }

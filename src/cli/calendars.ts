@@ -1,19 +1,11 @@
 /** `pgcue calendars …` */
 import type { Calendar, PutCalendar } from '../client/index.ts'
-import { acting, type Context, command, data, filtersOf, fromApi, listing } from './command.ts'
+import { acting, command, data, filtersOf, fromApi, listing } from './command.ts'
+import type { Output } from './output.ts'
 import { rangeOf } from './schedule.ts'
 
-const showCalendar = ({ out }: Pick<Context, 'out'>, calendar: Calendar) =>
-  out.show(calendar, () =>
-    out.fields({
-      name: calendar.name,
-      description: calendar.description,
-      dates: calendar.dates.join(', ') || null,
-      ranges: calendar.ranges.map(({ from, to }) => `${from}/${to}`).join(', ') || null,
-      created: calendar.created_at,
-      updated: calendar.updated_at
-    })
-  )
+const show = ({ ranges, created_at: created, updated_at: updated, ...calendar }: Calendar, out: Output) =>
+  out.fields({ ...calendar, ranges: ranges.map(({ from, to }) => `${from}/${to}`), created, updated })
 
 export const put = command({
   options: {
@@ -34,10 +26,11 @@ export const put = command({
 
 Example
   pgcue calendars put holidays --date 12-25 --date 2030-04-19 --range 2030-12-24T12:00/2030-12-27T00:00`,
-  run: async context => {
-    const { client, body } = await context.ready<PutCalendar>()
-    showCalendar(context, await client.calendars.put(context.args[0]!, body))
-  }
+  run: async ({ args: [name], ready }) => {
+    const { client, body } = await ready<PutCalendar>()
+    return client.calendars.put(name!, body)
+  },
+  text: show
 })
 
 export const list = listing(
@@ -47,9 +40,7 @@ export const list = listing(
   { empty: 'No calendars.', options: filtersOf('listCalendars') }
 )
 
-export const get = command({
-  run: async context => showCalendar(context, await (await context.connect()).calendars.get(context.args[0]!))
-})
+export const get = acting(({ calendars }, name) => calendars.get(name), show)
 
 export const remove = acting(
   ({ calendars }, name) => calendars.delete(name).then(() => ({ name, deleted: true })),

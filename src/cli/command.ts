@@ -39,13 +39,15 @@ export type Context<O extends Options = Options> = {
   connect: () => Promise<Client>
   /** Creates a client with another key, or without one. */
   clientWith: (baseUrl: string, apiKey?: string) => Client
+  /** Runs another command with the same key, and returns its exit code. */
+  another: (argv: string[]) => Promise<number>
   /** Returns the address of the service. */
   baseUrl: () => Promise<string>
   out: Output
   io: Io
 }
 
-export type Command<O extends Options = Options> = {
+export type Command<O extends Options = Options, A = unknown> = {
   /** Additional help below the options. */
   notes?: string
   options?: O
@@ -53,35 +55,39 @@ export type Command<O extends Options = Options> = {
   names?: Readonly<Record<string, string>>
   /** Handles interruption itself; other commands end immediately. */
   longRunning?: true
-  /** Returns an exit code, or anything else for 0. */
-  run: (context: Context<O>) => Promise<unknown>
+  /** Returns the answer that is shown. Without `text`: an exit code, or anything else for 0. */
+  run: (context: Context<O>) => Promise<A>
+  /** Prints the answer as text, or returns a line; with --json, the answer itself is printed. */
+  text?: (answer: A, out: Output, args: string[]) => unknown
+  /** The exit code, which is 0 by default. */
+  exitCode?: (answer: A, options: Values<O>) => number
 }
 
-/** Types a command's options. */
-export const command = <const O extends Options>(definition: Command<O>): Command => definition as unknown as Command
+/** Types a command's options and answer. */
+export const command = <const O extends Options, A>(definition: Command<O, A>): Command => definition as unknown as Command
 
 /** A command that prints a page of a list, or the text for an empty one. */
 export const listing = <A extends object, T>(
   read: (client: Client, query: never) => Promise<A>,
   rowsOf: (answer: A) => T[],
-  columns: Column<T>[],
-  { empty, ...definition }: Omit<Command, 'run'> & { empty: string }
-): Command => ({
-  ...definition,
-  run: async ({ ready, out }) => {
-    const { client, body } = await ready<{ offset?: number }>()
-    const answer = await read(client, body as never)
-    out.list({ offset: body.offset, ...answer }, rowsOf(answer), columns, empty)
-  }
-})
+  columns: readonly Column<T>[] | ((rows: T[]) => readonly Column<T>[]),
+  { empty, ...definition }: Omit<Command, 'run' | 'text'> & { empty: string }
+): Command =>
+  command({
+    ...definition,
+    run: async ({ ready }) => {
+      const { client, body } = await ready<{ offset?: number }>()
+      return { offset: body.offset, ...(await read(client, body as never)) }
+    },
+    text: (answer, out) => {
+      const rows = rowsOf(answer)
+      out.list(answer, rows, typeof columns === 'function' ? columns(rows) : columns, empty)
+    }
+  })
 
-/** A command that does something to what its argument names, and prints a line. */
-export const acting = <A>(act: (client: Client, id: string) => Promise<A>, line: (answer: A) => string): Command => ({
-  run: async ({ args, connect, out }) => {
-    const answer = await act(await connect(), args[0]!)
-    out.show(answer, () => out.line(line(answer)))
-  }
-})
+/** A command that calls the API with its argument, and prints the answer. */
+export const acting = <A>(act: (client: Client, id: string) => Promise<A>, text: (answer: A, out: Output) => unknown): Command =>
+  command({ run: async ({ args, connect }) => act(await connect(), args[0]!), text })
 
 /** Returns the options of a command by the members that they set. */
 export const namesOf = ({ options = {}, names }: Command): Record<string, string> => ({
@@ -91,13 +97,15 @@ export const namesOf = ({ options = {}, names }: Command): Record<string, string
 
 /** Merges the parts of all options in their order; an object is merged with that of a previous part. */
 export const bodyOf = async (context: Context, definitions: Options): Promise<Body> => {
-  const values = Object.entries(context.options as Body)
-  const readers = values.filter(([name, value]) => value === '-' && definitions[name]?.value === 'JSON').map(([name]) => `--${name}`)
+  const values = context.options as Body
+  const readers = Object.keys(definitions).flatMap(name =>
+    values[name] === '-' && definitions[name]!.value === 'JSON' ? [`--${name}`] : []
+  )
   if (readers.length > 1) throw new UsageError(`only one of ${readers.join(' and ')} can read standard input`)
   const body: Body = {}
   const setters = new Map<string, string>()
   for (const [name, { part, members = [] }] of Object.entries(definitions)) {
-    const value = (context.options as Body)[name]
+    const value = values[name]
     if (value === undefined || !part) continue
     for (const member of members) {
       if (setters.has(member)) throw new UsageError(`give either --${setters.get(member)} or --${name}, not both`)
@@ -115,16 +123,16 @@ const merge = (body: Body, part: Body) => {
   }
 }
 
-const inObjects = (member: string, value: unknown): Body =>
-  Object.fromEntries([
-    member.includes('.') ? [member.split('.')[0], { [member.slice(member.indexOf('.') + 1)]: value }] : [member, value]
-  ]) as Body
+const inObjects = (member: string, value: unknown): Body => {
+  const [first = member, second] = member.split('.')
+  return { [first]: second === undefined ? value : { [second]: value } }
+}
 
 /** An option that is a member of a request: its name in the request, or that and what differs from the schema. */
 type Member = string | (Partial<Option> & { member: string; read?: (value: never, name: string, context: Context) => unknown })
 
-/** Options for members of an operation's request. */
-export const fromApi = <const M extends Record<string, Member>>(operation: string, members: M) =>
+/** Options for members of an operation's request, below a heading of help. */
+export const fromApi = <const M extends Record<string, Member>>(operation: string, members: M, group?: string) =>
   Object.fromEntries(
     Object.entries(members).map(([name, entry]) => {
       const { member, read, ...rest } = typeof entry === 'string' ? { member: entry, read: undefined } : entry
@@ -132,7 +140,7 @@ export const fromApi = <const M extends Record<string, Member>>(operation: strin
       if (!field) throw new Error(`${operation} has no member ${member}`)
       const reader = read ?? readerOf(field, member)
       const part: Option['part'] = async (value, name, context) => inObjects(member, await reader(value, name, context))
-      return [name, { ...optionOf(field, name), members: [member], part, ...rest }]
+      return [name, { ...optionOf(field, name), ...(group && { group }), members: [member], part, ...rest }]
     })
   ) as { [Name in keyof M]: Option }
 

@@ -12,7 +12,8 @@ const account = () => import('./account.ts')
 const alerts = () => import('./alerts.ts')
 const apply = () => import('./apply.ts')
 const calendars = () => import('./calendars.ts')
-const completion = () => import('./completion.ts')
+// It gets the commands, which it would import in a circle.
+const completion = async () => ({ completion: (await import('./completion.ts')).createCompletion(commands) })
 const cues = () => import('./cues.ts')
 const errors = () => import('./errors.ts')
 const executions = () => import('./executions.ts')
@@ -104,7 +105,12 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     tour: entry('', 'Create a cue, fire it, and show what arrives', tour, 'tour'),
     dashboard: entry('', 'Print a link that opens the dashboard signed in', tour, 'dashboard'),
     mcp: entry('', 'Serve the Model Context Protocol on standard input and output', mcp, 'mcp'),
-    completion: entry('<SHELL>', 'Print a script that completes commands and options in bash, zsh or fish', completion, 'completion')
+    completion: entry(
+      '<SHELL> [WORD...]',
+      'Print a script that completes commands and options in bash, zsh or fish',
+      completion,
+      'completion'
+    )
   }
 }
 

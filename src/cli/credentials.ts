@@ -1,5 +1,5 @@
 /** The service's address and API key: from flags, the environment, the local account, or the file written by `pgcue login`. */
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -38,17 +38,13 @@ const localOf = ({ DATA_DIR }: Env): LocalAccount | undefined =>
 
 const read = (env: Env): File | undefined => {
   const file = fileOf(env)
+  if (!existsSync(file)) return undefined
+  requirePrivate(file)
   try {
-    requirePrivate(file)
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    if (error instanceof CliError) throw error
-    throw new CliError(
-      `${file} cannot be read: ${(error as Error).message}. Remove it and run: pgcue login`,
-      exitCodes.usage,
-      'bad_credentials'
-    )
+    const message = `${file} cannot be read: ${(error as Error).message}. Remove it and run: pgcue login`
+    throw new CliError(message, exitCodes.usage, 'bad_credentials')
   }
 }
 

@@ -50,68 +50,73 @@ const onFailureOf = (texts: string[]) => {
   return { on_failure: Object.assign({}, ...on_failure) }
 }
 
-/** Options for members of a cue. All others are set with --data. */
-export const members = {
-  ...data,
-  cron: {
-    type: 'string',
-    multiple: true,
-    value: 'CRON',
-    group: 'Schedule',
-    help: 'cron expression: five fields, six with seconds, or a macro such as @daily',
-    members: ['cron', 'schedule.cron', 'schedule.crons'],
-    part: (crons: string[]) => ({ schedule: cronsOf(crons) })
+const schedule = {
+  ...fromApi(
+    'createCue',
+    {
+      cron: {
+        member: 'schedule.crons',
+        value: 'CRON',
+        help: 'cron expression: five fields, six with seconds, or a macro such as @daily',
+        members: ['cron', 'schedule.cron', 'schedule.crons'],
+        part: (crons: string[]) => ({ schedule: cronsOf(crons) })
+      },
+      in: { member: 'schedule.at', ...inOption },
+      at: { member: 'schedule.at', members: ['at', 'schedule.at'], help: `run once at this time: ${atHelp}` }
+    },
+    'Schedule'
+  ),
+  ...scheduleOptions
+}
+
+const delivery = fromApi(
+  'createCue',
+  {
+    url: { member: 'callback.url', value: 'URL', help: 'webhook URL' },
+    method: { member: 'callback.method', value: 'METHOD' },
+    header: { member: 'callback.headers', multiple: true, value: 'NAME: VALUE', help: 'header of the request', read: headersOf },
+    payload: { member: 'payload', ...payloadOption },
+    timeout: { member: 'delivery.timeout_seconds', value: 'SECONDS', help: 'time for a response, such as 30 or 2m' }
   },
-  ...fromApi('createCue', {
-    in: { member: 'schedule.at', group: 'Schedule', ...inOption },
-    at: { member: 'schedule.at', members: ['at', 'schedule.at'], group: 'Schedule', help: `run once at this time: ${atHelp}` }
-  }),
-  ...scheduleOptions,
-  ...fromApi('createCue', {
-    url: { member: 'callback.url', group: 'Delivery', value: 'URL', help: 'webhook URL' },
-    method: { member: 'callback.method', group: 'Delivery', value: 'METHOD' },
-    header: {
-      member: 'callback.headers',
-      group: 'Delivery',
-      multiple: true,
-      value: 'NAME: VALUE',
-      help: 'header of the request',
-      read: headersOf
-    },
-    payload: { member: 'payload', group: 'Delivery', ...payloadOption },
-    timeout: { member: 'delivery.timeout_seconds', group: 'Delivery', value: 'SECONDS', help: 'time for a response, such as 30 or 2m' },
-    'await-outcome': {
-      member: 'delivery.await_outcome',
-      group: 'Outcome',
-      negatable: true,
-      help: 'wait for a reported outcome after a 2xx'
-    },
-    verify: { member: 'verification.mode', group: 'Outcome', value: 'MODE' },
+  'Delivery'
+)
+
+const outcome = fromApi(
+  'createCue',
+  {
+    'await-outcome': { member: 'delivery.await_outcome', negatable: true, help: 'wait for a reported outcome after a 2xx' },
+    verify: { member: 'verification.mode', value: 'MODE' },
     retries: {
       member: 'retry.max_attempts',
       members: [],
-      group: 'Outcome',
       read: attemptsOf,
       help: `attempts after the first (${attempts.min! - 1} to ${attempts.max! - 1}; default: ${Number(attempts.default) - 1})`
     },
     backoff: {
       member: 'retry.backoff_minutes',
-      group: 'Outcome',
       multiple: undefined,
       value: 'LENGTHS',
       help: 'waits before the retries, in minutes or such as 30s,5m,1h (default: 1m,2m,4m)',
       read: backoffOf
+    },
+    'on-failure': {
+      member: 'on_failure.webhook',
+      multiple: true,
+      value: 'ACTIONS',
+      help: 'email, no-email, pause, no-pause, pause-after=N, a URL, or several of them with commas',
+      members: ['on_failure', 'on_failure.webhook', 'on_failure.pause_after'],
+      part: onFailureOf
     }
-  }),
-  'on-failure': {
-    type: 'string',
-    multiple: true,
-    value: 'ACTIONS',
-    group: 'Outcome',
-    help: 'email, no-email, pause, no-pause, pause-after=N, a URL, or several of them with commas',
-    members: ['on_failure', 'on_failure.webhook', 'on_failure.pause_after'],
-    part: onFailureOf
   },
+  'Outcome'
+)
+
+/** Options for members of a cue. All others are set with --data. */
+export const members = {
+  ...data,
+  ...schedule,
+  ...delivery,
+  ...outcome,
   ...fromApi('createCue', {
     key: { member: 'key', value: 'KEY' },
     description: 'description',
@@ -146,11 +151,11 @@ export const definition = {
 } as const
 
 /** The body of a whole cue. `name` is the argument, which --data may have instead. */
-export const definitionOf = async (context: Pick<Context<typeof data>, 'options' | 'ready'>, name: string | undefined) => {
+export const definitionOf = async ({ options, ready }: Pick<Context<typeof data>, 'options' | 'ready'>, name: string | undefined) => {
   const missing = new UsageError("missing required argument 'NAME'")
-  if (name === undefined && context.options.data === undefined) throw missing
-  const { client, body } = await context.ready<NewCue>()
-  if (name !== undefined) body.name = name
+  if ((name ?? options.data) === undefined) throw missing
+  const { client, body } = await ready<NewCue>()
+  body.name = name ?? body.name
   if (body.name === undefined) throw missing
   return { client, body }
 }

@@ -1,11 +1,26 @@
 /** `pgcue cues …` */
-import type { Cue, CueChanges, CueFilter, Fire, HistoryQuery, Pause, TestRequest } from '../client/index.ts'
-import { type Context, command, filtersOf, fromApi, idempotency, integer } from './command.ts'
+import type { Client, Cue, CueChanges, CueFilter, Fire, HistoryQuery, Pause, TestRequest } from '../client/index.ts'
+import { type Context, command, filtersOf, fromApi, idempotency, integer, listing } from './command.ts'
 import { atHelp, definition, definitionOf, inOption, members, names, payloadOption } from './cue-definition.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
-import type { Column } from './output.ts'
+import type { Output } from './output.ts'
 import { byKey, cueIdOf, cueOf } from './reference.ts'
 import { scheduleText, showCue } from './schedule.ts'
+
+/** Options of commands that change a cue. */
+const ifVersion = { 'if-version': { type: 'string', value: 'N', help: 'only if the cue still has this version' } } as const
+
+const versionOf = (options: { 'if-version'?: string }) => ({ ifVersion: integer(options['if-version'], 'if-version', 1, 2 ** 31 - 1) })
+
+type Named = Pick<Context, 'args' | 'ready'> & { options: { key?: string; 'if-version'?: string } }
+type Call<A, B> = (cues: Client['cues'], id: string, body: B, version: { ifVersion: number | undefined }) => Promise<A>
+
+/** Calls the API for the cue that the command names. */
+const onCue = async <A, B = object>(context: Named, call: Call<A, B>): Promise<A> => {
+  const version = versionOf(context.options)
+  const { client, body, id } = await cueOf<B>(context, context.options.key)
+  return call(client.cues, id, body, version)
+}
 
 export const create = command({
   options: { ...definition, ...idempotency },
@@ -17,15 +32,9 @@ export const create = command({
   pgcue cues create reminder --in 10m --url https://example.com/hook --header 'X-Team: ops'`,
   run: async context => {
     const { client, body } = await definitionOf(context, context.args[0])
-    showCue(context, await client.cues.create(body, { idempotencyKey: context.options['idempotency-key'] }))
-  }
-})
-
-/** Options of commands that change a cue. */
-const ifVersion = { 'if-version': { type: 'string', value: 'N', help: 'only if the cue still has this version' } } as const
-
-const versionOf = ({ options }: { options: { 'if-version'?: string } }) => ({
-  ifVersion: integer(options['if-version'], 'if-version', 1, 2 ** 31 - 1)
+    return client.cues.create(body, { idempotencyKey: context.options['idempotency-key'] })
+  },
+  text: showCue
 })
 
 const { key: _, ...definitionByKey } = definition
@@ -41,41 +50,28 @@ Example
     const [key, name] = context.args
     const { client, body } = await definitionOf(context, name)
     const headers = { 'if-none-match': context.options['only-new'] ? '*' : undefined }
-    showCue(context, await client.cues.put(key!, body, { headers, ...versionOf(context) }))
-  }
+    return client.cues.put(key!, body, { headers, ...versionOf(context.options) })
+  },
+  text: showCue
 })
 
-export const list = command({
-  options: filtersOf('listCues', { summary: null }),
-  run: async context => {
-    const { out } = context
-    const { client, body } = await context.ready<CueFilter>()
-    const answer = await client.cues.list(body)
-    const columns: Column<Cue>[] = [
-      'id',
-      ...(answer.cues.some(cue => cue.key !== null) ? (['key'] as Column<Cue>[]) : []),
-      'name',
-      'status',
-      ['schedule', scheduleText],
-      'transport',
-      'next_run',
-      ['runs', 'run_count']
-    ]
-    out.list(answer, answer.cues, columns, 'No cues. Create one with: pgcue cues create')
-  }
-})
+export const list = listing(
+  ({ cues }, filter: CueFilter) => cues.list(filter),
+  answer => answer.cues,
+  cues => [
+    'id',
+    ...(cues.some(cue => cue.key !== null) ? (['key'] as const) : []),
+    ...(['name', 'status', ['schedule', scheduleText], 'transport', 'next_run', ['runs', 'run_count']] as const)
+  ],
+  { empty: 'No cues. Create one with: pgcue cues create', options: filtersOf('listCues', { summary: null }) }
+)
 
 export const get = command({
   options: byKey,
-  run: async context => {
-    const { out } = context
-    const { client, id } = await cueOf(context, context.options.key)
-    const cue = await client.cues.get(id)
-    showCue(context, cue)
-    if (out.json || cue.executions.length === 0) return
-    out.line('')
-    out.line(`Latest of ${cue.execution_total} executions`)
-    out.table(cue.executions, [
+  run: context => onCue(context, (cues, id) => cues.get(id)),
+  text: (cue, out) => {
+    showCue(cue, out)
+    out.section(`Latest of ${cue.execution_total} executions`, cue.executions, [
       'id',
       'status',
       'scheduled_for',
@@ -88,18 +84,14 @@ export const get = command({
 
 export const history = command({
   options: filtersOf('getCueHistory', { until: { member: 'until', value: 'DATE', help: 'the last day: YYYY-MM-DD (default: today)' } }),
-  run: async context => {
-    const { out } = context
-    const { client, body, id } = await cueOf<HistoryQuery>(context)
-    const answer = await client.cues.history(id, body)
-    out.show(answer, () => {
-      out.line(`${answer.from} to ${answer.until}, ${answer.timezone}`)
-      if (answer.complete_from) out.line(`Only the newest 5,000 executions are counted: complete from ${answer.complete_from}.`)
-      out.line('')
-      if (answer.days.length === 0) out.line('No executions.')
-      else out.table(answer.days, ['date', 'succeeded', 'failed', 'missed', 'running'])
-      out.section('Slots that did not run', answer.gaps, ['first', 'last', ['slots', 'count'], ['why', 'reason']])
-    })
+  run: context => onCue(context, (cues, id, query: HistoryQuery) => cues.history(id, query)),
+  text: ({ from, until, timezone, complete_from, days, gaps }, out) => {
+    out.line(`${from} to ${until}, ${timezone}`)
+    if (complete_from) out.line(`Only the newest 5,000 executions are counted: complete from ${complete_from}.`)
+    out.line('')
+    if (days.length === 0) out.line('No executions.')
+    else out.table(days, ['date', 'succeeded', 'failed', 'missed', 'running'])
+    out.section('Slots that did not run', gaps, ['first', 'last', ['slots', 'count'], ['why', 'reason']])
   }
 })
 
@@ -107,18 +99,16 @@ export const update = command({
   options: { ...fromApi('createCue', { name: { member: 'name', value: 'NAME', help: 'new name' } }), ...members, ...ifVersion },
   names,
   run: async context => {
-    if (Object.entries(context.options).every(([name, value]) => name === 'if-version' || value === undefined))
-      throw new UsageError('nothing to update: give at least one option')
+    const { key, 'if-version': version, ...changes } = context.options
+    if (key === undefined && Object.keys(changes).length === 0) throw new UsageError('nothing to update: give at least one option')
     const { client, body, id } = await cueOf<CueChanges>(context)
-    showCue(context, await client.cues.update(id, body, versionOf(context)))
-  }
+    return client.cues.update(id, body, versionOf({ 'if-version': version }))
+  },
+  text: showCue
 })
 
-const showStatus = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
-  out.show(cue, () => {
-    const until = cue.paused_until ? ` until ${cue.paused_until}` : ''
-    out.line(`${cue.id} is ${cue.status}${until}${cue.next_run ? `; the next run is at ${cue.next_run}` : ''}`)
-  })
+const showStatus = ({ id, status, paused_until, next_run }: Cue, _: Output) =>
+  `${id} is ${status}${paused_until ? ` until ${paused_until}` : ''}${next_run ? `; the next run is at ${next_run}` : ''}`
 
 export const pause = command({
   options: {
@@ -128,44 +118,38 @@ export const pause = command({
     }),
     ...ifVersion
   },
-  run: async context => {
-    const { client, body, id } = await cueOf<Pause>(context)
-    showStatus(context, await client.cues.pause(id, { ...body, ...versionOf(context) }))
-  }
+  run: context => onCue(context, (cues, id, body: Pause, version) => cues.pause(id, { ...body, ...version })),
+  text: showStatus
 })
 
 export const resume = command({
   options: ifVersion,
-  run: async context => {
-    const { client, id } = await cueOf(context)
-    showStatus(context, await client.cues.resume(id, versionOf(context)))
-  }
+  run: context => onCue(context, (cues, id, _, version) => cues.resume(id, version)),
+  text: showStatus
 })
 
 export const fire = command({
   notes: 'Limit per cue and hour: fires_per_hour of the plan (10).',
-  options: {
-    ...fromApi('fireCue', {
-      payload: { member: 'payload_override', ...payloadOption, help: "merged into the cue's payload: JSON, @FILE or -" },
-      in: { member: 'send_at', ...inOption },
-      at: { member: 'send_at', help: `fire at this time instead, at most a year ahead: ${atHelp}` },
-      overlap: { member: 'overlap', value: 'RULE' },
-      'idempotency-key': { member: 'idempotency_key', value: 'KEY', help: 'idempotency key: fires once per key in 24 hours' }
-    }),
+  options: fromApi('fireCue', {
+    payload: { member: 'payload_override', ...payloadOption, help: "merged into the cue's payload: JSON, @FILE or -" },
+    in: { member: 'send_at', ...inOption },
+    at: { member: 'send_at', help: `fire at this time instead, at most a year ahead: ${atHelp}` },
+    overlap: { member: 'overlap', value: 'RULE' },
+    'idempotency-key': { member: 'idempotency_key', value: 'KEY', help: 'idempotency key: fires once per key in 24 hours' },
     replace: {
+      member: 'merge_strategy',
       type: 'boolean',
       help: "--payload replaces the cue's payload instead",
-      members: ['merge_strategy'],
-      part: () => ({ merge_strategy: 'replace' })
+      read: () => 'replace'
     }
-  },
+  }),
   run: async context => {
-    const { options, out } = context
-    if (options.replace && options.payload === undefined) throw new UsageError('--replace requires --payload')
+    const { replace, payload } = context.options
+    if (replace && payload === undefined) throw new UsageError('--replace requires --payload')
     const { client, body, id } = await cueOf<Fire>(context)
-    const fired = await client.cues.fire(id, body)
-    out.show(fired, () => out.line(`Execution ${fired.id} is ${fired.status}, scheduled for ${fired.scheduled_for}`))
-  }
+    return client.cues.fire(id, body)
+  },
+  text: ({ id, status, scheduled_for }) => `Execution ${id} is ${status}, scheduled for ${scheduled_for}`
 })
 
 export const test = command({
@@ -174,31 +158,28 @@ export const test = command({
   }),
   names: { url: 'CUE|URL', cue_id: 'CUE|URL' },
   notes: 'Nothing is stored. A test counts as a fire. The exit code is 1 if a delivery would fail.',
-  run: async ({ args: [target], out, ready }) => {
+  run: async ({ args: [target], ready }) => {
     const { client, body } = await ready<TestRequest>()
     const to = /^https?:/i.test(target!) ? { url: target } : { cue_id: await cueIdOf(client, target!) }
-    const tested = await client.cues.test({ ...body, ...to })
-    const { request, response, error, duration_ms } = tested
-    out.show(tested, () => {
-      out.line(`${request.method} ${request.url}`, 'bold')
-      for (const [name, value] of Object.entries(request.headers)) out.line(`${name}: ${value}`)
-      for (const text of [request.body, '']) out.line(text)
-      out.line(response ? `HTTP ${response.http_status} after ${duration_ms} ms` : `No response after ${duration_ms} ms`, 'bold')
-      if (response?.body) out.line(response.body)
-      if (error) out.line(`A delivery would fail: ${error}`, 'red')
-    })
-    return error ? exitCodes.refused : exitCodes.ok
-  }
+    return client.cues.test({ ...body, ...to })
+  },
+  text: ({ request, response, error, duration_ms }, out) => {
+    out.line(`${request.method} ${request.url}`, 'bold')
+    for (const [name, value] of Object.entries(request.headers)) out.line(`${name}: ${value}`)
+    for (const text of [request.body, '']) out.line(text)
+    out.line(response ? `HTTP ${response.http_status} after ${duration_ms} ms` : `No response after ${duration_ms} ms`, 'bold')
+    if (response?.body) out.line(response.body)
+    if (error) out.line(`A delivery would fail: ${error}`, 'red')
+  },
+  exitCode: ({ error }) => (error ? exitCodes.refused : exitCodes.ok)
 })
 
 export const remove = command({
   options: { ...byKey, ...ifVersion },
   run: async context => {
-    const { args, options, out } = context
-    const version = versionOf(context)
-    const { client, id } = await cueOf(context, options.key)
-    await client.cues.delete(id, version)
-    const key = options.key ?? args[0]!
-    out.show({ id, ...(key !== id && { key }), deleted: true }, () => out.line(`Deleted ${key}`))
-  }
+    const key = context.options.key ?? context.args[0]
+    const id = await onCue(context, (cues, id, _, version) => cues.delete(id, version).then(() => id))
+    return { id, ...(key !== id && { key }), deleted: true }
+  },
+  text: ({ id, key = id }) => `Deleted ${key}`
 })

@@ -1,22 +1,21 @@
 /** Reads files of declared cues. */
-import { readFileSync } from 'node:fs'
 import type { DeclaredCue } from '../client/index.ts'
 import { UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
-import { isObject, parseExactly, readAll } from './json.ts'
+import { isObject, parseExactly, readSource } from './json.ts'
 import { readYaml } from './yaml.ts'
 
 /** The cues of files by their sets. @throws UsageError naming the file and what is wrong */
 export const readDeclared = async (
   files: readonly string[],
   defaultSet: string | undefined,
-  { stdin, env }: Pick<Io, 'stdin' | 'env'>
+  io: Pick<Io, 'stdin' | 'env'>
 ): Promise<Map<string, DeclaredCue[]>> => {
   if (files.filter(file => file === '-').length > 1) throw new UsageError('only one --file can be standard input')
   const sets = new Map<string, DeclaredCue[]>()
   for (const file of files) {
-    const source = file === '-' ? await readAll(stdin) : readText(file)
-    const documents = readYaml(source, file, { text: text => expand(text, env, file), number: parseExactly })
+    const source = await readSource(file, '--file: ', io)
+    const documents = readYaml(source, file, { text: text => expand(text, io.env, file), number: parseExactly })
     for (const [i, document] of documents.entries()) {
       if (document === null) continue
       const where = `${file}, document ${i + 1}`
@@ -31,14 +30,6 @@ export const readDeclared = async (
   }
   if (sets.size === 0) throw new UsageError(`${files.join(', ')}: no document`)
   return sets
-}
-
-const readText = (file: string) => {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new UsageError(`--file: ${(error as Error).message}`)
-  }
 }
 
 const variable = /\$(\$?)\{([A-Za-z_]\w*)\}/g

@@ -11,44 +11,34 @@ const window = (operation: string) =>
 export const errors = command({
   options: window('listErrors'),
   notes: 'Without --since: those of the last 7 days.',
-  run: async ({ ready, out }) => {
+  run: async ({ ready }) => {
     const { client, body } = await ready<ListErrors>()
-    const answer = await client.errors(body)
-    out.show(answer, () => {
-      if (answer.errors.length === 0) return out.line(`No errors since ${answer.since}.`)
-      const columns = [
-        'count',
-        'cues',
-        'status',
-        ['http', 'http_status'],
-        'first_at',
-        'last_at',
-        ['group', 'error_group'],
-        'message'
-      ] as const
-      out.table(answer.errors, columns)
-      out.line('')
-      out.line(`${answer.total} executions since ${answer.since}; for those of a group: pgcue executions list --error-group GROUP`)
-    })
+    return client.errors(body)
+  },
+  text: ({ errors, since, total }, out) => {
+    if (errors.length === 0) return `No errors since ${since}.`
+    out.table(errors, ['count', 'cues', 'status', ['http', 'http_status'], 'first_at', 'last_at', ['group', 'error_group'], 'message'])
+    out.line('')
+    return `${total} executions since ${since}; for those of a group: pgcue executions list --error-group GROUP`
   }
 })
 
 export const destinations = command({
   options: window('listDestinations'),
   notes: 'Without --since: those of the last 24 hours.',
-  run: async ({ ready, out }) => {
+  run: async ({ ready }) => {
     const { client, body } = await ready<ListErrors>()
-    const answer = await client.destinations(body)
-    out.show(answer, () => {
-      if (answer.destinations.length === 0) return out.line(`No webhooks were sent since ${answer.since}.`)
-      out.table(answer.destinations, [
-        ...(['host', 'cues', 'attempts', 'per_minute', 'failures', ['p50 ms', 'response_p50_ms'], ['p95 ms', 'response_p95_ms']] as const),
-        ['last attempt', ({ last_attempt }) => last_attempt.at],
-        ['http', ({ last_attempt }) => last_attempt.http_status],
-        ['error', ({ last_attempt }) => last_attempt.error]
-      ])
-      out.line('')
-      out.line(`since ${answer.since}`)
-    })
+    return client.destinations(body)
+  },
+  text: ({ destinations, since }, out) => {
+    if (destinations.length === 0) return `No webhooks were sent since ${since}.`
+    out.table(destinations, [
+      ...(['host', 'cues', 'attempts', 'per_minute', 'failures', ['p50 ms', 'response_p50_ms'], ['p95 ms', 'response_p95_ms']] as const),
+      ['last attempt', ({ last_attempt }) => last_attempt.at],
+      ['http', ({ last_attempt }) => last_attempt.http_status],
+      ['error', ({ last_attempt }) => last_attempt.error]
+    ])
+    out.line('')
+    return `since ${since}`
   }
 })

@@ -40,46 +40,32 @@ export const list = listing(
 export const get = command({
   options: { watch: { type: 'boolean', help: 'print each change until the execution has ended' } },
   notes: 'With --watch and --json, each line is the execution as JSON after a change.',
-  run: async ({ args, options, out, io, connect }) => {
+  run: async ({ args: [id], options, out, io, connect }) => {
     const { executions } = await connect()
-    if (options.watch) {
-      const ended = await watch({ out, io, intervalMs: 1000 }, signal => executions.get(args[0]!, { signal }))
-      if (ended && !out.json) out.line('')
-      if (ended && !out.json) showExecution(out, ended)
-    } else {
-      const execution = await executions.get(args[0]!)
-      out.show(execution, () => showExecution(out, execution))
+    if (!options.watch) {
+      const execution = await executions.get(id!)
+      return out.show(execution, () => showExecution(execution, out))
     }
+    const ended = await watch({ out, io, intervalMs: 1000 }, signal => executions.get(id!, { signal }))
+    if (!ended || out.json) return
+    out.line('')
+    showExecution(ended, out)
   }
 })
 
 /** All that the API knows about an execution. */
-const showExecution = (out: Output, execution: ExecutionDetail) => {
+const showExecution = (execution: ExecutionDetail, out: Output) => {
   const { id, cue_id, cue_name, outcome, outcome_state, payload, response_body, attempt_log, ...more } = execution
   const { success: _, recorded_at, result, error, metadata, artifacts, ...evidence } = outcome ?? { success: null }
-  const text = (value: unknown) => value != null && JSON.stringify(value)
-  const named = (members: object) => Object.entries(members).map(([name, value]) => [titles[name] ?? name.replaceAll('_', ' '), value])
-  const { created_at, updated_at, due_at, outcome_success, ...steps } = more
+  const { created_at, updated_at, due_at, outcome_success, replayed_from, claimed_by_worker, error_message, ...steps } = more
+  const text = (value: unknown) => value && JSON.stringify(value)
   out.fields({
-    id,
-    cue: `${cue_name} (${cue_id})`,
-    ...Object.fromEntries(named(steps)),
-    'due at': due_at === more.scheduled_for ? null : due_at,
-    outcome: outcome_state,
-    'reported at': recorded_at,
-    result,
-    'reported error': error,
-    ...Object.fromEntries(named(evidence)),
-    artifacts: text(artifacts) || null,
-    metadata: text(metadata) || null,
-    payload: JSON.stringify(payload),
-    created: created_at,
-    updated: updated_at,
-    'response body': response_body
+    ...{ id, cue: `${cue_name} (${cue_id})`, ...steps, error: error_message, 'replay of': replayed_from, worker: claimed_by_worker },
+    ...{ due_at: due_at === steps.scheduled_for ? null : due_at, outcome: outcome_state, reported_at: recorded_at, result },
+    ...{ 'reported error': error, ...evidence, artifacts: text(artifacts), metadata: text(metadata) },
+    ...{ payload: JSON.stringify(payload), created: created_at, updated: updated_at, response_body }
   })
-  if (attempt_log.length === 0) return
-  out.line('')
-  out.table(attempt_log, [
+  const columns = [
     'attempt',
     'result',
     'started_at',
@@ -87,25 +73,17 @@ const showExecution = (out: Output, execution: ExecutionDetail) => {
     ['http', 'http_status'],
     ['worker', 'worker_id'],
     'error'
-  ])
-}
-
-const titles: Record<string, string> = {
-  error_message: 'error',
-  replayed_from: 'replay of',
-  claimed_by_worker: 'worker',
-  lease_expires_at: 'lease until',
-  http_status: 'http'
+  ] as const
+  out.section('', attempt_log, columns)
 }
 
 export const replay = command({
   options: { ...fromApi('replayExecution', { overlap: { member: 'overlap', value: 'RULE' } }), ...idempotency },
-  run: async context => {
-    const { args, options, out } = context
-    const { client, body } = await context.ready<Replay>()
-    const replayed = await client.executions.replay(args[0]!, { ...body, idempotencyKey: options['idempotency-key'] })
-    out.show(replayed, () => out.line(`Execution ${replayed.id} is ${replayed.status}; it replays ${replayed.replayed_from}`))
-  }
+  run: async ({ args: [id], options, ready }) => {
+    const { client, body } = await ready<Replay>()
+    return client.executions.replay(id!, { ...body, idempotencyKey: options['idempotency-key'] })
+  },
+  text: ({ id, status, replayed_from }) => `Execution ${id} is ${status}; it replays ${replayed_from}`
 })
 
 export const cancel = acting(
@@ -122,9 +100,7 @@ export const verify = command({
     reject: { type: 'boolean', help: 'reject it instead' },
     reason: { type: 'string', value: 'TEXT', help: 'why' }
   },
-  run: async ({ args, options, connect, out }) => {
-    const body = { valid: !options.reject, ...(options.reason !== undefined && { reason: options.reason }) }
-    const verified = await (await connect()).executions.verify(args[0]!, body)
-    out.show(verified, () => out.line(`Execution ${verified.execution_id} is ${verified.outcome_state}`))
-  }
+  run: async ({ args: [id], options: { reject, reason }, connect }) =>
+    (await connect()).executions.verify(id!, { valid: !reject, ...(reason !== undefined && { reason }) }),
+  text: ({ execution_id, outcome_state }) => `Execution ${execution_id} is ${outcome_state}`
 })

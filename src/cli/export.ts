@@ -4,12 +4,11 @@ import { defaults } from '../cues/columns.ts'
 import { command, fromApi } from './command.ts'
 import { escapeVariables } from './declared.ts'
 import { exitCodes } from './exit-codes.ts'
+import { fields } from './fields.ts'
 import { confirms, type Io } from './io.ts'
 import { parseExactly } from './json.ts'
 import { printable } from './printable.ts'
 import { writeYaml } from './yaml.ts'
-
-const PAGE = 100
 
 export const exportCues = command({
   options: {
@@ -21,7 +20,8 @@ export const exportCues = command({
   run: async context => {
     const { options, out, io } = context
     const { client, body } = await context.ready<CueFilter>()
-    const all: Cue[] = await allOf(client, body)
+    const all: Cue[] = []
+    for await (const cue of client.cues.list({ ...body, limit: 100, count_to: 0 })) all.push(cue)
     if (options['add-keys'] && !(await addKeys(client, all, options.yes === true, io))) return exitCodes.refused
     const keyed = all.filter(({ key }) => key !== null).toSorted((a, b) => (a.key! < b.key! ? -1 : 1))
     if (keyed.length < all.length) io.stderr.write(`pgcue: left out ${all.length - keyed.length} cues without a key; see --add-keys\n`)
@@ -34,17 +34,6 @@ export const exportCues = command({
     out.show(files, () => void io.stdout.write(files.map(file => writeYaml(JSON.stringify(file))).join('---\n')))
   }
 })
-
-const allOf = async ({ cues }: Client, filter: CueFilter): Promise<Cue[]> => {
-  const all: Cue[] = []
-  let cursor: string | null = null
-  do {
-    const page = await cues.list({ ...filter, limit: PAGE, count_to: 0, ...(cursor !== null && { cursor }) })
-    all.push(...page.cues)
-    cursor = page.next_cursor
-  } while (cursor !== null)
-  return all
-}
 
 /** Gives keys to cues without one, after asking; returns false if refused. */
 const addKeys = async ({ cues }: Client, all: Cue[], isConfirmed: boolean, io: Io): Promise<boolean> => {
@@ -77,24 +66,26 @@ const keyOf = (name: string): string => {
   )
 }
 
+/** The members that requests have. */
+const members = new Set(Object.keys(fields.createCue!).map(path => path.split('.')[0]!))
+
 /** The fields of a cue that differ from their defaults. */
 const declared = (cue: Cue) => {
-  const { key, name, description, tags, transport, schedule, callback, payload, retry, on_failure, delivery, alerts, ...more } = cue
-  const { catch_up, overlap, verification, status } = more
+  const { key, name, schedule, callback, payload, retry, on_failure, status } = cue
+  const settings = Object.entries(cue).filter(([member]) => members.has(member))
   const { type: _, ...when } = schedule
   return without(
     {
-      ...{ key, name, description, tags, transport },
+      ...{ key, name, ...Object.fromEntries(settings) },
       schedule: without(when, { timezone: defaults.timezone }),
       callback: group(callback, 'callback_'),
       payload: JSON.stringify(payload) === defaults.payload ? null : payload,
       retry: group(retry, 'retry_'),
       on_failure: group(on_failure, 'on_failure_'),
-      ...{ delivery, alerts, catch_up, overlap, verification },
       // Elsewhere, somebody else must not run what was stopped here.
       paused: status === 'paused' ? true : null
     },
-    { tags: [], transport: 'webhook', catch_up: defaults.catch_up, overlap: defaults.overlap }
+    { ...defaults, transport: 'webhook' }
   )
 }
 

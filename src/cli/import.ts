@@ -1,12 +1,11 @@
 /** `pgcue import`: writes the schedules of other systems as a file for `pgcue apply`. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { DeclaredCue } from '../client/index.ts'
 import type { Entry, Importer } from '../import/entries.ts'
 import { type Context, command } from './command.ts'
 import { escapeVariables } from './declared.ts'
 import { CliError, UsageError } from './exit-codes.ts'
-import type { Io } from './io.ts'
-import { parseExactly, readAll } from './json.ts'
+import { parseExactly, readSource } from './json.ts'
 import { printable } from './printable.ts'
 import { writeYaml } from './yaml.ts'
 
@@ -77,7 +76,7 @@ const readEntries = async (importer: Importer, files: string[], { options: o, io
   for (const file of files) {
     try {
       const settings = { file, timezone: o.timezone, system: o.system ?? false, now: new Date() }
-      const { entries, problems } = importer(await readSource(file, io), settings)
+      const { entries, problems } = importer(await readSource(file, '', io), settings)
       all.push(...entries)
       lines.push(...problems.map(({ line, reason }) => `${file}:${line}: ${reason}`))
     } catch (error) {
@@ -86,15 +85,6 @@ const readEntries = async (importer: Importer, files: string[], { options: o, io
   }
   for (const line of lines) io.stderr.write(`${printable(line)}\n`)
   return all
-}
-
-const readSource = async (file: string, { stdin }: Io): Promise<string> => {
-  if (file === '-') return readAll(stdin)
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw new UsageError((error as Error).message)
-  }
 }
 
 /** The entries by names that may end a key, in order. The second of a name has a number. */

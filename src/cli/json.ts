@@ -10,8 +10,8 @@ export { isObject } from '../json/canonical-json.ts'
 export const parseExactly = (text: string): unknown => parseCanonical(text.replace(/^\ufeff/, ''))
 
 /** Reads an option's JSON: the value itself, `@file`, or `-` for standard input. */
-export const readJson = async (value: string, name: string, { stdin }: Pick<Io, 'stdin'>): Promise<unknown> => {
-  const text = value === '-' ? await readAll(stdin) : value.startsWith('@') ? readText(value.slice(1), name) : value
+export const readJson = async (value: string, name: string, io: Pick<Io, 'stdin'>): Promise<unknown> => {
+  const text = value === '-' || value.startsWith('@') ? await readSource(value.replace(/^@/, ''), `--${name}: `, io) : value
   try {
     return parseExactly(text)
   } catch (error) {
@@ -19,11 +19,12 @@ export const readJson = async (value: string, name: string, { stdin }: Pick<Io, 
   }
 }
 
-const readText = (file: string, name: string) => {
+/** Reads a file, or standard input for `-`. @throws UsageError that begins with `what` */
+export const readSource = async (file: string, what: string, { stdin }: Pick<Io, 'stdin'>): Promise<string> => {
   try {
-    return readFileSync(file, 'utf8')
+    return file === '-' ? await readAll(stdin) : readFileSync(file, 'utf8')
   } catch (error) {
-    throw new UsageError(`--${name}: ${(error as Error).message}`)
+    throw new UsageError(`${what}${(error as Error).message}`)
   }
 }
 

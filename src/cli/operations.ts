@@ -1,11 +1,11 @@
 /** `pgcue replay`, `cancel`, `dismiss`, `backfill` and `pgcue operations …`: work on many executions. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client, DryRun, NewOperation, Operation, OperationDetail } from '../client/index.ts'
-import { type Context, command, filtersOf, fromApi, idempotency, listing, pastOf } from './command.ts'
+import { acting, type Context, command, filtersOf, fromApi, idempotency, listing, pastOf } from './command.ts'
 import { executionFilters, since, until } from './executions.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
 import { confirms, type Io } from './io.ts'
-import type { Column } from './output.ts'
+import type { Column, Output } from './output.ts'
 import { cueOf } from './reference.ts'
 
 const control = {
@@ -20,23 +20,21 @@ const control = {
 } as const
 const overlap = fromApi('createOperation', { overlap: { member: 'overlap', value: 'RULE' } })
 
-type Control = Context<typeof control>
-
 /** Shows what an operation would act on, asks, starts it, and waits for its end. */
-const operate = async (context: Pick<Control, 'out' | 'io' | 'options'>, client: Client, body: NewOperation) => {
+const operate = async (context: Pick<Context<typeof control>, 'out' | 'io' | 'options'>, client: Client, body: NewOperation) => {
   const { options, out, io } = context
   if (options['dry-run'] || !options.yes) {
     const targets = await client.operations.dryRun(body)
-    if (options['dry-run']) return void out.show(targets, () => showSample(context, targets))
+    if (options['dry-run']) return void out.show(targets, () => showSample(targets, out))
     if (targets.total === 0) return void out.show(targets, () => out.line('Nothing matches.'))
     if (!(await confirms(io, `${body.type} ${targets.total} ${body.type === 'backfill' ? 'slots' : 'executions'}?`)))
       return exitCodes.refused
   }
   const created = await client.operations.create(body, { idempotencyKey: options['idempotency-key'] })
-  if (options.detach || created.status !== 'running') return void show(context, created)
+  if (options.detach || created.status !== 'running') return void out.show(created, () => show(created, out))
   if (!out.json) io.stderr.write(`Operation ${created.id}. To stop it: pgcue operations abort ${created.id}\n`)
   const ended = await followed(client, created, io)
-  show(context, ended)
+  out.show(ended, () => show(ended, out))
   return ended.failed > 0 || ended.status === 'aborted' ? exitCodes.refused : exitCodes.ok
 }
 
@@ -56,28 +54,23 @@ const followed = async (client: Client, created: Operation, io: Io): Promise<Ope
 
 const width = 30
 const barOf = ({ done, total, failed }: Operation) => {
-  const full = Math.floor((done / Math.max(total, 1)) * width)
-  return `[${'#'.repeat(full)}${'.'.repeat(width - full)}] ${done}/${total}${failed > 0 ? `, ${failed} failed` : ''}`
+  const bar = '#'.repeat((done / Math.max(total, 1)) * width).padEnd(width, '.')
+  return `[${bar}] ${done}/${total}${failed > 0 ? `, ${failed} failed` : ''}`
 }
 
-const showSample = ({ out }: Pick<Context, 'out'>, { total, sample }: DryRun) => {
+const showSample = ({ total, sample }: DryRun, out: Output) => {
   out.line(`${total} in total${total > sample.length ? '; the first 10:' : ''}`)
   if (sample.length === 0) return
-  out.table(sample, [
-    ...(sample[0]!.id === undefined ? [] : (['id'] as Column<DryRun['sample'][0]>[])),
-    ['cue', 'cue_name'],
-    'status',
-    'scheduled_for',
-    ['error', 'error_message']
-  ])
+  const id: Column<DryRun['sample'][0]>[] = sample[0]!.id === undefined ? [] : ['id']
+  out.table(sample, [...id, ['cue', 'cue_name'], 'status', 'scheduled_for', ['error', 'error_message']])
 }
 
-const show = ({ out }: Pick<Context, 'out'>, operation: Operation & Partial<Pick<OperationDetail, 'errors'>>): void => {
-  out.show(operation, () => {
-    const { created_by, created_at: created, ended_at: ended, errors = [], done, total, ...fields } = operation
-    out.fields({ ...fields, done: `${done} of ${total}`, 'created by': created_by, created, ended })
-    out.section('Errors', errors, ['target', 'code', 'message'])
-  })
+const show = (
+  { created_at, ended_at, errors = [], done, total, created_by, ...operation }: Operation & Partial<OperationDetail>,
+  out: Output
+) => {
+  out.fields({ ...operation, done: `${done} of ${total}`, created_by, created: created_at, ended: ended_at })
+  out.section('Errors', errors, ['target', 'code', 'message'])
 }
 
 const filters = fromApi('createOperation', {
@@ -90,11 +83,7 @@ const filters = fromApi('createOperation', {
 
 const onExecutions = (type: 'replay' | 'cancel' | 'dismiss', example: string) =>
   command({
-    options: {
-      ...filters,
-      ...(type === 'replay' && overlap),
-      ...control
-    },
+    options: { ...filters, ...(type === 'replay' && overlap), ...control },
     names: { ids: 'ID' },
     notes: `Takes executions by their ids, or those that all the filters match, of the last 7 days unless --since is given.\n\nExample\n  ${example}`,
     run: async context => {
@@ -134,10 +123,5 @@ export const list = listing(
   { empty: 'No operations.', options: filtersOf('listOperations') }
 )
 
-export const get = command({
-  run: async context => show(context, await (await context.connect()).operations.get(context.args[0]!))
-})
-
-export const abort = command({
-  run: async context => show(context, await (await context.connect()).operations.abort(context.args[0]!))
-})
+export const get = acting(({ operations }, id) => operations.get(id), show)
+export const abort = acting(({ operations }, id) => operations.abort(id), show)

@@ -9,28 +9,21 @@ type Page = { total: number; total_exact: boolean; offset: number; next_cursor: 
 export type Column<T> = (keyof T & string) | readonly [title: string, value: (keyof T & string) | ((row: T) => unknown)]
 
 const paints = { red: 31, green: 32, yellow: 33, bold: 1 } as const
-const paintOf: Record<string, keyof typeof paints> = {
-  active: 'green',
-  success: 'green',
-  verified_success: 'green',
-  failed: 'red',
-  missed: 'red',
-  outcome_timeout: 'red',
-  dead: 'red',
-  high: 'red',
-  critical: 'red',
-  paused: 'yellow',
-  retrying: 'yellow',
-  stale: 'yellow',
-  warning: 'yellow'
-}
+type Paint = keyof typeof paints
+/** Words that are painted where they are a whole cell. */
+const painting = {
+  green: ['active', 'success', 'verified_success'],
+  red: ['failed', 'missed', 'outcome_timeout', 'dead', 'high', 'critical'],
+  yellow: ['paused', 'retrying', 'stale', 'warning']
+} as const
+const paintOf = new Map(Object.entries(painting).flatMap(([paint, words]) => words.map(word => [word as string, paint as Paint])))
 
 export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; colours: boolean }) => {
-  const paint = (text: string, name: keyof typeof paints) => (colours ? `\x1b[${paints[name]}m${text}\x1b[0m` : text)
+  const paint = (text: string, name: Paint) => (colours ? `\x1b[${paints[name]}m${text}\x1b[0m` : text)
   const write = (text: string) => stdout.write(`${text}\n`)
-  const line = (text: string, colour?: keyof typeof paints) => write(colour ? paint(printable(text), colour) : printable(text))
+  const line = (text: string, colour?: Paint) => write(colour ? paint(printable(text), colour) : printable(text))
   const writeJson = (value: unknown, indent?: number) => write(printable(JSON.stringify(value, null, indent), '\n'))
-  const painted = (cell: string) => (paintOf[cell] ? paint(cell, paintOf[cell]) : cell)
+  const painted = (cell: string) => (paintOf.has(cell) ? paint(cell, paintOf.get(cell)!) : cell)
 
   /** Prints rows as aligned columns below their titles. */
   const table = <T>(rows: T[], columns: readonly Column<T>[]) => {
@@ -45,11 +38,12 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     write(aligned(titles, title => paint(title, 'bold')))
     for (const row of cells) write(aligned(row, painted))
   }
-  /** Prints names and values, without null ones. */
+  /** Prints names and values, without null and empty ones. */
   const fields = (values: Record<string, unknown>) => {
-    const shown = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== '')
+    const texts = Object.entries(values).map(([name, value]) => [name.replaceAll('_', ' '), value == null ? '' : textOf(value)] as const)
+    const shown = texts.filter(([, text]) => text !== '')
     const width = Math.max(...shown.map(([name]) => name.length))
-    for (const [name, value] of shown) write(`${paint(name.padEnd(width), 'bold')}  ${painted(textOf(value))}`)
+    for (const [name, text] of shown) write(`${paint(name.padEnd(width), 'bold')}  ${painted(text)}`)
   }
   return {
     json,
@@ -58,19 +52,18 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
     /** Prints a value as JSON on one line. */
     jsonLine: (value: unknown) => writeJson(value),
     table,
-    /** Prints a table below its title, unless there are no rows. */
+    /** Prints a table below an empty line and its title, unless there are no rows. */
     section: <T>(title: string, rows: T[], columns: readonly Column<T>[]) => {
       if (rows.length === 0) return
       line('')
-      line(title, 'bold')
+      if (title) line(title, 'bold')
       table(rows, columns)
     },
     fields,
     /** Prints the whole value as JSON, or calls `text`. */
     show: (value: unknown, text: () => void) => (json ? writeJson(value, 2) : text()),
-    /** Prints one page of a list as JSON or as a table, or the text for an empty one. */
+    /** Prints one page of a list as a table, or the text for an empty one. */
     list: <T>(page: object, rows: T[], columns: readonly Column<T>[], empty: string) => {
-      if (json) return writeJson(page, 2)
       if (rows.length === 0) return line(empty)
       table(rows, columns)
       const { total, total_exact = true, offset = 0, next_cursor } = page as Partial<Page>
@@ -84,9 +77,10 @@ export const createOutput = (stdout: Sink, { json, colours }: { json: boolean; c
   }
 }
 
-/** Timestamps without milliseconds, JSON on one line. */
+/** Timestamps without milliseconds, lists of texts with commas, other JSON on one line. */
 const textOf = (value: unknown): string => {
   if (value === null || value === undefined) return '-'
+  if (Array.isArray(value) && value.every(item => typeof item === 'string')) return printable(value.join(', '))
   if (typeof value === 'object') return printable(JSON.stringify(value))
   return printable(String(value).replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}Z$/, '$1Z'))
 }

@@ -18,19 +18,17 @@ Examples
   pgcue preview '30 1 * * *' --timezone America/New_York --from 2030-11-02T00:00:00Z
   pgcue preview '0 9 * * MON-FRI' '0 12 * * SAT' --ends-at 2030-12-31T00:00:00Z
   pgcue preview --every 36h --anchor 2030-01-01T06:00:00Z`,
-  run: async context => {
-    const { args, options, out } = context
+  run: async ({ args, options, ready }) => {
     if (args.length === 0 && options.every === undefined) throw new UsageError("missing required argument 'SCHEDULE'")
-    const { client, body } = await context.ready<Partial<PreviewRequest>>()
-    const { schedule: rules = {}, ...rest } = body
+    const { client, body } = await ready<Partial<PreviewRequest>>()
     const [first = ''] = args
-    const schedule = { ...(args.length === 1 && isInstant.test(first) ? { at: first } : cronsOf(args)), ...rules }
-    const answer = await client.cues.preview({ schedule, ...rest })
-    out.show(answer, () => {
-      out.line(answer.description)
-      if (answer.next.length === 0) return out.line('No further runs.')
-      out.line('')
-      out.table(answer.next, ['at', 'local', 'note'])
-    })
+    const when = args.length === 1 && isInstant.test(first) ? { at: first } : cronsOf(args)
+    return client.cues.preview({ ...body, schedule: { ...when, ...body.schedule } })
+  },
+  text: ({ description, next }, out) => {
+    out.line(description)
+    if (next.length === 0) return 'No further runs.'
+    out.line('')
+    out.table(next, ['at', 'local', 'note'])
   }
 })

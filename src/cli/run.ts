@@ -1,12 +1,12 @@
 /** Parses the arguments, runs the command and prints its errors. */
 import { CommanderError, Command as Parser, Option as ParserOption } from 'commander'
 import { createClient } from '../client/index.ts'
-import { bodyOf, type Command, type Context, namesOf, type Options } from './command.ts'
+import { bodyOf, type Command, type Context, namesOf } from './command.ts'
 import { commands, groups } from './commands.ts'
 import { countdown } from './countdown.ts'
 import { apiKeyOf, baseUrlOf } from './credentials.ts'
 import { errorBody, exitCodeOf, explain, UsageError } from './exit-codes.ts'
-import { environmentHelp, exitCodeHelp, suggestion } from './help.ts'
+import { environmentHelp, exitCodeHelp } from './help.ts'
 import type { Io } from './io.ts'
 import { parseExactly } from './json.ts'
 import { createOutput } from './output.ts'
@@ -18,38 +18,39 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
   const program = programOf(io)
   const asked = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv
   const json = argv.includes('--json')
-  let named: { name: string; command: Command } | undefined
+  let name = ''
+  let command: Command | undefined
   try {
-    const { operands } = program.parseOptions(asked)
-    const { place, name } = placeOf(program, operands)
-    const entry = commands.get(name)
-    if (!entry) return await withoutCommand(program, asked, operands, name, io)
-    named = { name, command: await entry.load() }
+    const words = program.parseOptions(asked).operands.slice(0, 2)
+    name = [words.join(' '), words[0] ?? ''].find(text => commands.has(text)) ?? words.join(' ')
+    command = await commands.get(name)?.load()
+    if (!command) return await withoutCommand(program, name, asked, io)
     let code = 0
-    configure(place, named.command)
-    place.action(async () => {
-      code = await runCommand(named!.command, valuesOf(place, named!.command.options ?? {}, argv), place.args, program.opts(), io)
+    const parser = configured(program, name, command)
+    parser.action(async () => {
+      const values = valuesOf(parser, command!, argv)
+      code = await runCommand(command!, values, parser.args, program.opts(), io)
     })
-    await program.parseAsync(asked, { from: 'user' })
+    await program.parseAsync(joined(asked, name), { from: 'user' })
     return code
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0
     const error = thrown instanceof CommanderError ? new UsageError(thrown.message.replace(/^error: /, '')) : thrown
-    if (error instanceof UsageError && named && !json) error.message += `\nSee: pgcue help ${named.name}`
-    const names = named && namesOf(named.command)
-    io.stderr.write(`${json ? printable(JSON.stringify(errorBody(error))) : printable(`pgcue: ${explain(error, names)}`, '\n')}\n`)
+    if (error instanceof UsageError && !json) error.message += `\nSee: pgcue help ${command ? name : ''}`.trimEnd()
+    const text = json ? JSON.stringify(errorBody(error)) : `pgcue: ${explain(error, command && namesOf(command))}`
+    io.stderr.write(`${printable(text, json ? '' : '\n')}\n`)
     return exitCodeOf(error)
   }
 }
 
-/** All commands, without their options. */
+/** All commands by their whole names, without their options. */
 const programOf = (io: Io): Parser => {
   const program = new Parser('pgcue')
     .usage('COMMAND [options]')
     .exitOverride()
     .helpCommand(false)
     .configureOutput({ writeOut: text => io.stdout.write(text), writeErr: () => {}, getOutHelpWidth: () => process.stdout.columns || 132 })
-    .configureHelp({ visibleCommands: below, subcommandTerm: termOf, showGlobalOptions: true, commandUsage: usageOf })
+    .configureHelp({ showGlobalOptions: true })
     .option('--json', 'print JSON instead of text, including errors')
     .option('--base-url <URL>', 'address of the service; overrides PGCUE_BASE_URL')
     .option('--version', 'show the version')
@@ -57,70 +58,55 @@ const programOf = (io: Io): Parser => {
     .addHelpText('after', `\n${exitCodeHelp}\n\n${environmentHelp}\n\nRun pgcue help COMMAND for details.`)
   for (const [heading, entries] of Object.entries(groups))
     for (const [name, { args, summary }] of Object.entries(entries)) {
-      const place = name.split(' ').reduce((parent, word) => childOf(parent, word) ?? parent.command(word), program)
-      place.helpGroup(`${heading}:`).description(`${summary}.`).summary(summary)
-      if (args) place.arguments(args)
+      const parser = new Parser(name).copyInheritedSettings(program).helpGroup(`${heading}:`).description(`${summary}.`).summary(summary)
+      program.addCommand(args ? parser.arguments(args) : parser)
     }
   return program
 }
 
-const childOf = (parent: Parser, word: string) => parent.commands.find(child => child.name() === word)
-const nameOf = (place: Parser): string => (place.parent?.parent ? `${nameOf(place.parent)} ${place.name()}` : place.name())
-const termOf = (place: Parser) => [nameOf(place), commands.get(nameOf(place))?.args].filter(Boolean).join(' ')
-const usageOf = (place: Parser) => (place.parent ? `pgcue ${termOf(place)} [options]` : 'pgcue COMMAND [options]')
-/** The commands of a group, or all of them, by their whole names. */
-const below = (place: Parser): Parser[] =>
-  place.commands.flatMap(child => [...(commands.has(nameOf(child)) ? [child] : []), ...below(child)])
-
-/** The command that the first words name. */
-const placeOf = (program: Parser, words: string[]) => {
-  let place = program
-  for (const word of words) {
-    const child = childOf(place, word)
-    if (!child) break
-    place = child
-  }
-  return { place, name: place === program ? '' : nameOf(place) }
+/** The words of a command as one, before all others. */
+const joined = (argv: string[], name: string): string[] => {
+  const rest = [...argv]
+  for (const word of name.split(' ')) rest.splice(rest.indexOf(word), 1)
+  return [name, ...rest]
 }
 
-/** Prints help or the version. @throws UsageError if that was not asked for */
-const withoutCommand = async (program: Parser, argv: string[], words: string[], group: string, io: Io): Promise<number> => {
-  const isKnown = words.length === (group ? 1 : 0)
-  if (isKnown && group === '' && program.opts().version) {
-    io.stdout.write(`${argv.includes('--json') ? JSON.stringify({ version }) : version}\n`)
-    return 0
+/** Prints help, for all commands or those that begin with a word, or the version. @throws CommanderError, UsageError for an unknown command */
+const withoutCommand = async (program: Parser, name: string, argv: string[], io: Io): Promise<number> => {
+  const inGroup = [...commands.keys()].filter(command => command.startsWith(`${name} `))
+  const isHelp = argv.includes('--help')
+  if (name === '' && program.opts().version) io.stdout.write(`${argv.includes('--json') ? JSON.stringify({ version }) : version}\n`)
+  else if (inGroup.length > 0 && !isHelp)
+    throw new UsageError(`pgcue ${name} needs a command: ${inGroup.map(command => command.slice(name.length + 1)).join(', ')}`)
+  else {
+    if (inGroup.length > 0)
+      program.configureHelp({ visibleCommands: ({ commands }) => commands.filter(command => inGroup.includes(command.name())) })
+    await program.parseAsync(name === '' || inGroup.length > 0 ? ['--help'] : [name], { from: 'user' })
   }
-  if (isKnown && (group === '' || argv.includes('--help'))) {
-    await program.parseAsync(argv.includes('--help') ? argv : [...argv, '--help'], { from: 'user' })
-    return 0
-  }
-  const choices = [...commands.keys()].flatMap(name => (name.startsWith(`${group} `) ? [name.slice(group.length + 1)] : [])).join(', ')
-  if (isKnown) throw new UsageError(`pgcue ${group} needs a command: ${choices}`)
-  const meant = suggestion(words.join(' '), [...commands.keys()])
-  const list = group
-    ? `pgcue ${group} has no command ${words[1]}; it has: ${choices}`
-    : `unknown command ${words[0]}; pgcue help lists all commands`
-  throw new UsageError(meant ? `${list}\n(Did you mean ${meant}?)` : list)
+  return 0
 }
 
-const configure = (place: Parser, { options = {}, notes }: Command): void => {
+/** The parser of a command, with its options under the names that they have on the command line. */
+const configured = (program: Parser, name: string, { options = {}, notes }: Command): Parser => {
+  const parser = program.commands.find(child => child.name() === name)!
   for (const [name, { type, short, value, help, multiple, negatable, group }] of Object.entries(options)) {
+    const add = (flags: string, description: string) => {
+      const option = Object.assign(new ParserOption(flags, description), { attributeName: () => name })
+      parser.addOption(group ? option.helpGroup(`${group}:`) : option)
+      return option
+    }
     const flags = `${short ? `-${short}, ` : ''}--${name}${type === 'boolean' ? '' : ` <${value}>`}`
-    const option = new ParserOption(flags, `${help}${multiple ? '; repeatable' : ''}`)
-    if (group) option.helpGroup(`${group}:`)
+    const option = add(flags, `${help}${multiple ? '; repeatable' : ''}`)
     if (multiple) option.argParser((text: string, previous: string[] = []) => [...previous, text])
-    place.addOption(option)
-    if (negatable) place.addOption(new ParserOption(`--no-${name}`, `the opposite of --${name}`).hideHelp())
+    if (negatable) add(`--no-${name}`, `the opposite of --${name}`).hideHelp()
   }
-  if (notes) place.addHelpText('after', `\n${notes}`)
+  return notes ? parser.addHelpText('after', `\n${notes}`) : parser
 }
 
-const valuesOf = (place: Parser, options: Options, argv: string[]) => {
+const valuesOf = (parser: Parser, { options = {} }: Command, argv: string[]) => {
   const both = Object.keys(options).find(name => argv.includes(`--${name}`) && argv.includes(`--no-${name}`))
   if (both) throw new UsageError(`give either --${both} or --no-${both}, not both`)
-  const values = place.opts()
-  const camel = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
-  return Object.fromEntries(Object.keys(options).map(name => [name, values[camel(name)]]))
+  return parser.opts()
 }
 
 type Globals = { json?: boolean; baseUrl?: string }
@@ -136,6 +122,10 @@ const runCommand = async (command: Command, options: object, args: string[], glo
     args,
     options: options as Context['options'],
     ready: async () => ({ body: (await bodyOf(context, command.options ?? {})) as never, client: await context.connect() }),
+    another: async argv => {
+      const PGCUE_BASE_URL = await context.baseUrl()
+      return run(argv, { ...io, env: { ...io.env, PGCUE_BASE_URL, PGCUE_API_KEY: apiKeyOf(io.env, PGCUE_BASE_URL) } })
+    },
     baseUrl: async () => baseUrlOf(io.env, globals.baseUrl),
     clientWith,
     connect: async () => {
@@ -148,6 +138,13 @@ const runCommand = async (command: Command, options: object, args: string[], glo
     out: createOutput(io.stdout, { json, colours }),
     io
   }
-  const code = await command.run(context)
-  return typeof code === 'number' ? code : 0
+  const answer = await command.run(context)
+  const { text, exitCode = value => (typeof value === 'number' ? value : 0) } = command
+  const { out } = context
+  if (text)
+    out.show(answer, () => {
+      const line = text(answer, out, args)
+      if (typeof line === 'string') out.line(line)
+    })
+  return exitCode(answer, context.options)
 }

@@ -1,33 +1,34 @@
 /** Options for schedules, and schedules as text. */
 import type { Cue } from '../client/index.ts'
-import { type Context, fromApi } from './command.ts'
+import { fromApi } from './command.ts'
 import { UsageError } from './exit-codes.ts'
-
-const group = 'Schedule'
+import type { Output } from './output.ts'
 
 /** Options for members of a schedule besides what says when it runs. */
-export const scheduleOptions = fromApi('createCue', {
-  every: { member: 'schedule.every', group, value: 'LENGTH' },
-  anchor: { member: 'schedule.anchor', group },
-  timezone: { member: 'schedule.timezone', group, value: 'ZONE' },
-  'starts-at': { member: 'schedule.starts_at', group },
-  'ends-at': { member: 'schedule.ends_at', group },
-  'max-runs': { member: 'schedule.max_runs', group },
-  window: {
-    member: 'schedule.window',
-    group,
-    value: 'LENGTH',
-    help: 'spread slots over a window such as 30m, or 25% of the time to the next slot'
+export const scheduleOptions = fromApi(
+  'createCue',
+  {
+    every: { member: 'schedule.every', value: 'LENGTH' },
+    anchor: 'schedule.anchor',
+    timezone: { member: 'schedule.timezone', value: 'ZONE' },
+    'starts-at': 'schedule.starts_at',
+    'ends-at': 'schedule.ends_at',
+    'max-runs': 'schedule.max_runs',
+    window: {
+      member: 'schedule.window',
+      value: 'LENGTH',
+      help: 'spread slots over a window such as 30m, or 25% of the time to the next slot'
+    },
+    exclude: {
+      member: 'schedule.exclude',
+      value: 'DATE|FROM/TO|JSON',
+      help: 'slots that do not run',
+      read: (texts: string[]) => exclusionsOf(texts)
+    },
+    'exclude-calendar': { member: 'schedule.exclude_calendars', value: 'NAME', help: 'leave out what this calendar excludes' }
   },
-  exclude: {
-    member: 'schedule.exclude',
-    group,
-    value: 'DATE|FROM/TO|JSON',
-    help: 'slots that do not run',
-    read: (texts: string[]) => exclusionsOf(texts)
-  },
-  'exclude-calendar': { member: 'schedule.exclude_calendars', group, value: 'NAME', help: 'leave out what this calendar excludes' }
-})
+  'Schedule'
+)
 
 /** Dates together, then the others. */
 const exclusionsOf = (texts: readonly string[]): object[] => {
@@ -63,48 +64,17 @@ export const scheduleText = ({ schedule }: Pick<Cue, 'schedule'>): string => {
   return schedule.timezone === 'UTC' ? String(when) : `${when} ${schedule.timezone}`
 }
 
-/** The other members that are set, by their names in text. */
-const boundsText = ({ schedule }: Pick<Cue, 'schedule'>): Record<string, unknown> => {
-  const { anchor, starts_at, ends_at, max_runs, window, exclude, exclude_calendars } = schedule.type === 'once' ? {} : schedule
-  return {
-    anchor,
-    'starts at': starts_at,
-    'ends at': ends_at,
-    'max runs': max_runs,
-    window,
-    exclude: exclude?.map(exclusion => JSON.stringify(exclusion)).join(', '),
-    'exclude calendars': exclude_calendars?.join(', ')
-  }
-}
-
-export const showCue = ({ out }: Pick<Context, 'out'>, cue: Cue) =>
-  out.show(cue, () => {
-    out.fields({
-      id: cue.id,
-      name: cue.name,
-      key: cue.key,
-      description: cue.description,
-      tags: cue.tags.join(', '),
-      status: cue.status,
-      'completed reason': cue.completed_reason,
-      'paused by': cue.paused_by,
-      'paused at': cue.paused_at,
-      'paused until': cue.paused_until,
-      reason: cue.pause_reason,
-      version: cue.version,
-      schedule: scheduleText(cue),
-      ...boundsText(cue),
-      'next run': cue.next_run,
-      'next slot': cue.next_slot === cue.next_run ? null : cue.next_slot,
-      'last run': cue.last_run,
-      runs: cue.run_count,
-      transport: cue.transport,
-      url: cue.callback.url,
-      payload: JSON.stringify(cue.payload),
-      'catch up': cue.catch_up,
-      overlap: cue.overlap
-    })
-    if (!cue.warning) return
-    out.line('')
-    out.line(`Warning: ${cue.warning}`)
+export const showCue = (cue: Cue, out: Output) => {
+  const { id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, pause_reason: reason } = cue
+  const { version, next_run, next_slot, last_run, run_count: runs, transport, callback, payload, catch_up, overlap, warning } = cue
+  const { type, at, cron, crons, every, timezone, exclude, exclude_calendars, ...bounds } = cue.schedule as Record<string, unknown>
+  out.fields({
+    ...{ id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, reason, version },
+    ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars },
+    ...{ next_run, next_slot: next_slot === next_run ? null : next_slot, last_run, runs },
+    ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap }
   })
+  if (!warning) return
+  out.line('')
+  out.line(`Warning: ${warning}`)
+}

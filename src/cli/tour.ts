@@ -3,10 +3,9 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import type { Client } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
-import { bodyOf, type Context, command } from './command.ts'
-import { fire, put } from './cues.ts'
-import { get } from './executions.ts'
+import { command } from './command.ts'
 import { CliError } from './exit-codes.ts'
+import type { Io } from './io.ts'
 
 const patienceMs = 30_000
 
@@ -15,16 +14,16 @@ const linkOf = (client: Client): Promise<Link> => client.call<Link>('POST', '/v1
 
 export const dashboard = command({
   notes: 'The link works once, within 15 minutes. The key needs the scope account.',
-  run: async context => {
-    const { out, io } = context
-    const link = await linkOf(await context.connect())
-    out.show(link, () => out.line(link.url))
+  run: async ({ connect, out, io }) => {
+    const link = await linkOf(await connect())
     if (!out.json && io.stdout.isTTY) openBrowser(link.url, io.env)
-  }
+    return link
+  },
+  text: ({ url }) => url
 })
 
 /** Does nothing on a machine without a desktop, or from afar. */
-const openBrowser = (url: string, env: Context['io']['env']): void => {
+const openBrowser = (url: string, env: Io['env']): void => {
   if (env.SSH_CONNECTION || env.CI) return
   const opener = { darwin: 'open', win32: 'explorer' }[process.platform as string] ?? (env.DISPLAY || env.WAYLAND_DISPLAY ? 'xdg-open' : '')
   if (opener)
@@ -37,46 +36,34 @@ const quoted = (word: string) => (/^[\w./:=-]+$/.test(word) ? word : `'${word.re
 
 export const tour = command({
   notes: 'It needs an account: the local one of npm start, or that of pgcue login. The cue stays; run again, the tour uses it again.',
-  run: async context => {
-    const { out } = context
+  run: async ({ out, another, connect }) => {
     if (out.json) throw new CliError('The tour is for people: run it without --json.')
-    const client = await context.connect()
-    const token = `tour-${randomBytes(12).toString('hex')}`
-    const commands = { 'cues put': put, 'cues fire': fire, 'executions get': get }
+    const client = await connect()
+    const paragraph = (text: string) => ['', text].map(line => out.line(line))
     /** Shows a command and runs it. */
-    const step = async (text: string, name: keyof typeof commands, args: string[], options: object) => {
-      out.line('')
-      out.line(text)
-      out.line(`$ npx pgcue ${[...name.split(' '), ...argv(args, options)].map(quoted).join(' ')}`, 'bold')
-      const ready = async () => ({ client, body: (await bodyOf(inner, commands[name].options ?? {})) as never })
-      const inner: Context = { ...context, args, options, ready, connect: async () => client }
-      await commands[name].run(inner)
+    const step = async (text: string, ...argv: string[]) => {
+      paragraph(text)
+      out.line(`$ npx pgcue ${argv.map(quoted).join(' ')}`, 'bold')
+      if ((await another(argv)) !== 0) throw new CliError('The tour ends here.')
     }
     out.line(`A tour of pgcue at ${client.baseUrl}, in three commands.`)
+    const token = `tour-${randomBytes(12).toString('hex')}`
     await step(
       'A cue says when something is due and what happens then. This one sends a webhook at 9:00 on weekdays, to the echo buffer of this service, which keeps what it gets for 5 minutes:',
-      'cues put',
-      ['tour', 'hello'],
-      { cron: ['0 9 * * 1-5'], url: `${client.baseUrl}/v1/echo/${token}`, payload: '{"task": "hello"}' }
+      ...['cues', 'put', 'tour', 'hello', '--cron', '0 9 * * 1-5'],
+      ...['--url', `${client.baseUrl}/v1/echo/${token}`, '--payload', '{"task": "hello"}']
     )
     const { id } = await client.cues.getByKey('tour')
-    await step('Fire it now, without waiting for 9:00. That creates an execution, which an engine delivers:', 'cues fire', [id], {})
-    out.line('')
-    out.line('This arrived, signed so that the receiver can trust it:')
+    await step('Fire it now, without waiting for 9:00. That creates an execution, which an engine delivers:', 'cues', 'fire', id)
+    paragraph('This arrived, signed so that the receiver can trust it:')
     for (const line of JSON.stringify(await arrived(client, token), null, 2).split('\n')) out.line(line)
     const { id: execution } = await ended(client, id)
-    await step('The execution has each attempt, and its result:', 'executions get', [execution], {})
+    await step('The execution has each attempt, and its result:', 'executions', 'get', execution)
     const { url } = await linkOf(client)
-    out.line('')
-    out.line('The same in the dashboard, signed in (the link works once, within 15 minutes; `npx pgcue dashboard` prints another):')
+    paragraph('The same in the dashboard, signed in (the link works once, within 15 minutes; `npx pgcue dashboard` prints another):')
     out.line(url.replace('/dashboard#', `/dashboard/executions/${execution}#`), 'bold')
   }
 })
-
-const argv = (args: string[], options: object): string[] => [
-  ...args,
-  ...Object.entries(options).flatMap(([name, value]) => [value].flat().flatMap(one => [`--${name}`, String(one)]))
-]
 
 /** What the echo buffer got. */
 const arrived = (client: Client, token: string) =>

@@ -52,11 +52,10 @@ export const tail = command({
   notes: `Prints a line whenever the status, outcome or number of attempts of one of the newest 100 executions changes, until interrupted. With
 --json, each line is an execution as JSON.`,
   longRunning: true,
-  run: async context => {
-    const { options, out, io } = context
+  run: async ({ options, out, io, ready }) => {
     const last = integer(options.last, 'last', 0, pageSize) ?? 10
     const intervalMs = (integer(options.interval, 'interval', 1, 3600) ?? 2) * 1000
-    const { client, body } = await context.ready<ExecutionFilter>()
+    const { client, body } = await ready<ExecutionFilter>()
     const filter = { ...body, limit: pageSize }
     let states: Map<string, string> | undefined
     await poll(

@@ -4,7 +4,7 @@ import { acting, filtersOf, listing } from './command.ts'
 export const list = listing(
   ({ workers }, query) => workers.list(query),
   answer => answer.workers,
-  [['id', 'worker_id'], ['status', 'heartbeat_status'], 'last_heartbeat', ['handlers', worker => worker.handlers.join(', ')]],
+  [['id', 'worker_id'], ['status', 'heartbeat_status'], 'last_heartbeat', 'handlers'],
   { empty: 'No workers. Start one with: pgcue worker', options: filtersOf('listWorkers') }
 )
 

@@ -2,15 +2,15 @@
 import {
   type Alias,
   Document,
-  isAlias,
   isMap,
   isPair,
   isScalar,
   isSeq,
   LineCounter,
   type Node,
+  type Pair,
   parseAllDocuments,
-  Scalar,
+  type Scalar,
   visit
 } from 'yaml'
 import { UsageError } from './exit-codes.ts'
@@ -32,12 +32,12 @@ export const readYaml = (source: string, file: string, reading: Reading = {}): u
     throw new UsageError(`${file}: line ${lines.linePos(node?.range?.[0] ?? 0).line}: ${what}`)
   }
   // Other tags than those of JSON, and the directive %YAML 1.1, would change values.
-  const options = { schema: 'core', merge: true, resolveKnownTags: false, uniqueKeys: false, lineCounter: lines } as const
+  const options = { schema: 'core', merge: true, resolveKnownTags: false, stringKeys: true, lineCounter: lines } as const
   return [...parseAllDocuments(source, options)].map(document => {
     const [error] = [...document.errors, ...document.warnings]
     const isOfAlias = document.errors.some(({ message }) => /alias/i.test(message))
     if (error) throw new UsageError(`${file}: ${isOfAlias ? `${quoteStars}: ` : ''}${error.message}`)
-    visit(document, visitors(document, refuse, reading))
+    visit(document, visitors(document as Document, refuse, reading))
     try {
       return document.toJS()
     } catch (error) {
@@ -49,52 +49,35 @@ export const readYaml = (source: string, file: string, reading: Reading = {}): u
 const quoteStars = 'quote values that begin with *'
 
 type Refuse = (node: Node | null, what: string) => never
-type Parsed = ReturnType<typeof parseAllDocuments>[number]
+type Path = readonly unknown[]
 
-const visitors = (document: Parsed | Document, refuse: Refuse, { text = same, number = Number, isText = () => false }: Reading) => {
-  const target = (node: unknown) => (isAlias(node) ? node.resolve(document as Document) : node)
-  /** The name of a member, as written. */
-  const nameOf = (key: unknown): string => {
-    const scalar = target(key)
-    return isScalar(scalar) ? (scalar.source ?? String(scalar.value)) : refuse(key as Node, 'a name is not a list or a mapping')
+const visitors = (document: Document, refuse: Refuse, { text = same, number = Number, isText = () => false }: Reading) => ({
+  Alias: (_: unknown, node: Alias, path: Path) => {
+    const anchored = node.resolve(document)
+    if (!anchored) refuse(node, `no anchor &${node.source}; ${quoteStars}`)
+    if (path.includes(anchored)) refuse(node, `*${node.source} contains itself`)
+  },
+  Pair: (_: unknown, { key, value }: Pair) => {
+    if (!isScalar(key) || key.value !== '<<' || key.type !== 'PLAIN') return
+    const sources = isSeq(value) ? value.items : [value]
+    if (!sources.every(source => isMap(source) || isMap((source as Alias | null)?.resolve?.(document))))
+      refuse(key, '<< takes a mapping or a list of mappings')
+  },
+  Scalar: (key: unknown, node: Scalar, path: Path) => {
+    const names = path.flatMap(parent => (isPair(parent) ? [String((parent.key as Scalar).value)] : []))
+    if (key !== 'key' && isText(names)) node.value = node.source
+    else if (typeof node.value === 'string') {
+      if (key !== 'key' && node.type === 'PLAIN' && grouped.test(node.value)) refuse(node, inexact(node.value))
+      node.value = text(node.value)
+    } else if (typeof node.value === 'number') node.value = number(literalOf(node.source!) ?? refuse(node, inexact(node.source!)))
   }
-  return {
-    Alias: (_: unknown, node: Alias, path: readonly unknown[]) => {
-      const anchored = target(node)
-      if (!anchored) refuse(node, `no anchor &${node.source}; ${quoteStars}`)
-      if (path.includes(anchored)) refuse(node, `*${node.source} contains itself`)
-    },
-    Map: (_: unknown, { items }: { items: { key: unknown; value: unknown }[] }) => {
-      const names = new Set<string>()
-      for (const pair of items) {
-        const name = nameOf(pair.key)
-        if (names.has(name)) refuse(pair.key as Node, `${name} occurs twice`)
-        names.add(name)
-        if (isMerge(pair.key)) {
-          const sources = target(pair.value)
-          if (!(isSeq(sources) ? sources.items : [sources]).every(source => isMap(target(source))))
-            refuse(pair.key as Node, '<< takes a mapping or a list of mappings')
-        } else pair.key = Object.assign(isScalar(pair.key) ? pair.key : new Scalar(name), { value: text(name), type: 'QUOTE_DOUBLE' })
-      }
-    },
-    Scalar: (key: unknown, node: Scalar, path: readonly unknown[]) => {
-      if (key === 'key') return
-      if (isText(path.flatMap(parent => (isPair(parent) ? [nameOf(parent.key)] : [])))) node.value = node.source
-      else if (typeof node.value === 'string') {
-        if (node.type === 'PLAIN' && grouped.test(node.value)) refuse(node, inexact(node.value))
-        node.value = text(node.value)
-      } else if (typeof node.value === 'number') node.value = number(literalOf(node.source!) ?? refuse(node, inexact(node.source!)))
-    }
-  }
-}
+})
 
 const same = (text: string) => text
 const inexact = (source: string) => `${source} would not be kept as written: write a decimal number, or quote it`
 
 /** Numbers with separators, which are text in YAML 1.2. */
 const grouped = /^[-+]?\d{1,3}(_\d{3})+(\.\d*)?$/
-
-const isMerge = (key: unknown) => isScalar(key) && typeof key.value === 'symbol'
 
 /** A number of YAML as JSON writes it; undefined if that is another number. */
 const literalOf = (source: string): string | undefined => {

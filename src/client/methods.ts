@@ -93,7 +93,7 @@ export const createMethods = (options: ClientOptions) => {
         call<T.Extended>('POST', `${execution(id)}/heartbeat`, { headers: proofOf(o), repeatable: true }, o),
       /** Releases a claim, so that the execution can be claimed again immediately. */
       release: (id: string, claimToken: string, o?: CallOptions) =>
-        call<T.Released>('POST', `${execution(id)}/release`, { headers: proofOf({ claimToken }) }, o),
+        call<T.Released>('POST', `${execution(id)}/release`, { headers: proofOf({ claimToken }), repeatable: true }, o),
       claim: (id: string, body: { worker_id?: string } = {}, o?: CallOptions) => post<T.Claim>(`${execution(id)}/claim`, body, o),
       /** Claims up to `limit` (1) executions, waiting up to `wait` seconds for the first; an empty list if there are none. */
       claimNext: async (body: T.ClaimNext = {}, o?: CallOptions): Promise<T.Claim[]> => {

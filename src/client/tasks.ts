@@ -31,13 +31,13 @@ const mostCharacters = 2000
 export const taskOf = (tasks: Tasks, name: string | null): Task | undefined =>
   name !== null && Object.hasOwn(tasks, name) ? tasks[name] : tasks['*']
 
-/** Without what the service rejects: NUL and lone surrogates. */
-export const failure = (reason: string): Outcome => ({
-  success: false,
-  error: Array.from(reason.slice(0, 2 * mostCharacters), character => (/[\0\ud800-\udfff]/u.test(character) ? '\ufffd' : character))
+/** The beginning of a text, without what the service rejects: NUL and lone surrogates. */
+export const clip = (text: string): string =>
+  Array.from(text.slice(0, 2 * mostCharacters), character => (/[\0\ud800-\udfff]/u.test(character) ? '\ufffd' : character))
     .slice(0, mostCharacters)
     .join('')
-})
+
+export const failure = (reason: string): Outcome => ({ success: false, error: clip(reason) })
 
 /** Starts a task. `outcome` is a failure if it throws, or returns anything but an outcome. A task that ignores its signal goes on. */
 export const startTask = (task: Task, execution: Omit<TaskExecution, 'signal'>) => {

@@ -1,21 +1,18 @@
-/** Cues: create, read, change, fire and delete. */
+/** Cues: create, read, change and delete. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Type } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
-import { invalid } from '../errors.ts'
 import { Confirmation } from '../schemas.ts'
-import { applyCues } from './apply.ts'
+import actionRoutes from './action-routes.ts'
 import { type Cues, createCueBatches, createSingleCues } from './batched.ts'
-import { fault } from './changes.ts'
-import * as declared from './declared-schemas.ts'
+import declaredRoutes from './declared-routes.ts'
 import { allFaults } from './faults.ts'
 import { readHistory } from './history.ts'
 import * as lists from './list-schemas.ts'
-import { detail, listCues, unknownCue } from './read.ts'
+import { listCues } from './read.ts'
 import * as schemas from './schemas.ts'
 import { withSummaries } from './summaries.ts'
-import { createTests } from './test-requests.ts'
-import { createCue, deleteCue, deleteCues, etagOf, fireCue, pauseCue, putCue, updateCue, versionsOf } from './write.ts'
+import { createCue, deleteCue, deleteCues, refusals, tagged, updateCue, versionsOf } from './write.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -26,12 +23,9 @@ declare module 'fastify' {
 
 const tags = ['cues']
 const params = schemas.CueParams
-/** Refusals of a cue's definition. */
-const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   const { find, findDetail, create } = createCueBatches(app.shared, app.fn)
-  const test = createTests(app)
   const show = app.traces.call('readCueDetails', findDetail)
   app.decorate('cues', { find: app.traces.call('readCues', find), create: app.traces.call('createEachCue', create) })
 
@@ -134,45 +128,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       tagged(reply, await updateCue(app, request, request.params.cue_id, request.body, versionsOf(request.headers['if-match'])))
   )
 
-  app.post(
-    '/v1/cues/:cue_id/pause',
-    {
-      config: { scope: 'write', errors: ['invalid_state', 'version_conflict'] },
-      schema: {
-        tags,
-        operationId: 'pauseCue',
-        summary: 'Pause a cue, until you resume it or until a time',
-        description:
-          'Existing executions continue. At `until` the cue resumes by itself and counts from then: a slot at `until` runs. For a cue that is paused already, reason and end are replaced.',
-        params,
-        headers: schemas.IfMatch,
-        body: schemas.PauseCue,
-        response: { 200: schemas.Cue }
-      }
-    },
-    async (request, reply) =>
-      tagged(reply, await pauseCue(app, request, request.params.cue_id, request.body, versionsOf(request.headers['if-match'])))
-  )
-
-  app.post(
-    '/v1/cues/:cue_id/resume',
-    {
-      config: { scope: 'write', errors: ['invalid_state', 'version_conflict', 'cue_limit_exceeded', 'invalid_schedule'] },
-      schema: {
-        tags,
-        operationId: 'resumeCue',
-        summary: 'Resume a paused cue from now on',
-        description: 'Slots of the pause are not caught up.',
-        params,
-        headers: schemas.IfMatch,
-        body: schemas.ResumeCue,
-        response: { 200: schemas.Cue }
-      }
-    },
-    async (request, reply) =>
-      tagged(reply, await updateCue(app, request, request.params.cue_id, { status: 'active' }, versionsOf(request.headers['if-match'])))
-  )
-
   app.delete(
     '/v1/cues/:cue_id',
     {
@@ -194,94 +149,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
-  app.get(
-    '/v1/cues/by-key/:key',
-    {
-      config: { scope: 'read' },
-      schema: {
-        tags,
-        operationId: 'getCueByKey',
-        summary: 'Get a cue by its key',
-        description: 'As `GET /v1/cues/{cue_id}`.',
-        params: schemas.KeyParams,
-        response: { 200: schemas.CueDetail }
-      }
-    },
-    async (request, reply) => tagged(reply, detail(await app.fn.cueDetailByKey({ ...request.params, ...request.caller })))
-  )
-
-  app.put(
-    '/v1/cues/by-key/:key',
-    {
-      ...allFaults,
-      config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', ...refusals] },
-      schema: {
-        tags,
-        operationId: 'putCueByKey',
-        summary: 'Create the cue with a key, or replace its definition',
-        description:
-          'Omitted fields return to their defaults. Status, counters and an unchanged next run stay; a finished cue with a new schedule becomes active again.',
-        params: schemas.NewKeyParams,
-        headers: schemas.PutConditions,
-        body: schemas.PutCue,
-        response: { 200: schemas.UpsertedCue, 201: schemas.UpsertedCue }
-      }
-    },
-    async (request, reply) => {
-      const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
-      const conditions = { versions: versionsOf(ifMatch), isOnlyNew: ifNoneMatch !== undefined }
-      const { cue, created, changed } = await putCue(app, request, request.params.key, request.body, conditions)
-      return tagged(reply.code(created ? 201 : 200), { ...cue, changed })
-    }
-  )
-
-  app.delete(
-    '/v1/cues/by-key/:key',
-    {
-      config: { scope: 'write', errors: ['version_conflict'] },
-      schema: {
-        tags,
-        operationId: 'deleteCueByKey',
-        summary: 'Delete a cue by its key, with its history',
-        description: 'As `DELETE /v1/cues/{cue_id}`.',
-        params: schemas.KeyParams,
-        headers: schemas.IfMatch,
-        response: { 204: Type.Null() }
-      }
-    },
-    async (request, reply) => {
-      const cue_id = await app.fn.cueIdByKey({ ...request.params, ...request.caller })
-      if (cue_id === null) throw unknownCue()
-      await deleteCue(app, request.caller, cue_id, versionsOf(request.headers['if-match']))
-      return reply.code(204).send(null)
-    }
-  )
-
-  app.post(
-    '/v1/cues/apply',
-    {
-      // The levels are: list, cue. Its members are read one cue at a time.
-      config: {
-        scope: 'write',
-        computes: true,
-        free: { names: ['cues'], depth: 2, asWritten: true },
-        errors: ['managed_elsewhere', 'invalid_state', ...idempotencyErrors, ...refusals]
-      },
-      schema: {
-        tags,
-        operationId: 'applyCues',
-        summary: 'Make the cues of a set as declared, all or none',
-        description:
-          'Creates cues, and replaces definitions that differ, by their keys. A cue without a set is adopted. All errors are reported at once: `loc` names ' +
-          'the key and the field. If they have the same code, it is that of the response; otherwise that is `validation_error`, and `type` is the code.',
-        headers: IdempotencyKey,
-        body: declared.Apply,
-        response: { 200: declared.Applied }
-      }
-    },
-    async (request, reply) => idempotently(app, request, reply, async fn => applyCues(app, request, request.body, fn ?? app.fn))
-  )
-
   app.post(
     '/v1/cues/bulk-delete',
     {
@@ -299,59 +166,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async request => deleteCues(app, request.caller, request.body.ids)
   )
 
-  app.post(
-    '/v1/cues/test',
-    {
-      config: {
-        scope: 'write',
-        errors: ['cue_not_found', 'invalid_state', 'service_held', 'invalid_callback_url', 'invalid_payload_size']
-      },
-      schema: {
-        tags,
-        operationId: 'testCue',
-        summary: 'Send one signed request to a cue or a URL, and show the response',
-        description:
-          'The request is that of a delivery, with a new execution id; nothing is stored, and nothing is retried. A test counts as a fire of the cue; for URLs, the same limit applies to all tests together. ' +
-          `The timeout is that of the cue, but at most ${schemas.MAX_TEST_SECONDS} seconds.`,
-        body: schemas.TestCue,
-        response: { 200: schemas.TestResult }
-      }
-    },
-    async request => {
-      request.remainingMs += schemas.MAX_TEST_SECONDS * 1000
-      return test(request.caller, request.body)
-    }
-  )
-
-  app.post(
-    '/v1/cues/:cue_id/fire',
-    {
-      config: { scope: 'write', errors: ['invalid_state', ...idempotencyErrors, 'execution_limit_exceeded', 'invalid_payload_size'] },
-      schema: {
-        tags,
-        operationId: 'fireCue',
-        summary: 'Fire a cue now, or at `send_at`',
-        description: 'Limit per cue and hour: `fires_per_hour` of the plan (10); above it, 429.',
-        params,
-        headers: IdempotencyKey,
-        body: schemas.FireRequest,
-        response: { 200: schemas.FiredExecution }
-      }
-    },
-    async (request, reply) => {
-      const { 'idempotency-key': key } = request.headers
-      const { idempotency_key } = request.body
-      if (key !== undefined && idempotency_key != null && idempotency_key !== key)
-        throw invalid([fault(['idempotency_key'], 'differs from the header Idempotency-Key; leave one of them out')])
-      return idempotently(app, request, reply, async fn => fireCue(app, request.caller, request.params.cue_id, request.body, fn ?? app.fn))
-    }
-  )
-}
-
-/** Adds the version of a cue to its response. */
-const tagged = <C extends { version: number }>(reply: { header: (name: string, value: string) => unknown }, cue: C): C => {
-  reply.header('etag', etagOf(cue))
-  return cue
+  await app.register(declaredRoutes)
+  await app.register(actionRoutes)
 }
 
 export default routes

@@ -20,6 +20,9 @@ import { payloadColumns } from './payload.ts'
 import type { CreateCue, FireRequest, PauseCue, UpdateCue } from './schemas.ts'
 import type { StoredCue } from './stored.ts'
 
+/** Refusals of a cue's definition. */
+export const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
+
 const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
 
@@ -101,7 +104,13 @@ const findVersion = async (app: FastifyInstance, { account_id }: Caller, cue_id:
   throw new ApiError('version_conflict', message, { about: { version }, headers: { etag: etagOf(stored) } })
 }
 
-export const etagOf = ({ version }: { version: number }) => `"${version}"`
+const etagOf = ({ version }: { version: number }) => `"${version}"`
+
+/** Adds the version of a cue to its response. */
+export const tagged = <C extends { version: number }>(reply: { header: (name: string, value: string) => unknown }, cue: C): C => {
+  reply.header('etag', etagOf(cue))
+  return cue
+}
 
 const isNew = (cue: StoredCue): Upserted => ({ cue, created: true, changed: true })
 

@@ -61,11 +61,12 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
     queue.addWaiting(attempt)
   }
 
-  const hold = ({ execution_id, account_id, due_at }: LookWaitingRow) => {
+  const hold = ({ due_at, is_due: _, ...row }: LookWaitingRow) => {
+    const { execution_id, account_id } = row
     if (ids.has(execution_id)) return
     if (queued.of(account_id) < heldPerAccount) {
       ids.add(execution_id)
-      enqueue({ execution_id, account_id, due: due_at / 1000 })
+      enqueue({ ...row, due: due_at / 1000 })
     } else if (!left.has(account_id)) left.set(account_id, { at: due_at - 1, id: firstId })
   }
 

@@ -2,11 +2,12 @@
  * The one order of what is to be fired or begun: due cues, and waiting attempts. Cues that are ahead stand in the order of their instants. What is
  * due is served in turns by account, and within an account by the instant due.
  */
+import type { LookWaitingRow } from '../database/functions.ts'
 import type { DueCue } from './due-cue.ts'
 import { createTurnQueue, insertByDue } from './turn-queue.ts'
 
 /** An attempt that waits in the database, and is due. `isAgain`: it could not be begun the first time. */
-export type WaitingAttempt = { execution_id: string; account_id: string; due: number; isAgain?: boolean }
+export type WaitingAttempt = Omit<LookWaitingRow, 'due_at' | 'is_due'> & { due: number; isAgain?: boolean }
 type Item = DueCue | WaitingAttempt
 
 /** Consecutive items of an account. More than one, because a batch that spans fewer accounts updates fewer usage counters. */

@@ -23,7 +23,7 @@ const anonymous = 'anonymous-worker'
 const restBytes = 8192
 const sizeOf = (executions: { payload: string }[]) => executions.reduce((sum, { payload }) => sum + payload.length + restBytes, 0)
 
-const routes: FastifyPluginAsyncTypebox = async app => {
+const claimRoutes: FastifyPluginAsyncTypebox = async app => {
   const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.addHook('onClose', () => waiting.close())
   const claimNext = app.traces.call('claimNext', createClaiming(app.shared))
@@ -140,7 +140,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       if (release.status === 'rejected') app.log.warn({ err: release.reason }, 'undelivered claim not released; its lease must expire')
     }
   }
+}
 
+const leaseRoutes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/executions/:execution_id/heartbeat',
     {
@@ -191,7 +193,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       return { released: true, execution_id: request.params.execution_id, status: 'pending' }
     }
   )
+}
 
+const registryRoutes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/worker/heartbeat',
     {
@@ -277,6 +281,10 @@ const isOwnToken = (request: FastifyRequest) => request.caller.actor.startsWith(
 const asUtf8 = (header = ''): string | undefined => {
   const bytes = Buffer.from(header, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : undefined
+}
+
+const routes: FastifyPluginAsyncTypebox = async app => {
+  for (const plugin of [claimRoutes, leaseRoutes, registryRoutes]) await app.register(plugin)
 }
 
 export default routes

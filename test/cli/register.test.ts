@@ -1,11 +1,14 @@
 /** `pgcue register`, `pgcue executions tail` and `pgcue completion`. */
 import { execFileSync } from 'node:child_process'
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { commands } from '../../src/cli/commands.ts'
 import { run } from '../../src/cli/run.ts'
 import { cliStage, pgcue } from '../support/cli-stage.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
+import { main } from '../support/worker-stage.ts'
 
 t.test('register creates an account and stores its key', async t => {
   const { cli } = await cliStage(t)
@@ -54,11 +57,14 @@ t.test('tail prints existing executions, new ones and their changes until interr
   ])
 })
 
-t.test('bash completes commands and options', async t => {
+t.test('completes commands and options in bash', async t => {
   const { out } = await pgcue(['completion', 'bash'])
+  const bin = t.testdir({ pgcue: `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n` })
+  chmodSync(join(bin, 'pgcue'), 0o755)
   const complete = (...words: string[]) =>
     execFileSync('bash', ['-c', `${out}\nCOMP_WORDS=(pgcue "$@"); COMP_CWORD=$#; _pgcue; echo "\${COMPREPLY[@]}"`, 'bash', ...words], {
-      encoding: 'utf8'
+      encoding: 'utf8',
+      env: { ...process.env, PATH: `${bin}:${process.env.PATH}` }
     })
       .trim()
       .split(' ')
@@ -68,18 +74,20 @@ t.test('bash completes commands and options', async t => {
   t.same(complete('cues', 'create', 'a name', '--cr'), ['--cron'])
   t.same(complete('login', '--e'), ['--email'])
   t.same(complete('nothing', ''), [''])
+  t.same(complete('operator', 'r'), ['release'])
 })
 
-t.test('the completion of each shell contains every command and option', async t => {
-  for (const shell of ['bash', 'zsh', 'fish']) {
-    const { code, out } = await pgcue(['completion', shell])
-    t.equal(code, 0)
-    const words = new Set(out.split(/[\s']+/))
-    for (const [name, { load }] of commands) {
-      const { options = {} } = await load()
-      for (const word of name.split(' ')) t.ok(words.has(word), `${shell}: ${name}`)
-      for (const option of Object.keys(options)) t.ok(words.has(shell === 'fish' ? option : `--${option}`), `${shell}: ${name} --${option}`)
-    }
+t.test('completes every command and option, in each shell', async t => {
+  const after = async (...words: string[]) => (await pgcue(['completion', 'words', '--', ...words])).out.trim().split('\n')
+  for (const [name, { load }] of commands) {
+    const [first, second] = name.split(' ') as [string, string?]
+    t.ok((await after()).includes(first), first)
+    if (second) t.ok((await after(first)).includes(second), name)
+    const { options = {} } = await load()
+    const words = await after(...name.split(' '))
+    for (const option of [...Object.keys(options), 'json', 'help']) t.ok(words.includes(`--${option}`), `${name} --${option}`)
   }
+  for (const shell of ['bash', 'zsh', 'fish'])
+    exactly(t, await pgcue(['completion', shell]), { code: 0, out: /pgcue completion words -- / })
   exactly(t, await pgcue(['completion', 'tcsh']), { code: 2, err: /choose bash, zsh or fish/ })
 })

@@ -24,7 +24,6 @@ t.test('keeps names and exact numbers as written', async t => {
     ['{1.10: v, 1.1: w}', '{"1.10":"v","1.1":"w"}'],
     ['{0x1F: a, 0123: b, 1_000: c}', '{"0x1F":"a","0123":"b","1_000":"c"}'],
     ['{true: 1, Null: 2, ~: 3, .inf: 4}', '{"true":1,"Null":2,"~":3,".inf":4}'],
-    ['a: &k 1.10\nb: {*k : x}', '{"a":1.1,"b":{"1.10":"x"}}'],
     ['[1e16, 1.0, -0.0, 12345678901234567890, 1.50, 5e-324]', '[1e16,1.0,-0.0,12345678901234567890,1.5,5e-324]'],
     ['[+1, .5, -.5e3, 1., "0123", !!str 5]', '[1,0.5,-0.5e3,1.0,"0123","5"]'],
     ['[yes, 12:30, 2030-01-01, 2024_01, "*/5 * * * *", <<]', '["yes","12:30","2030-01-01","2024_01","*/5 * * * *","<<"]'],
@@ -44,8 +43,8 @@ t.test('refuses what JSON cannot represent or would alter, with its line', async
     ...['*/5 * * * *', '* * * * *', '[*/5 * * * *]', '*/5'].map(
       value => [value, /quote values that begin with \*.*line 3|line 3.*begin with \*$/s] as const
     ),
-    ['{[1, 2]: x}', 'f.yaml: line 3: a name is not a list or a mapping'],
-    ['{1: x, "1": y}', 'f.yaml: line 3: 1 occurs twice'],
+    ...['{[1, 2]: x}', '{*k : x}', '{? {a: 1} : x}'].map(value => [value, /all keys must be strings at line 3/] as const),
+    ['{1: x, "1": y}', /^f\.yaml: Map keys must be unique at line 3/],
     ['{<<: 5}', 'f.yaml: line 3: << takes a mapping or a list of mappings'],
     ['&a [*a]', 'f.yaml: line 3: *a contains itself'],
     ['@daily', /reserved character @ at line 3/]

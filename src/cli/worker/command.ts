@@ -1,7 +1,9 @@
 /** `pgcue worker` */
+import type { Log } from '../../client/worker/store.ts'
 import { command } from '../command.ts'
 import { CliError } from '../exit-codes.ts'
-import { createLog } from './log.ts'
+import type { Sink } from '../io.ts'
+import { printable } from '../printable.ts'
 import { readSettings } from './settings.ts'
 import { openState } from './state.ts'
 import { runWorker } from './worker.ts'
@@ -13,11 +15,7 @@ export const worker = command({
     handler: { type: 'string', value: 'TASK=COMMAND', multiple: true, help: 'shell command for a task; * matches any other task' },
     concurrency: { type: 'string', value: 'N', help: 'maximum handlers at once (default: 1)' },
     timeout: { type: 'string', value: 'SECONDS', help: 'kill a handler and its processes after this time (default: 3600)' },
-    drain: {
-      type: 'string',
-      value: 'SECONDS',
-      help: 'time for handlers to finish after SIGTERM before their claims are released (default: 25)'
-    },
+    drain: { type: 'string', value: 'SECONDS', help: 'time for handlers to end after SIGTERM, before claims are released (default: 25)' },
     'worker-id': { type: 'string', value: 'ID', help: 'name of this worker (default: the host name)' },
     'state-dir': { type: 'string', value: 'DIR', help: 'directory for claims and reports (default: ~/.local/state/pgcue/workers)' }
   },
@@ -42,11 +40,10 @@ result_type, summary, artifacts and metadata. A handler may run twice: deduplica
 
 On SIGTERM the worker stops claiming; handlers still running after --drain seconds are killed and their claims released. A second SIGTERM
 kills them at once. Undelivered reports are kept on disk and sent later, also after a restart. Exit codes: 0 stopped, 2 invalid key.`,
-  run: async context => {
-    const { options, io, out } = context
+  run: async ({ options, io, out, connect }) => {
     if (process.platform === 'win32') throw new CliError('pgcue worker does not run on Windows, which has no process groups. Use WSL.')
     const settings = readSettings(options, io.env)
-    const client = await context.connect()
+    const client = await connect()
     const state = openState(settings.stateDir, client.baseUrl, settings.workerId)
     const log = createLog(io.stdout, out.json)
     try {
@@ -56,3 +53,15 @@ kills them at once. Undelivered reports are kept on disk and sent later, also af
     }
   }
 })
+
+/** One line per event, with ids as fields. */
+export const createLog =
+  (sink: Sink, json: boolean): Log =>
+  (event, fields = {}) => {
+    const line = { at: new Date().toISOString(), event, ...fields }
+    const members = Object.entries(line).filter(([, value]) => value !== undefined && value !== null)
+    const words = members.map(([name, value]) => (name === 'at' || name === 'event' ? value : `${name}=${wordOf(value)}`))
+    sink.write(`${json ? printable(JSON.stringify(Object.fromEntries(members))) : words.join('  ')}\n`)
+  }
+
+const wordOf = (value: unknown) => (/^[\w.:/@+-]+$/.test(String(value)) ? String(value) : printable(JSON.stringify(value)))

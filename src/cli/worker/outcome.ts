@@ -1,59 +1,35 @@
 /** Builds the report from a handler's exit and the outcome file it may have written. */
 import { readFileSync, statSync } from 'node:fs'
 import type { Evidence, Report } from '../../client/index.ts'
+import { timedOutAfter } from '../../client/tasks.ts'
 import { JsonError } from '../../json/canonical-json.ts'
 import { isObject, parseExactly } from '../json.ts'
 import type { Ending } from './process.ts'
 
-/** Members a handler may write to SERVICE_OUTCOME_FILE. */
-export type Said = Partial<Report> & { result_ref?: string }
+/** What a handler wrote to SERVICE_OUTCOME_FILE. The service checks the values. */
+export type Said = Partial<Report & Evidence>
 export type OutcomeFile = { said: Said; broken: string | null; ignored: string[] }
 
 const mostBytes = 1024 * 1024
-const mostMetadata = 10 * 1024
 const mostCharacters = 2000
-
-type Check = (value: unknown) => string | null
-const text =
-  (most: number): Check =>
-  value =>
-    typeof value !== 'string' ? 'is not a string' : [...value].length > most ? `has more than ${most} characters` : null
-const anyText = text(Number.POSITIVE_INFINITY)
-
-const checks: Record<string, Check> = {
-  success: value => (typeof value === 'boolean' ? null : 'is neither true nor false'),
-  result: anyText,
-  error: anyText,
-  summary: anyText,
-  external_id: text(255),
-  result_url: text(2048),
-  result_ref: text(255),
-  result_type: text(50),
-  artifacts: value => (Array.isArray(value) ? null : 'is not a list'),
-  metadata: value =>
-    !isObject(value) ? 'is not an object' : Buffer.byteLength(JSON.stringify(value)) > mostMetadata ? 'has more than 10 KB' : null
-}
+const names = `success result error summary external_id result_url result_ref result_type artifacts metadata`.split(' ')
 
 /** Reads the outcome file, which need not exist. Null and unknown members are ignored. */
 export const readOutcomeFile = (file: string): OutcomeFile => {
-  const none = { said: {}, ignored: [] }
+  const none = (broken: string | null) => ({ said: {}, ignored: [], broken })
   let content: unknown
   try {
-    if (statSync(file).size > mostBytes) return { ...none, broken: 'it has more than 1 MB' }
-    const bytes = readFileSync(file)
-    content = parseExactly(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    if (statSync(file).size > mostBytes) return none('it has more than 1 MB')
+    content = parseExactly(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)))
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { ...none, broken: null }
-    return { ...none, broken: error instanceof JsonError ? `it is not valid JSON: ${error.message}` : (error as Error).message }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return none(null)
+    return none(error instanceof JsonError ? `it is not valid JSON: ${error.message}` : (error as Error).message)
   }
-  if (!isObject(content)) return { ...none, broken: 'it is not a JSON object' }
-  const given = Object.entries(content).filter(([, value]) => value !== null)
-  for (const [name, value] of given) {
-    const wrong = Object.hasOwn(checks, name) ? checks[name]!(value) : null
-    if (wrong) return { ...none, broken: `${name} ${wrong}` }
-  }
-  const [known, unknown] = [true, false].map(wanted => given.filter(([name]) => Object.hasOwn(checks, name) === wanted))
-  return { said: Object.fromEntries(known!), broken: null, ignored: unknown!.map(([name]) => name) }
+  if (!isObject(content)) return none('it is not a JSON object')
+  const members = Object.entries(content).filter(([, value]) => value !== null)
+  const isMember = ([name]: [string, unknown]) => names.includes(name)
+  const ignored = members.filter(member => !isMember(member)).map(([name]) => name)
+  return { said: Object.fromEntries(members.filter(isMember)), broken: null, ignored }
 }
 
 /**
@@ -62,9 +38,9 @@ export const readOutcomeFile = (file: string): OutcomeFile => {
  * reason.
  */
 export const reportOf = (ending: Ending, timedOutAfterMs: number | null, { said, broken }: OutcomeFile, file: string) => {
-  const { success: claimed, result, error, summary, result_ref, ...rest } = said
+  const { success: claimed = true, result, error, summary, result_ref, ...rest } = said
   const reason = broken === null ? failureOf(ending, timedOutAfterMs) : `invalid outcome file: ${broken}; kept as ${file}`
-  const success = reason === null && claimed !== false
+  const success = reason === null && claimed
   const written = ending.stdout || ending.stderr
   const report: Report = { success, ...rest }
   const shown = success ? (result ?? written) : (result ?? (ending.stderr ? ending.stdout : ''))
@@ -72,12 +48,11 @@ export const reportOf = (ending: Ending, timedOutAfterMs: number | null, { said,
   if (!success)
     report.error = failureText(reason ?? (error ? null : 'the outcome file reports a failure'), error ?? (ending.stderr || ending.stdout))
   if (summary) report.summary = cutEnd(summary, 500)
-  const evidence: Evidence | undefined = result_ref ? { result_ref: cutEnd(result_ref, 255) } : undefined
-  return { report, ...(evidence && { evidence }) }
+  return { report, ...(result_ref && { evidence: { result_ref } }) }
 }
 
 const failureOf = ({ code, signal, failure }: Ending, timedOutAfterMs: number | null): string | null => {
-  if (timedOutAfterMs !== null) return `timed out after ${timedOutAfterMs / 1000} s`
+  if (timedOutAfterMs !== null) return timedOutAfter(timedOutAfterMs)
   if (failure !== null) return `the command could not be started: ${failure}`
   if (signal !== null) return `ended by ${signal}`
   return code === 0 ? null : `exit code ${code}`
@@ -90,7 +65,8 @@ const failureText = (reason: string | null, rest: string): string => {
   return [start, room > 0 ? cutStart(rest, room) : ''].filter(Boolean).join('\n')
 }
 
-/** Replaces what the service rejects: NUL and lone surrogates. */
-const clean = (value: string) => value.toWellFormed().replaceAll('\0', '\ufffd')
-const cutEnd = (value: string, most: number) => clean(value.slice(0, most))
-const cutStart = (value: string, most = mostCharacters) => clean(value.slice(-most))
+/** Replaces what the service rejects: NUL and lone surrogates. Anything but text is left to the service to reject. */
+const cut = (value: string, start: number, end?: number) =>
+  typeof value === 'string' ? value.slice(start, end).toWellFormed().replaceAll('\0', '\ufffd') : value
+const cutEnd = (value: string, most: number) => cut(value, 0, most)
+const cutStart = (value: string, most = mostCharacters) => cut(value, -most)

@@ -1,7 +1,9 @@
 /** A handler's process group: starts it, watches it and ends all its processes. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import { isAlive } from '../../files/directories.ts'
 import type { Handler } from './settings.ts'
 
 /** Identifies a process even if its number is reused later. `started` is null if the system doesn't provide it. */
@@ -37,51 +39,43 @@ export const startHandler = ({ command, cwd }: Pick<Handler, 'command' | 'cwd'>,
   try {
     child = spawn(program!, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
   } catch (error) {
-    return neverRan((error as Error).message) // for example, the environment is too large
+    // For example, the environment is too large.
+    const ending: Ending = { code: null, signal: null, failure: (error as Error).message, stdout: '', stderr: '' }
+    return { mark: undefined, ended: Promise.resolve(ending), stop: () => false }
   }
-  const stdout = tailOf(child.stdout)
-  const stderr = tailOf(child.stderr)
+  const [stdout, stderr] = [tailOf(child.stdout), tailOf(child.stderr)]
   child.stdin.on('error', () => {}) // a handler may ignore its input
   child.stdin.end(input)
   const { pid } = child
   let stopped = false
   let hasExited = false
-  let over = false
 
-  const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
-  const exited = new Promise<Pick<Ending, 'code' | 'signal' | 'failure'>>(resolve => {
-    child.once('error', error =>
-      resolve({ code: null, signal: null, failure: existsSync(cwd) ? error.message : `directory ${cwd} not found` })
+  const closed = once(child, 'close').catch(() => {}) // rejects if it can't be started
+  const run = async (): Promise<Ending> => {
+    const how = await once(child, 'exit').then(
+      ([code, signal]) => ({ code, signal, failure: null }),
+      error => ({ code: null, signal: null, failure: existsSync(cwd) ? (error as Error).message : `directory ${cwd} not found` })
     )
-    child.once('exit', (code, signal) => resolve({ code, signal, failure: null }))
-  })
-  const ended = exited.then(async (how): Promise<Ending> => {
     hasExited = true
     if (pid !== undefined) await endGroup(pid, stopped ? graceMs : stragglerMs)
     // A process that has left the group may keep the pipes open.
     await Promise.race([closed, delay(stragglerMs)])
-    over = true
     for (const stream of [child.stdout, child.stderr]) stream.destroy()
     return { ...how, stdout: stdout(), stderr: stderr() }
-  })
+  }
   return {
     mark: pid === undefined ? undefined : markOf(pid),
-    ended,
+    ended: run(),
     /** Ends the group immediately (`hard`) or with time to exit. Returns false if it has ended already. */
     stop: (hard = false): boolean => {
       if (pid === undefined || hasExited) return false
       if (stopped && !hard) return true
       stopped = true
       signalGroup(pid, hard ? 'SIGKILL' : 'SIGTERM')
-      if (!hard) setTimeout(() => over || signalGroup(pid, 'SIGKILL'), graceMs).unref()
+      if (!hard) setTimeout(() => hasExited || signalGroup(pid, 'SIGKILL'), graceMs).unref()
       return true
     }
   }
-}
-
-const neverRan = (failure: string) => {
-  const ending: Ending = { code: null, signal: null, failure, stdout: '', stderr: '' }
-  return { mark: undefined, ended: Promise.resolve(ending), stop: () => false }
 }
 
 /** Returns whether there was a group to signal. */
@@ -102,15 +96,8 @@ const endGroup = async (pid: number, ms: number) => {
 export const markOf = (pid: number): ProcessMark => ({ pid, started: startOf(pid) })
 
 /** Whether this very process is still running. */
-export const isRunning = (mark: ProcessMark | undefined): boolean => {
-  if (!mark) return false
-  try {
-    process.kill(mark.pid, 0)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
-  }
-  return startOf(mark.pid) === mark.started
-}
+export const isRunning = (mark: ProcessMark | undefined): boolean =>
+  mark !== undefined && isAlive(mark.pid) && startOf(mark.pid) === mark.started
 
 /** Ends the process group of a handler whose worker is gone, if this very process still leads it. */
 export const endLeftover = async (mark: ProcessMark | undefined): Promise<boolean> => {

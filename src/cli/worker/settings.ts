@@ -22,64 +22,110 @@ export type Settings = {
   concurrency: number
   /** Time for running handlers to end when the worker is stopped. */
   drainMs: number
-  /** Contains a directory per service, with one directory per worker. */
+  /** Contains a directory per service. */
   stateDir: string
 }
 
-export type Flags = {
-  config?: string
-  handler?: string[]
-  concurrency?: string
-  timeout?: string
-  drain?: string
-  'worker-id'?: string
-  'state-dir'?: string
+export type Flags = { config?: string; handler?: string[] } & Partial<
+  Record<'concurrency' | 'timeout' | 'drain' | 'worker-id' | 'state-dir', string>
+>
+
+/** Reads a setting. @throws UsageError with its name */
+type Read<T> = (value: unknown, name: string) => T
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+
+const text: Read<string> = (value, name) => {
+  if (isText(value)) return value
+  throw new UsageError(`${name} is not a string`)
 }
 
-type Raw = { command: unknown; timeout?: unknown; cwd?: unknown; env?: unknown }
+const workerId: Read<string> = value => {
+  if (isText(value) && /^[^\0-\x1f]{1,255}$/.test(value)) return value
+  throw new UsageError('worker-id must have 1 to 255 characters')
+}
 
-/** Top-level names allowed in the file. */
-const names = ['worker_id', 'concurrency', 'timeout', 'drain', 'state_dir', 'handlers']
-const handlerNames = ['command', 'timeout', 'cwd', 'env']
-const mostHandlers = 100
-const longest = 86_400
+const number =
+  (what: string, min: number, max: number): Read<number> =>
+  (value, name) => {
+    const read = isText(value) && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value
+    if (typeof read === 'number' && read >= min && read <= max && (what !== 'whole number' || Number.isInteger(read))) return read
+    throw new UsageError(`${name} must be a ${what} from ${min} to ${max}`)
+  }
+const seconds = (min: number) => number('number of seconds', min, 86_400)
+
+const mapping: Read<Record<string, unknown>> = (value, name) => {
+  if (isObject(value)) return value
+  throw new UsageError(`${name} is not a mapping`)
+}
+
+/** A command, or a list of a program and its arguments. */
+const command: Read<string | string[]> = (value, name) => {
+  if (isText(value) ? value.trim() !== '' : Array.isArray(value) && value.length > 0 && value.every(isText)) return value as string
+  throw new UsageError(`${name.replace(/\.command$/, '')} needs a command: a shell command, or a list of a program and its arguments`)
+}
+
+const variables: Read<Record<string, string>> = (value, name) => {
+  const entries = Object.entries(mapping(value, name))
+  const odd = entries.find(([, value]) => typeof value === 'object' && value !== null)
+  if (odd) throw new UsageError(`${name}.${odd[0]} is not a string`)
+  return Object.fromEntries(entries.map(([key, value]) => [key, String(value ?? '')]))
+}
+
+type Shape = Record<string, Read<unknown>>
+type Shaped<S extends Shape> = { [Name in keyof S]?: ReturnType<S[Name]> }
+
+/** Reads a mapping of settings. Unknown names are refused, so that a misspelt setting is not ignored. */
+const shaped = <S extends Shape>(shape: S, value: unknown, name: string, prefix = ''): Shaped<S> => {
+  const entries = Object.entries(mapping(value, name)).filter(([, value]) => value !== undefined)
+  const unknown = entries.find(([key]) => !Object.hasOwn(shape, key))
+  if (unknown) throw new UsageError(`${name}: unknown setting ${unknown[0]}; valid settings: ${Object.keys(shape).join(', ')}`)
+  return Object.fromEntries(entries.map(([key, value]) => [key, shape[key]!(value, prefix + key)])) as Shaped<S>
+}
+
+const common = {
+  worker_id: workerId,
+  concurrency: number('whole number', 1, 1000),
+  timeout: seconds(1),
+  drain: seconds(0),
+  state_dir: text
+}
+const ofHandler = { command, timeout: seconds(1), cwd: text, env: variables }
 
 /** @throws UsageError naming the invalid setting */
-export const readSettings = (flags: Flags, env: Record<string, string | undefined>): Settings => {
-  const file = flags.config === undefined ? {} : readFile(flags.config)
-  const base = flags.config === undefined ? process.cwd() : dirname(resolve(flags.config))
-  const timeout = seconds(flags.timeout ?? file.timeout ?? 3600, 'timeout', 1)
+export const readSettings = ({ config, handler = [], ...flags }: Flags, env: Record<string, string | undefined>): Settings => {
+  const base = config === undefined ? process.cwd() : dirname(resolve(config))
+  const file = config === undefined ? {} : shaped({ ...common, handlers: mapping }, readFile(config), config)
+  const { 'worker-id': worker_id, 'state-dir': state_dir, ...rest } = flags
+  const settings = { timeout: 3600, concurrency: 1, drain: 25, ...file, ...shaped(common, { worker_id, state_dir, ...rest }, 'flags') }
+
   const handlers = new Map<string, Handler>()
-  for (const [task, given] of Object.entries(objectOf(file.handlers ?? {}, 'handlers'))) {
-    handlers.set(task, handlerOf(task, isObject(given) ? (given as Raw) : { command: given }, base, timeout))
+  const add = (task: string, value: unknown, base: string) => {
+    const name = `handlers.${task}`
+    const given = shaped(ofHandler, isObject(value) ? { command: undefined, ...value } : { command: value }, name, `${name}.`)
+    const { timeout = settings.timeout, cwd = '.', env = {} } = given
+    handlers.set(task, { command: given.command ?? command(undefined, name), timeoutMs: timeout * 1000, cwd: resolve(base, cwd), env })
   }
-  for (const given of flags.handler ?? []) {
-    const [, task, command] = /^([^=]+)=(.+)$/s.exec(given) ?? []
-    if (!task || !command) throw new UsageError(`--handler ${given}: must be TASK=COMMAND`)
-    handlers.set(task, handlerOf(task, { command }, process.cwd(), timeout))
+  for (const [task, value] of Object.entries(file.handlers ?? {})) add(task, value, base)
+  for (const pair of handler) {
+    const [, task, command] = /^([^=]+)=(.+)$/s.exec(pair) ?? []
+    if (!task || !command) throw new UsageError(`--handler ${pair}: must be TASK=COMMAND`)
+    add(task, command, process.cwd())
   }
   if (handlers.size === 0) throw new UsageError('no handlers: give --handler TASK=COMMAND, or --config FILE')
-  if (handlers.size > mostHandlers) throw new UsageError(`a worker has at most ${mostHandlers} handlers`)
-  const tooLong = [...handlers.keys()].find(task => task.length > 255)
-  if (tooLong) throw new UsageError(`the task ${tooLong.slice(0, 40)}… has more than 255 characters`)
-
-  const workerId = flags['worker-id'] ?? file.worker_id
-  if (workerId !== undefined && (typeof workerId !== 'string' || !/^(?!\.{1,2}$)[^\0-\x1f]{1,255}$/.test(workerId))) {
-    throw new UsageError("worker-id must have 1 to 255 characters, and not be '.' or '..'")
-  }
   return {
-    workerId,
+    workerId: settings.worker_id,
     handlers,
-    concurrency: whole(flags.concurrency ?? file.concurrency ?? 1, 'concurrency', 1, 1000),
-    drainMs: seconds(flags.drain ?? file.drain ?? 25, 'drain', 0),
-    stateDir: resolve(base, text(flags['state-dir'] ?? file.state_dir, 'state_dir') ?? defaultStateDir(env))
+    concurrency: settings.concurrency,
+    drainMs: settings.drain * 1000,
+    stateDir: resolve(base, settings.state_dir ?? defaultStateDir(env))
   }
 }
 
 const defaultStateDir = (env: Record<string, string | undefined>) =>
   join(env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local', 'state'), 'pgcue', 'workers')
 
-const readFile = (file: string): Record<string, unknown> => {
+const readFile = (file: string): unknown => {
   let source: string
   try {
     source = readFileSync(file, 'utf8')
@@ -88,54 +134,5 @@ const readFile = (file: string): Record<string, unknown> => {
   }
   const [content, ...more] = readYaml(source, `${file} cannot be read`, { isText: names => names.at(-2) === 'env' })
   if (more.length > 0) throw new UsageError(`${file}: must be one document`)
-  return known(objectOf(content, file), names, file)
-}
-
-const handlerOf = (task: string, given: Raw, base: string, timeout: number): Handler => {
-  const name = `handlers.${task}`
-  known(given, handlerNames, name)
-  const { command } = given
-  const good = typeof command === 'string' ? command.trim() !== '' : Array.isArray(command) && command.length > 0 && command.every(isText)
-  if (!good) throw new UsageError(`${name} needs a command: a shell command, or a list of a program and its arguments`)
-  const env = Object.entries(objectOf(given.env ?? {}, `${name}.env`))
-  const odd = env.find(([, value]) => typeof value === 'object' && value !== null)
-  if (odd) throw new UsageError(`${name}.env.${odd[0]} is not a string`)
-  return {
-    command: command as string | string[],
-    timeoutMs: given.timeout === undefined ? timeout : seconds(given.timeout, `${name}.timeout`, 1),
-    cwd: resolve(base, text(given.cwd, `${name}.cwd`) ?? '.'),
-    env: Object.fromEntries(env.map(([key, value]) => [key, String(value ?? '')]))
-  }
-}
-
-const isText = (value: unknown): value is string => typeof value === 'string'
-
-const text = (value: unknown, name: string): string | undefined => {
-  if (value === undefined || isText(value)) return value
-  throw new UsageError(`${name} is not a string`)
-}
-
-const objectOf = (value: unknown, name: string): Record<string, unknown> => {
-  if (isObject(value)) return value
-  throw new UsageError(`${name} is not a mapping`)
-}
-
-/** Rejects unknown names, so that a misspelt setting is not ignored. */
-const known = <T extends object>(object: T, names: string[], where: string): T => {
-  const unknown = Object.keys(object).find(name => !names.includes(name))
-  if (unknown !== undefined) throw new UsageError(`${where}: unknown setting ${unknown}; valid settings: ${names.join(', ')}`)
-  return object
-}
-
-const whole = (value: unknown, name: string, min: number, max: number): number => {
-  const number = isText(value) && /^\d+$/.test(value) ? Number(value) : value
-  if (Number.isInteger(number) && (number as number) >= min && (number as number) <= max) return number as number
-  throw new UsageError(`${name} must be a whole number from ${min} to ${max}`)
-}
-
-/** Parses seconds, with or without a fraction, into milliseconds. */
-const seconds = (value: unknown, name: string, min: number): number => {
-  const number = isText(value) && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value
-  if (typeof number === 'number' && number >= min && number <= longest) return number * 1000
-  throw new UsageError(`${name} must be a number of seconds from ${min} to ${longest}`)
+  return content
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import type { Held, Spooled } from '../../client/worker/store.ts'
 import { makeDirectory } from '../../files/directories.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
@@ -17,6 +17,42 @@ export type State = ReturnType<typeof openState>
 /** File name of a claim. Includes the attempt, because an execution may be claimed again while an earlier report is still waiting. */
 const nameOf = ({ execution_id, attempt }: Held) => encodeURIComponent(`${execution_id}-${attempt}`)
 
+/**
+ * Opens the state of all workers of this machine for a service, as the worker with this id. Without an id, the first free name is used: the
+ * host's name, then that with a number.
+ * @throws CliError if another process uses the id
+ */
+export const openState = (root: string, baseUrl: string, workerId: string | undefined) => {
+  const dir = join(root, new URL(baseUrl).host.replaceAll(':', '_'))
+  const [ids, runs] = [join(dir, 'ids'), join(dir, 'runs')]
+  for (const path of [ids, runs]) makeDir(path)
+  const names = workerId === undefined ? Array.from({ length: 1000 }, (_, i) => (i ? `${hostname()}-${i + 1}` : hostname())) : [workerId]
+  const id = names.find(name => takeLock(lockOf(ids, name)))
+  if (id === undefined) {
+    const message = `A worker with the id ${workerId} is already running on this machine. Set another --worker-id.`
+    throw new CliError(message, exitCodes.usage, 'in_use')
+  }
+  const isMine = (worker: string) => worker === id || !isRunning(readMark(lockOf(ids, worker)))
+  const box = <T extends object>(name: string) => createBox<T>(join(dir, name), id, isMine)
+  const runOf = (held: Held) => join(runs, nameOf(held))
+  return {
+    id,
+    claims: box<CommandClaim>('claims'),
+    reports: box<Spooled>('reports'),
+    /** Reports that the service will never accept. */
+    refused: box<Spooled>('refused'),
+    /** Creates an empty directory for one run of a handler. */
+    openRun: (held: Held): string => {
+      const run = runOf(held)
+      rmSync(run, { recursive: true, force: true })
+      mkdirSync(run, { mode: 0o700 })
+      return run
+    },
+    removeRun: (held: Held) => rmSync(runOf(held), { recursive: true, force: true }),
+    close: () => rmSync(lockOf(ids, id), { force: true })
+  }
+}
+
 const makeDir = (dir: string) => {
   try {
     makeDirectory(dir, 0o700)
@@ -26,120 +62,52 @@ const makeDir = (dir: string) => {
 }
 
 /** A directory with one JSON file per claim. Files are written atomically and are on disk when `put` returns. */
-const createBox = <T>(dir: string) => {
+const createBox = <T extends object>(dir: string, worker: string, isMine: (worker: string) => boolean) => {
   makeDir(dir)
   const fileOf = (held: Held) => join(dir, `${nameOf(held)}.json`)
   return {
     put: (held: Held, value: T) => {
       const draft = join(dir, `${nameOf(held)}.draft`)
-      writeFileSync(draft, JSON.stringify(value), { mode: 0o600, flush: true })
+      writeFileSync(draft, JSON.stringify({ ...value, worker }), { mode: 0o600, flush: true })
       renameSync(draft, fileOf(held))
     },
     has: (held: Held) => existsSync(fileOf(held)),
     remove: (held: Held) => rmSync(fileOf(held), { force: true }),
+    /** Those of this worker, and of workers that are gone. If two workers take one over, the service accepts one report or release. */
     all: (): T[] =>
       readdirSync(dir)
         .filter(name => name.endsWith('.json'))
         .sort()
         .flatMap(name => {
-          try {
-            return [parseExactly(readFileSync(join(dir, name), 'utf8')) as T]
-          } catch {
-            renameSync(join(dir, name), join(dir, `${name}.broken`)) // not written by a worker, or damaged; kept for inspection
-            return []
-          }
+          const value = readJson(join(dir, name)) as (T & { worker: string }) | undefined
+          // A worker that writes a file has its lock before, which therefore is looked at afterwards.
+          return value && isMine(value.worker) ? [value] : []
         })
   }
 }
 
-/**
- * Takes a worker's state directory for this process. Without an id, the first free name is used: the host's name, then that with a number.
- * Also takes over the state of workers that are gone.
- * @throws CliError if another process uses the directory
- */
-export const openState = (root: string, baseUrl: string, workerId: string | undefined) => {
-  const service = join(root, new URL(baseUrl).host.replaceAll(':', '_'))
-  const workers = workerId === undefined ? Array.from({ length: 1000 }, (_, i) => (i ? `${hostname()}-${i + 1}` : hostname())) : [workerId]
-  const id = workers.find(one => takeLock(dirOf(service, one)))
-  if (id === undefined) {
-    throw new CliError(
-      `A worker with the id ${workerId} is already running on this machine. Set another --worker-id.`,
-      exitCodes.usage,
-      'in_use'
-    )
-  }
-  const dir = dirOf(service, id)
-  adopt(service, dir)
-  const runs = join(dir, 'runs')
-  makeDir(runs)
-  const runOf = (held: Held) => join(runs, nameOf(held))
-  return {
-    id,
-    claims: createBox<CommandClaim>(join(dir, 'claims')),
-    reports: createBox<Spooled>(join(dir, 'reports')),
-    /** Reports that the service will never accept. */
-    refused: createBox<Spooled>(join(dir, 'refused')),
-    /** Creates an empty directory for one run of a handler. */
-    openRun: (held: Held): string => {
-      const run = runOf(held)
-      rmSync(run, { recursive: true, force: true })
-      mkdirSync(run, { mode: 0o700 })
-      return run
-    },
-    removeRun: (held: Held) => rmSync(runOf(held), { recursive: true, force: true }),
-    close: () => rmSync(join(dir, lock), { force: true })
-  }
-}
-
-const lock = 'lock.json'
-
 /** Ids may contain any character and be longer than a file name. */
-const dirOf = (service: string, id: string): string => {
-  const name = encodeURIComponent(id.toWellFormed())
-  return join(service, `worker-${name.length > 200 ? createHash('sha256').update(id).digest('hex') : name}`)
-}
+const lockOf = (ids: string, id: string) => join(ids, createHash('sha256').update(id).digest('hex'))
 
-const takeLock = (dir: string): boolean => {
-  makeDir(dir)
-  const file = join(dir, lock)
-  for (let tries = 0; tries < 2; tries++) {
-    try {
-      writeFileSync(file, JSON.stringify(markOf(process.pid)), { flag: 'wx', mode: 0o600 })
-      return true
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-    if (isRunning(readMark(file))) return false
-    rmSync(file, { force: true })
-  }
-  return false
-}
-
-const readMark = (file: string): ProcessMark | undefined => {
+const takeLock = (file: string): boolean => {
+  if (isRunning(readMark(file))) return false
+  rmSync(file, { force: true })
   try {
-    return JSON.parse(readFileSync(file, 'utf8'))
+    writeFileSync(file, JSON.stringify(markOf(process.pid)), { flag: 'wx', mode: 0o600 })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false // another process was faster
+  }
+}
+
+const readMark = (file: string) => readJson(file) as ProcessMark | undefined
+
+/** Undefined if another worker has just removed the file, or is writing it. */
+const readJson = (file: string): unknown => {
+  try {
+    return parseExactly(readFileSync(file, 'utf8'))
   } catch {
     return undefined
-  }
-}
-
-/** Takes over claims and reports of workers that are gone; they don't depend on the worker's id. */
-const adopt = (service: string, own: string) => {
-  for (const name of readdirSync(service)) {
-    const dir = join(service, name)
-    if (dir === own || !name.startsWith('worker-') || !takeLock(dir)) continue
-    for (const box of ['claims', 'reports', 'refused', 'runs']) {
-      makeDir(join(own, box))
-      for (const file of namesIn(join(dir, box))) renameSync(join(dir, box, file), join(own, box, basename(file)))
-    }
-    rmSync(dir, { recursive: true, force: true })
-  }
-}
-
-const namesIn = (dir: string): string[] => {
-  try {
-    return readdirSync(dir)
-  } catch {
-    return []
   }
 }

@@ -69,7 +69,7 @@ export const runClaim = (options: RunOptions, reporter: Reporter, claim: Claim) 
   }
 
   const giveBack = async () => {
-    const answer = await releaseClaim(client, held, { retries: 1, timeoutMs: 3000 })
+    const answer = await releaseClaim(client, held, { timeoutMs: 3000 })
     log('released', { execution_id, answer })
     if (answer !== null) store.claims.remove(held)
   }

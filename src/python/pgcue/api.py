@@ -1461,15 +1461,6 @@ class ListCuesResult(TypedDict):
     has_more: bool
 
 
-class PauseCueBody(TypedDict, total=False):
-    reason: Optional[str]
-    until: Optional[str]
-
-
-class ResumeCueBody(TypedDict):
-    pass
-
-
 class DeleteCuesResult(TypedDict):
     deleted: List[str]
     skipped: List[str]
@@ -1477,6 +1468,15 @@ class DeleteCuesResult(TypedDict):
 
 class DeleteCuesBody(TypedDict):
     ids: List[str]
+
+
+class PauseCueBody(TypedDict, total=False):
+    reason: Optional[str]
+    until: Optional[str]
+
+
+class ResumeCueBody(TypedDict):
+    pass
 
 
 class FireCueResult(TypedDict):
@@ -1890,13 +1890,9 @@ class Client(Transport):
         """Get what became of a cue's slots, by day."""
         return self.call("GET", f"/v1/cues/{segment(cue_id)}/history", query={"days": days, "until": until})
 
-    def pause_cue(self, cue_id: str, body: Optional[PauseCueBody] = None, *, if_version: Optional[int] = None) -> Cue:
-        """Pause a cue, until you resume it or until a time."""
-        return self.call("POST", f"/v1/cues/{segment(cue_id)}/pause", body=body, headers={"if-match": None if if_version is None else f'"{if_version}"'}, repeatable=True)
-
-    def resume_cue(self, cue_id: str, body: Optional[ResumeCueBody] = None, *, if_version: Optional[int] = None) -> Cue:
-        """Resume a paused cue from now on."""
-        return self.call("POST", f"/v1/cues/{segment(cue_id)}/resume", body=body, headers={"if-match": None if if_version is None else f'"{if_version}"'}, repeatable=True)
+    def delete_cues(self, body: DeleteCuesBody) -> DeleteCuesResult:
+        """Delete up to 100 cues with their history."""
+        return self.call("POST", "/v1/cues/bulk-delete", body=body, headers={"x-confirm-destructive": "true"})
 
     def get_cue_by_key(self, key: str) -> CueDetail:
         """Get a cue by its key."""
@@ -1914,9 +1910,13 @@ class Client(Transport):
         """Make the cues of a set as declared, all or none."""
         return self.call("POST", "/v1/cues/apply", body=body, headers={"idempotency-key": idempotency_key})
 
-    def delete_cues(self, body: DeleteCuesBody) -> DeleteCuesResult:
-        """Delete up to 100 cues with their history."""
-        return self.call("POST", "/v1/cues/bulk-delete", body=body, headers={"x-confirm-destructive": "true"})
+    def pause_cue(self, cue_id: str, body: Optional[PauseCueBody] = None, *, if_version: Optional[int] = None) -> Cue:
+        """Pause a cue, until you resume it or until a time."""
+        return self.call("POST", f"/v1/cues/{segment(cue_id)}/pause", body=body, headers={"if-match": None if if_version is None else f'"{if_version}"'}, repeatable=True)
+
+    def resume_cue(self, cue_id: str, body: Optional[ResumeCueBody] = None, *, if_version: Optional[int] = None) -> Cue:
+        """Resume a paused cue from now on."""
+        return self.call("POST", f"/v1/cues/{segment(cue_id)}/resume", body=body, headers={"if-match": None if if_version is None else f'"{if_version}"'}, repeatable=True)
 
     def test_cue(self, body: Optional[TestInput] = None) -> TestResult:
         """Send one signed request to a cue or a URL, and show the response."""

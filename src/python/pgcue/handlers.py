@@ -10,6 +10,8 @@ from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Union
 
 MOST_CHARACTERS = 2000
 """Maximum length of `error`."""
+MOST_SHOWN = 100
+"""Characters shown of what is not an outcome."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Execution:
     """Set when the result no longer counts: another worker may have the execution, or the time is over. Stop working."""
 
 
-Outcome = Union[Mapping[str, Any], bool, None]
+Outcome = Mapping[str, Any]
+"""Whether it has succeeded, and evidence: `{"success": True, "external_id": "42"}`."""
 Handler = Callable[[Execution], Union[Outcome, Awaitable[Outcome]]]
 Handlers = Mapping[str, Handler]
 """By task; `*` handles any other task."""
@@ -63,15 +66,11 @@ async def _awaited(value: Awaitable[Any]) -> Any:
 
 
 def outcome_of(value: Any) -> Dict[str, Any]:
-    """The outcome of what a handler returned: None and True are successes, False is a failure, a mapping is an outcome if it says which."""
-    if value is None or value is True:
-        return {"success": True}
-    if value is False:
-        return failure("the handler returned False")
-    if not isinstance(value, Mapping):
-        return failure(f"the handler returned {type(value).__name__}, which is not an outcome")
-    if not isinstance(value.get("success"), bool):
-        return failure("the handler returned an outcome without `success`, which must be True or False")
+    """The outcome of what a handler returned: a failure with the reason if that is anything else."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("success"), bool):
+        text = repr(value)
+        shown = f"{text[:MOST_SHOWN]}…" if len(text) > MOST_SHOWN else text
+        return failure(f"the handler returned {shown} instead of an outcome, such as {{\"success\": True}}")
     try:
         return json.loads(json.dumps(dict(value), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

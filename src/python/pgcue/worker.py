@@ -31,8 +31,8 @@ MALFORMED = (400, 413, 422)
 class Worker:
     """Runs `tasks`, functions by task, on up to `concurrency` executions at once; `*` handles any other task.
 
-    A function takes an `Execution` and returns an outcome, a dict such as `{"success": True, "external_id": "42"}`; None and True are
-    successes too. An exception, False and anything else are failures. After `timeout` seconds, a failure is reported and
+    A function takes an `Execution` and returns an outcome, a dict such as `{"success": True, "external_id": "42"}`. An exception and
+    anything else are failures. After `timeout` seconds, a failure is reported and
     `execution.cancelled` is set; the function keeps its place until it returns, since Python cannot end a thread.
 
     A `worker_id` belongs to one process at a time: when it starts, it releases what a former one has left behind.

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 from pgcue import asgi, wsgi
-from support import client, ended, serve
+from support import client, ended, serve, success
 
 SECRET = client.get_webhook_secret()["webhook_secret"]
 OLDER = "whsec_b2xkZXI="
@@ -139,7 +139,8 @@ class ServeCases:
         self.assertEqual((execution.execution_id, execution.cue_id), (success["id"], success["cue_id"]))
         self.assertEqual((execution.task, execution.payload["n"], execution.attempt), ("report", 1, 1))
         for task, reason in [
-            ("broken", "KeyError: 'rows'"), ("exits", "SystemExit: no rows"), ("other", "the handler returned False"),
+            ("broken", "KeyError: 'rows'"), ("exits", "SystemExit: no rows"),
+            ("other", 'the handler returned False instead of an outcome, such as {"success": True}'),
         ]:
             failed = self.deliver(url, task)
             self.assertEqual((failed["outcome_state"], failed["outcome"]["error"]), ("reported_failure", reason))
@@ -190,7 +191,7 @@ class ServeCases:
             runs.append(execution.execution_id)
             if len(runs) == 1:
                 raise Interruption
-            return True
+            return {"success": True}
 
         url = self.serve({"report": report}, SECRET)
         body = b'{"task": "report"}'
@@ -204,7 +205,7 @@ class WsgiTest(ServeCases, unittest.TestCase):
         return serve_wsgi(self, wsgi(handlers, secrets))
 
     def test_runs_in_a_wsgi_server(self):
-        server = make_server("127.0.0.1", 0, wsgi({"report": lambda execution: None}, SECRET), handler_class=_Quiet)
+        server = make_server("127.0.0.1", 0, wsgi({"report": success}, SECRET), handler_class=_Quiet)
         self.addCleanup(server.server_close)
         threading.Thread(target=server.handle_request, daemon=True).start()
         body = b'{"task": "report"}'
@@ -226,7 +227,7 @@ class AsgiTest(ServeCases, unittest.TestCase):
 
     def test_a_plain_function_does_not_block_the_event_loop(self):
         release = threading.Event()
-        url = self.serve({"wait": lambda execution: release.wait(20), "go": lambda execution: release.set()}, SECRET)
+        url = self.serve({"wait": lambda execution: success(release.wait(20)), "go": lambda execution: success(release.set())}, SECRET)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             waiting = pool.submit(self.post, url, b'{"task": "wait"}', sign(b'{"task": "wait"}', execution_id="a"))
             self.assertEqual(self.post(url, b'{"task": "go"}', sign(b'{"task": "go"}', execution_id="b"))[0], 200)

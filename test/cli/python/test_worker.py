@@ -8,7 +8,7 @@ import time
 import unittest
 
 from pgcue import ApiError, Client, Worker
-from support import Proxy, client, ended, eventually, fire, name
+from support import Proxy, client, ended, eventually, fire, name, success
 
 logging.getLogger("pgcue").addHandler(logging.NullHandler())
 
@@ -19,6 +19,7 @@ from pgcue import Client, Worker
 def work(execution):
     print(execution.attempt, flush=True)
     time.sleep(60 if execution.attempt == 1 and sys.argv[3] == "hang" else 0.3)
+    return {"success": True}
 
 Worker(Client(), {sys.argv[1]: work}, worker_id=sys.argv[2]).run()
 print("ended", flush=True)
@@ -54,19 +55,19 @@ class WorkerTest(unittest.TestCase):
         def exits(execution):
             sys.exit(3)
 
+        def refused(shown):
+            return {"success": False, "error": f'the handler returned {shown} instead of an outcome, such as {{"success": True}}'}
+
         returned = {
-            "none": (lambda execution: executions.append(execution), {"success": True}),
-            "true": (lambda execution: True, {"success": True}),
+            "none": (lambda execution: executions.append(execution), refused("None")),
+            "true": (lambda execution: True, refused("True")),
             "outcome": (lambda execution: {"success": True, "external_id": "42"}, {"success": True, "external_id": "42"}),
             "failed": (lambda execution: {"success": False, "error": "e"}, {"success": False, "error": "e"}),
             "async": (later, {"success": True, "external_id": "async"}),
-            "false": (lambda execution: False, {"success": False, "error": "the handler returned False"}),
             "raises": (raises, {"success": False, "error": "ValueError: no rows\ufffd"}),
             "exits": (exits, {"success": False, "error": "SystemExit: 3"}),
-            "text": (lambda execution: "done", {"success": False, "error": "the handler returned str, which is not an outcome"}),
-            "empty": (lambda execution: {}, {
-                "success": False, "error": "the handler returned an outcome without `success`, which must be True or False",
-            }),
+            "text": (lambda execution: "x" * 101, refused(f"'{'x' * 99}…")),
+            "empty": (lambda execution: {}, refused("{}")),
             "object": (lambda execution: {"success": True, "metadata": {"a": object}}, {
                 "success": False,
                 "error": "the handler returned an outcome that is not JSON: Object of type type is not JSON serializable",
@@ -98,6 +99,7 @@ class WorkerTest(unittest.TestCase):
             barrier.wait(20)  # three run at once
             most.append(len(running))
             running.remove(execution)
+            return {"success": True}
 
         ids = [fire(task) for _ in range(6)]
         self.start({task: work}, concurrency=3)
@@ -123,7 +125,7 @@ class WorkerTest(unittest.TestCase):
     def test_heartbeats_extend_the_lease(self):
         task, release = name(), threading.Event()
         execution_id = fire(task)
-        worker = self.start({task: lambda execution: release.wait(20)}, heartbeat=0.1)
+        worker = self.start({task: lambda execution: success(release.wait(20))}, heartbeat=0.1)
         eventually(lambda: client.get_execution(execution_id)["status"] == "delivering")
 
         def heartbeat():
@@ -144,6 +146,7 @@ class WorkerTest(unittest.TestCase):
                 execution.cancelled.wait(20)
                 cancelled.set()
                 release.wait(20)
+            return {"success": True}
 
         first = fire(task)
         worker = self.start({task: work}, timeout=0.3)
@@ -160,7 +163,7 @@ class WorkerTest(unittest.TestCase):
     def test_stop_lets_handlers_end(self):
         task, release = name(), threading.Event()
         execution_id = fire(task)
-        worker = self.start({task: lambda execution: release.wait(20)}, drain=20)
+        worker = self.start({task: lambda execution: success(release.wait(20))}, drain=20)
         eventually(lambda: client.get_execution(execution_id)["status"] == "delivering")
         worker.stop()
         other = fire(task)
@@ -197,7 +200,7 @@ class WorkerTest(unittest.TestCase):
             task, proxy, runs = name(), Proxy(self), []
             execution_id = fire(task)
             getattr(proxy, fault)("/outcome", 2)
-            self.start({task: lambda execution: runs.append(1)}, calls=proxy.client)
+            self.start({task: lambda execution: success(runs.append(1))}, calls=proxy.client)
             self.assertEqual((ended(execution_id)["status"], len(runs)), ("success", 1))
             eventually(lambda: len(proxy.met) == 2)
 
@@ -205,7 +208,7 @@ class WorkerTest(unittest.TestCase):
         task, proxy, runs = name(), Proxy(self), []
         ids = [fire(task) for _ in range(2)]
         proxy.lose("/v1/executions/claim")
-        self.start({task: lambda execution: runs.append(execution.execution_id)}, calls=proxy.client, concurrency=2)
+        self.start({task: lambda execution: success(runs.append(execution.execution_id))}, calls=proxy.client, concurrency=2)
         self.assertEqual([ended(execution_id)["status"] for execution_id in ids], ["success"] * 2)
         self.assertEqual((sorted(runs), len(proxy.met)), (sorted(ids), 1))
 
