@@ -135,8 +135,8 @@ export const createMethods = (options: ClientOptions) => {
       heartbeat: (body: T.Heartbeat, o?: CallOptions) => repeat<{ acknowledged: boolean }>('/v1/worker/heartbeat', body, o)
     },
 
-    /** What needs attention, and figures on the last 24 hours. */
-    overview: (o?: CallOptions) => get<T.Overview>('/v1/overview', {}, o),
+    /** What needs attention, and figures on a time window. */
+    overview: (window?: T.OverviewQuery, o?: CallOptions) => get<T.Overview>('/v1/overview', window, o),
     /** Dead letters of a time window, grouped by error. */
     errors: (window?: T.ListErrors, o?: CallOptions) => get<T.Errors>('/v1/errors', window, o),
     /** The hosts that webhooks went to in a time window. */

@@ -160,6 +160,7 @@ export interface Sessions extends Answer<typeof signIn.Sessions> {}
 export interface DeletionRequested extends Answer<typeof signIn.DeletionRequested> {}
 
 export interface Overview extends Answer<typeof overview.Overview> {}
+export interface OverviewQuery extends Filter<typeof overview.OverviewQuery> {}
 export interface ListErrors extends Filter<typeof overview.ListErrors> {}
 export interface ListDestinations extends Filter<typeof overview.ListDestinations> {}
 export interface Errors extends Answer<typeof overview.Errors> {}

@@ -1,5 +1,4 @@
 /** The page of each path but the first. */
-
 import { type ComponentType, h, type VNode } from 'preact'
 import { exec } from 'preact-iso/router'
 import { Alerts } from './pages/alerts.tsx'

@@ -8,16 +8,10 @@ import { act, Form } from '../ui/dialog.tsx'
 import { SelectField, TextField } from '../ui/form.tsx'
 import { List } from '../ui/table.tsx'
 
-const names = [
-  'cues',
-  'executions_per_month',
-  'fires_per_hour',
-  'requests_per_minute',
-  'open_deliveries',
-  'max_timeout_seconds',
-  'min_interval_seconds',
-  'payload_bytes_per_day'
-]
+const names =
+  'cues executions_per_month fires_per_hour requests_per_minute open_deliveries max_timeout_seconds min_interval_seconds payload_bytes_per_day'.split(
+    ' '
+  )
 const limitsText = ({ limits }: OperatorAccount) =>
   Object.entries(limits)
     .map(([name, limit]) => `${name}: ${limit === null ? 'none' : count(Number(limit))}`)

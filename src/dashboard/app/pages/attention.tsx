@@ -1,19 +1,17 @@
 /** The first page: what needs a person, what comes next, and how the last day went. */
-
 import type { Overview, Usage } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
 import { labelOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { duration, hourTime, localZone, relative, useNow } from '../time.ts'
+import { Bars } from '../ui/bars.tsx'
 import { Button, ButtonLink, type Children, count, counted, Empty, Figure, Panel, type Tone } from '../ui/basics.tsx'
-import { Chart } from '../ui/chart.tsx'
 import { act } from '../ui/dialog.tsx'
 import { Icon, type IconName } from '../ui/icon.tsx'
 import { Page } from '../ui/page.tsx'
-import { CueLink } from '../ui/results.tsx'
+import { CueLink, Legend } from '../ui/results.tsx'
 import { When } from '../ui/when.tsx'
 import { pauseText } from './cues.tsx'
 import { createCueCalls } from './teach.ts'
@@ -143,7 +141,12 @@ export const Attention = () => {
                   <Upcoming data={data} />
                 </Panel>
                 <Panel title="In the last 24 hours">
-                  <Volume data={data} />
+                  {data.volume.length > 0 ? (
+                    <Bars volume={data.volume} label="Executions in the last 24 hours" />
+                  ) : (
+                    <p class="soft">Nothing ran.</p>
+                  )}
+                  <Legend />
                 </Panel>
               </div>
             </div>
@@ -247,23 +250,5 @@ const Upcoming = ({ data: { upcoming } }: { data: Overview }) => {
         {rows.length > 6 && <li class="soft">{`and ${counted(rows.length - 6, 'other')}`}</li>}
       </ol>
     </div>
-  )
-}
-
-const Volume = ({ data: { volume } }: { data: Overview }) => {
-  if (volume.length < 2) return <p class="soft">Too few executions for a chart.</p>
-  return (
-    <Chart
-      label="Executions in the last 24 hours"
-      times={volume.map(({ at }) => Date.parse(at) / 1000)}
-      unit={value => String(value)}
-      bars
-      height={140}
-      series={[
-        { name: 'Running', color: 'accent', values: volume.map(({ succeeded, failed, running }) => succeeded + failed + running) },
-        { name: 'Succeeded', color: 'good-dot', values: volume.map(({ succeeded, failed }) => succeeded + failed) },
-        { name: 'Failed', color: 'bad-dot', values: volume.map(({ failed }) => failed) }
-      ]}
-    />
   )
 }

@@ -1,5 +1,4 @@
 /** Firing, pausing and deleting a cue. */
-
 import { useState } from 'preact/hooks'
 import type { CueDetail, FiredExecution, TestResult } from '../../../client/types.ts'
 import { call, post } from '../api.ts'

@@ -198,7 +198,6 @@ const Side = ({ cue }: { cue: CueDetail }) => {
       <Panel title="Payload">
         <Code text={JSON.stringify(cue.payload, null, 2)} label="payload" />
       </Panel>
-      <OtherMembers cue={cue} />
     </div>
   )
 }
@@ -225,23 +224,5 @@ const ScheduleText = ({ cue: { schedule } }: { cue: CueDetail }) => {
         ...factsOf(Object.entries(others))
       ]}
     />
-  )
-}
-
-/** Shown elsewhere on the page. */
-const shownMembers = new Set(
-  `id status paused_at paused_by pause_reason paused_until managed_by schedule completed_reason next_run next_slot last_run run_count fired_count
-   version warning created_at updated_at executions execution_total missed ${fields.map(({ path }) => path.split('.')[0]).join(' ')}`.split(
-    /\s+/
-  )
-)
-/** Members of a newer API. */
-const OtherMembers = ({ cue }: { cue: CueDetail }) => {
-  const others = Object.entries(cue).filter(([name, value]) => !shownMembers.has(name) && value !== null && value !== undefined)
-  if (others.length === 0) return null
-  return (
-    <Panel title="Further settings">
-      <Facts items={factsOf(others)} />
-    </Panel>
   )
 }

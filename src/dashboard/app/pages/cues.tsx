@@ -1,11 +1,13 @@
 /** The list of cues. */
 import type { Cue, Cues } from '../../../client/types.ts'
+import { post } from '../api.ts'
 import { useRows, useShortcuts } from '../keys.ts'
 import { labelOf, options, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { Badge, ButtonLink, Empty, Tag } from '../ui/basics.tsx'
+import { Badge, Button, ButtonLink, Empty, Tag } from '../ui/basics.tsx'
+import { act } from '../ui/dialog.tsx'
 import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, Dots, streakOf } from '../ui/results.tsx'
@@ -46,6 +48,32 @@ const Streak = ({ of }: { of: number }) => {
     </Badge>
   ) : null
 }
+
+/** What a row's button and letter do. */
+const rowActions = ({ status }: Pick<Cue, 'status'>) =>
+  [
+    { key: 'f', verb: 'fire', label: 'Fire', icon: 'cue' },
+    ...(status === 'active' ? [{ key: 'p', verb: 'pause', label: 'Pause', icon: 'pause' } as const] : []),
+    ...(status === 'paused' ? [{ key: 'p', verb: 'resume', label: 'Resume', icon: 'play' } as const] : [])
+  ] as const
+type RowAction = ReturnType<typeof rowActions>[number]
+const run = ({ verb }: RowAction, { id, name }: Listed) =>
+  act(() => post(`/v1/cues/${id}/${verb}`, {}, { 'idempotency-key': crypto.randomUUID() }), `${name}: ${verb}d`)
+
+const Actions = ({ cue, reload }: { cue: Listed; reload: () => void }) => (
+  <div class="row hovered">
+    {rowActions(cue).map(action => (
+      <Button
+        key={action.verb}
+        label={`${action.label} ${cue.name}`}
+        icon={action.icon}
+        kind="quiet"
+        iconOnly
+        onClick={() => void run(action, cue).then(reload)}
+      />
+    ))}
+  </div>
+)
 
 const columns: Column<Listed>[] = [
   [
@@ -100,7 +128,19 @@ export const CuesPage = () => {
   const mayWrite = useMay('write')
   const { go } = usePlace()
   useRows()
-  useShortcuts(mayWrite ? [{ key: 'c', text: 'Create a cue', run: () => go(to('/cues/new')) }] : [])
+  /** Acts on the row with the focus. */
+  const actOn = (key: string) => () => {
+    const rows = [...document.querySelectorAll('[data-row]')]
+    const cue = read.data?.cues[rows.findIndex(row => row.contains(document.activeElement))]
+    const action = cue && rowActions(cue).find(action => action.key === key)
+    if (action) void run(action, cue).then(read.reload)
+  }
+  const shortcuts = [
+    { key: 'c', text: 'Create a cue', run: () => go(to('/cues/new')) },
+    { key: 'f', text: 'Fire the row', run: actOn('f') },
+    { key: 'p', text: 'Pause or resume the row', run: actOn('p') }
+  ]
+  useShortcuts(mayWrite ? shortcuts : [])
   const isFiltered = Object.values(filters).some(Boolean)
   const { cursor: _, key: __, ...filter } = filters
   const selection = useSelection(read.data?.cues.map(({ id }) => id) ?? [], JSON.stringify(filters))
@@ -132,7 +172,7 @@ export const CuesPage = () => {
               <Table
                 caption="Cues"
                 kind="lines cues"
-                columns={columns}
+                columns={mayWrite ? [...columns, ['', cue => <Actions cue={cue} reload={read.reload} />, 'cell-actions']] : columns}
                 rows={data.cues}
                 id={({ id }) => id}
                 select={mayWrite ? { selection, label: ({ name }) => name } : undefined}

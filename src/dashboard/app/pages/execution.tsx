@@ -1,5 +1,4 @@
 /** One execution: its path through the states, every attempt, and what to do with it. */
-
 import { useState } from 'preact/hooks'
 import type { CueDetail, ExecutionDetail, Executions, Replayed } from '../../../client/types.ts'
 import { post, type Query } from '../api.ts'
@@ -21,7 +20,7 @@ import { FireDialog, TestDialog } from './cue-actions.tsx'
 import { zoneOf } from './cues.tsx'
 import { Evidence, VerifyButtons } from './evidence.tsx'
 import { isRunning, whileMoving } from './executions.tsx'
-import { curlOf, requestOf, verifyCode } from './request-code.ts'
+import { curlOf, requestOf } from './request-code.ts'
 import { Steps } from './timeline.tsx'
 
 const waiting = ['pending', 'retrying', 'retry_ready']
@@ -193,26 +192,14 @@ const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: Cue
   )
 }
 
-const Request = ({ execution, cue }: { execution: ExecutionDetail; cue: CueDetail }) => {
-  const tab = (name: string, text: string, hint?: string) => ({
-    name,
-    body: () => (
-      <>
-        {hint && <p class="hint">{hint}</p>}
-        <Code text={text} label={hint ? name : 'request'} wrap={!hint} />
-      </>
-    )
-  })
-  return (
-    <Panel title="Request">
-      <Tabs
-        label="The request"
-        tabs={[
-          tab('As sent', requestOf(execution, cue)),
-          tab('curl', curlOf(execution, cue), 'Sends the same body, without the signature.'),
-          ...Object.entries(verifyCode).map(([name, text]) => tab(name, text, 'Verifies the signature.'))
-        ]}
-      />
-    </Panel>
-  )
-}
+const Request = ({ execution, cue }: { execution: ExecutionDetail; cue: CueDetail }) => (
+  <Panel title="Request" actions={<a href={`${serviceRoot}/docs/guide/delivery`}>How to verify the signature</a>}>
+    <Tabs
+      label="The request"
+      tabs={[
+        { name: 'As sent', body: () => <Code text={requestOf(execution, cue)} label="request" wrap /> },
+        { name: 'curl, without a signature', body: () => <Code text={curlOf(execution, cue)} label="curl" /> }
+      ]}
+    />
+  </Panel>
+)

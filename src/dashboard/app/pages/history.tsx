@@ -7,7 +7,7 @@ import { to, usePlace } from '../router.ts'
 import { serviceNow } from '../time.ts'
 import { count, counted, Loading, Panel, Problem } from '../ui/basics.tsx'
 import { addMonths, dateText, lastDay, Months, monthOf, monthsUntil, Turn } from '../ui/months.tsx'
-import { Dot, type Result } from '../ui/results.tsx'
+import { Dot, Legend, type Result, tones } from '../ui/results.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
 
@@ -100,7 +100,7 @@ const Slots = ({ data, cueId, months }: { data: History; cueId: string; months: 
       )
     const href = to('/executions', { cue_id: cueId, from: day.starts_at, to: day.ends_at })
     return (
-      <a class={`day has ${resultOf(day)}${gap ? ' gap' : ''}`} href={href} title={title} aria-label={title}>
+      <a class={`day has ${tones[resultOf(day)]}${gap ? ' gap' : ''}`} href={href} title={title} aria-label={title}>
         {number}
         <span aria-hidden="true">
           <Dot result={resultOf(day)} />
@@ -112,14 +112,7 @@ const Slots = ({ data, cueId, months }: { data: History; cueId: string; months: 
     <div class="stack">
       <p>{`${countsText(sum) || 'No executions in these months'}, by day in ${data.timezone}.`}</p>
       <Months months={months} day={Cell} />
-      <p class="hint row">
-        {(['proven', 'failed', 'missed', 'running'] as const).map(result => (
-          <span key={result} class="row">
-            <Dot result={result} /> {result === 'proven' ? 'succeeded' : result}
-          </span>
-        ))}
-        <span>dashed: slots did not run</span>
-      </p>
+      <Legend>dashed: slots did not run</Legend>
       {data.complete_from !== null && (
         <p class="hint">{`Only the newest 5,000 executions are counted: complete from ${dateText(data.complete_from)}.`}</p>
       )}

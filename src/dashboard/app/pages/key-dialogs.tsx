@@ -2,7 +2,6 @@
 import { useState } from 'preact/hooks'
 import type { AlertWebhookSecret, CreatedKey, Key, WebhookSecret } from '../../../client/types.ts'
 import { call, get, post } from '../api.ts'
-
 import { Confirm } from '../ui/dialog.tsx'
 import { CheckField, SelectField, TextField } from '../ui/form.tsx'
 

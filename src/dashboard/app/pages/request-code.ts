@@ -1,4 +1,4 @@
-/** The request of an execution as text and as curl, and code that verifies its signature. */
+/** The request of an execution as text and as curl. */
 import type { CueDetail, ExecutionDetail } from '../../../client/types.ts'
 
 /** Canonical JSON has sorted members and no spaces; this is close enough to read, and to send again. */
@@ -35,25 +35,3 @@ export const curlOf = (execution: ExecutionDetail, { callback }: CueDetail): str
     ...Object.keys(callback.headers).map(name => `-H ${quoted(`${name}: …`)}`),
     `--data-raw ${quoted(bodyOf(execution))}`
   ].join(' \\\n  ')
-
-export const verifyCode = {
-  Node: `import { verifyWebhook } from 'pgcue/client'
-
-// SECRET: the webhook secret, from the page Keys and secrets.
-const { payload, executionId } = await verifyWebhook(
-  await request.text(), request.headers, process.env.SECRET)`,
-  Python: `import hashlib, hmac, os, time
-
-def verify(body: bytes, headers) -> bool:
-    timestamp = headers["X-Service-Timestamp"]
-    if abs(time.time() - int(timestamp)) > 300:
-        return False
-    signed = timestamp.encode() + b"." + body
-    expected = "v1=" + hmac.new(os.environ["SECRET"].encode(), signed, hashlib.sha256).hexdigest()
-    # During a rotation there are several, separated by commas.
-    given = headers["X-Service-Signature"].split(",")
-    return any(hmac.compare_digest(expected, one.strip()) for one in given)`,
-  Shell: `# BODY: a file with the raw body; TIMESTAMP: the header X-Service-Timestamp
-{ printf '%s.' "$TIMESTAMP"; cat "$BODY"; } | openssl dgst -sha256 -hmac "$SECRET" -r | cut -d' ' -f1
-# Compare with the header X-Service-Signature, after v1=`
-}

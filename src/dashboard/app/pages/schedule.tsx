@@ -1,9 +1,7 @@
 /** Schedules in words, with the next runs. */
-
 import { useEffect, useState } from 'preact/hooks'
 import type { Preview } from '../../../client/types.ts'
 import { Failure, post } from '../api.ts'
-
 import { dayName, hourTime, relative, useNow } from '../time.ts'
 import { counted } from '../ui/basics.tsx'
 

@@ -1,9 +1,7 @@
 /** Signing in with an API key, or with an email link. */
-
 import { useEffect, useState } from 'preact/hooks'
 import type { PolledDeviceCode } from '../../../client/types.ts'
 import { post } from '../api.ts'
-
 import { isLocal, outboxFolder, serviceRoot, serviceUrl } from '../root.ts'
 import { signIn } from '../session.ts'
 import { Button, Code, Tabs, useTitle } from '../ui/basics.tsx'

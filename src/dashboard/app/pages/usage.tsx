@@ -1,5 +1,4 @@
 /** Usage against the limits of the plan, and how to change it. */
-
 import type { Usage } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useRead } from '../query.ts'

@@ -2,7 +2,6 @@
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
-
 import { Icon, type IconName } from './icon.tsx'
 import { say } from './toast.tsx'
 

@@ -1,5 +1,4 @@
 /** Charts. uPlot is loaded when the first one comes into view. */
-
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { isDark } from '../theme.ts'
@@ -11,7 +10,6 @@ type ChartProps = {
   times: number[]
   series: Series[]
   unit: (value: number) => string
-  bars?: boolean
   height?: number
 }
 
@@ -23,7 +21,7 @@ const colorOf = (element: HTMLElement, name: string): string => {
   return color
 }
 
-export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartProps) => {
+export const Chart = ({ label, times, series, unit, height = 180 }: ChartProps) => {
   const ref = useRef<HTMLDivElement>(null)
   const dark = isDark()
   const data = JSON.stringify([times, series])
@@ -66,9 +64,8 @@ export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartP
             {
               ...axis,
               values: (_, values) => values.map(unit),
-              size: bars ? 34 : 66,
-              space: 36,
-              incrs: bars ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] : undefined
+              size: 66,
+              space: 36
             }
           ],
           series: [
@@ -76,10 +73,8 @@ export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartP
             ...series.map(({ name, color }) => ({
               label: name,
               stroke: colored(color),
-              fill: bars ? colored(color) : undefined,
-              width: bars ? 0 : 1.75,
-              points: { show: !bars && times.length < 40, size: 5, fill: colored(color) },
-              paths: bars ? Plot.paths.bars!({ size: [0.75, 14], radius: 0.25 }) : undefined
+              width: 1.75,
+              points: { show: times.length < 40, size: 5, fill: colored(color) }
             }))
           ]
         },
@@ -105,7 +100,7 @@ export const Chart = ({ label, times, series, unit, bars, height = 180 }: ChartP
     <figure class="chart">
       <figcaption>
         {series.map(({ name, color }) => (
-          <span key={name} class={`key key-${color}`}>
+          <span key={name} class={`key ${color.replace('-dot', '')}`}>
             {name}
           </span>
         ))}

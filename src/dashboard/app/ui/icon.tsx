@@ -46,12 +46,13 @@ export const Icon = ({ name, size = 20 }: { name: IconName; size?: number }) => 
   </svg>
 )
 
+const line = { fill: 'none', stroke: '#fff', 'stroke-linecap': 'round', 'stroke-linejoin': 'round' } as const
 /** The logo, as in /favicon.svg. */
 export const Logo = ({ size = 28 }: { size?: number }) => (
   <svg class="logo" width={size} height={size} viewBox="0 0 32 32" aria-hidden="true" focusable="false">
-    <rect width={32} height={32} rx={8} class="logo-ground" />
-    <path d="M16 6.5a9.5 9.5 0 1 0 9.5 9.5" class="logo-ring" />
-    <path d="M16 11v5l3.2 2.4" class="logo-hand" />
-    <circle cx={23} cy={9} r={3.4} class="logo-mark" />
+    <rect width={32} height={32} rx={8} fill="#3f3fd1" />
+    <path d="M16 6.5a9.5 9.5 0 1 0 9.5 9.5" {...line} stroke-width={3} />
+    <path d="M16 11v5l3.2 2.4" {...line} stroke-width={2.6} />
+    <circle cx={23} cy={9} r={3.4} fill="#ffc53d" />
   </svg>
 )

@@ -1,5 +1,4 @@
 /** Lists: filters in the address, keyset pages, totals. */
-
 import type { VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Option } from '../labels.ts'

@@ -72,7 +72,7 @@ const Freshness = ({ read: { at, failure, reload } }: { read: Read<unknown> }) =
   return (
     <button
       type="button"
-      class={`button quiet fresh${failure ? ' stale' : isPaused ? ' held' : ''}`}
+      class={`button quiet fresh ${failure ? 'bad' : isPaused ? '' : 'good'}`}
       onClick={reload}
       title={at ? `Last read ${new Date(at).toTimeString().slice(0, 8)}. Click to read again.` : undefined}
     >

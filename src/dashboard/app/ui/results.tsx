@@ -1,10 +1,8 @@
 /** What happened, by shape and colour: proven, unproven, failed, missed, running, waiting. */
-
 import type { Execution } from '../../../client/types.ts'
-
 import { labelOf } from '../labels.ts'
 import { to } from '../router.ts'
-import { Badge, type Tone } from './basics.tsx'
+import { Badge, type Children, type Tone } from './basics.tsx'
 
 type Ended = Pick<Execution, 'status' | 'outcome_state'>
 export type Result = 'proven' | 'unproven' | 'failed' | 'missed' | 'running' | 'waiting'
@@ -46,7 +44,12 @@ export const Dots = ({ latest }: { latest: Ended[] }) => {
     <svg class="dots" role="img" aria-label={label} width={20 * 11} height={12} viewBox="0 0 220 10">
       <title>{label}</title>
       {results.map((result, n) => (
-        <path key={n} class={`dot ${result}`} d={shapes[result]} transform={`translate(${(20 - results.length + n) * 11} 0)`} />
+        <path
+          key={n}
+          class={`dot ${result} ${tones[result]}`}
+          d={shapes[result]}
+          transform={`translate(${(20 - results.length + n) * 11} 0)`}
+        />
       ))}
     </svg>
   )
@@ -54,7 +57,7 @@ export const Dots = ({ latest }: { latest: Ended[] }) => {
 
 export const Dot = ({ result }: { result: Result }) => (
   <svg class="dots" width={11} height={11} viewBox="0 0 10 10" role="img" aria-label={names[result]}>
-    <path class={`dot ${result}`} d={shapes[result]} />
+    <path class={`dot ${result} ${tones[result]}`} d={shapes[result]} />
   </svg>
 )
 
@@ -65,7 +68,14 @@ export const streakOf = (latest: Ended[]): number => {
   return success === -1 ? ended.length : success
 }
 
-const tones: Record<Result, Tone> = { proven: 'good', unproven: 'good', failed: 'bad', missed: 'warn', running: 'info', waiting: 'quiet' }
+export const tones: Record<Result, Tone> = {
+  proven: 'good',
+  unproven: 'good',
+  failed: 'bad',
+  missed: 'warn',
+  running: 'info',
+  waiting: 'quiet'
+}
 
 export const StatusBadge = ({ of }: { of: Ended }) => {
   const result = resultOf(of)
@@ -87,6 +97,17 @@ const outcomeTones: Record<string, Tone> = {
 }
 export const OutcomeBadge = ({ state }: { state: string | null }) =>
   state ? <Badge tone={outcomeTones[state] ?? 'quiet'}>{labelOf('outcomeState', state)}</Badge> : null
+
+export const Legend = ({ children }: { children?: Children }) => (
+  <p class="hint row">
+    {(['proven', 'failed', 'missed', 'running'] as const).map(result => (
+      <span key={result} class="row">
+        <Dot result={result} /> {result === 'proven' ? 'succeeded' : result}
+      </span>
+    ))}
+    <span>{children}</span>
+  </p>
+)
 
 export const CueLink = ({ id, name }: { id: string; name: string }) => (
   <a class="name" href={to(`/cues/${id}`)}>
