@@ -91,14 +91,14 @@ t.test('each of the ten questions has one statement that cue_operator can run, a
   }
   exactly(t, await cli('late', id), {
     code: 0,
-    out: /^Why is this cue late\?\ncue_id +cue_\w+\naccount_id +\S+\nheld +a flood of retries\npaused +user: a flood\n$/
+    out: /^Why is this cue late\?\ncue id +cue_\w+\naccount id +\S+\nheld +a flood of retries\npaused +user: a flood\n$/
   })
   exactly(t, await cli('replicas'), { code: 0, out: /\nNAME +IS_ALIVE [^\n]+\nblue +true / })
   exactly(t, await cli('holds'), { code: 0, out: /a flood of retries/ })
   exactly(t, await cli('release', '--account', account.id), { code: 0, out: 'It was not held.\n' })
   exactly(t, await cli('release'), { code: 0, out: 'Released.\n' })
   exactly(t, await cli('holds'), { code: 0, out: /\nNothing is held\. To stop everything: pgcue operator hold REASON\n$/ })
-  exactly(t, await cli('hold', 'spam', '--account', account.id), { code: 0, out: /^account_id +\S+\nreason +spam\nby +operator\n/ })
+  exactly(t, await cli('hold', 'spam', '--account', account.id), { code: 0, out: /^account id +\S+\nreason +spam\nby +operator\n/ })
   exactly(t, await cli('release', '--account', account.id), { code: 0, out: 'Released.\n' })
   exactly(t, await cli('late', 'cue_000000000000'), { code: 3, err: /not found/ })
   exactly(t, await cli('late'), { code: 2, err: /missing argument CUE_ID/ })
