@@ -44,6 +44,17 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
   app.decorate('lookAtFigures', look)
 
+  /** @throws ApiError unless the request has the operator's token, or comes from the account of an embedded database */
+  const requireOperator = async ({ caller }: FastifyRequest): Promise<void> => {
+    if (!caller) return
+    const account = await app.db.selectFrom('account_view').select('email').where('id', '=', caller.account_id).executeTakeFirst()
+    if (!isLocalOperator(account?.email ?? '', app.config)) throw new ApiError('insufficient_scope', refusal)
+  }
+  // No handler can forget to ask.
+  app.addHook('onRoute', route => {
+    if (route.config?.operator) route.preHandler = requireOperator
+  })
+
   app.get(
     '/v1/operator',
     {
@@ -56,8 +67,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.Operator }
       }
     },
-    async request => {
-      await requireOperator(request)
+    async () => {
       const now = app.now()
       const looks = app.cells.map(async ({ config, lookAtHealth, lookAtFigures }) => {
         const [health, figures] = await Promise.all([lookAtHealth(), lookAtFigures()])
@@ -88,7 +98,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      await requireOperator(request)
       const { reason, account_id } = request.body
       const by = actorOf(request)
       const [held] = await inCells(account_id, ({ fn }, account_id) => fn.hold({ reason, account_id, actor: by }))
@@ -111,7 +120,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      await requireOperator(request)
       const account_id = request.body?.account_id
       const by = actorOf(request)
       const released = await inCells(account_id, ({ fn }, account_id) => fn.release({ account_id, actor: by }))
@@ -137,7 +145,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      await requireOperator(request)
       const { text, needsCue, answer } = questions[request.params.question]!
       const { cue_id = '' } = request.query
       if (needsCue && !cue_id) throw invalid([{ type: 'missing', loc: ['query', 'cue_id'], msg: 'Field required', input: null }])
@@ -156,13 +163,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
-  /** @throws ApiError unless the request has the operator's token, or comes from the account of an embedded database */
-  const requireOperator = async ({ caller }: FastifyRequest): Promise<void> => {
-    if (!caller) return
-    const account = await app.db.selectFrom('account_view').select('email').where('id', '=', caller.account_id).executeTakeFirst()
-    if (!isLocalOperator(account?.email ?? '', app.config)) throw new ApiError('insufficient_scope', refusal)
-  }
-
   const accounts = (db: Cell['db']) => db.selectFrom('account_limits').selectAll()
 
   app.get(
@@ -179,7 +179,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      await requireOperator(request)
       const search = request.query.search?.trim().toLowerCase() ?? ''
       const reads = app.cells.map(({ db }) =>
         accounts(db)
@@ -208,7 +207,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      await requireOperator(request)
       const by = { actor: actorOf(request), ip: request.ip }
       const [account] = await inCells(request.params.account_id, async ({ db, fn }, account_id = '') => {
         await fn.changePlan({ ...request.body, account_id, ...by })
