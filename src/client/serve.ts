@@ -58,8 +58,7 @@ export const serve = ({ secret, tasks, timeoutMs = 3_600_000, now = () => new Da
       const webhook = await verifyWebhook(body, headers, secret, { now: now() })
       const name = nameOf(webhook.payload)
       const task = webhook.executionId === '' ? undefined : taskOf(tasks, name)
-      if (!task)
-        return refusal(404, 'unknown_task', name === null ? 'The payload has no task.' : `There is no task ${JSON.stringify(name)}.`)
+      if (!task) return refusal(404, 'unknown_task', `Nothing here handles ${subjectOf(webhook, name)}`)
       return { status: 200, body: await outcomeOf(webhook, task, tokenOf(headers)) }
     } catch (error) {
       if (!(error instanceof WebhookError)) throw error
@@ -130,6 +129,13 @@ const bytesOf = async (chunks: Chunks | Uint8Array | string | null): Promise<Uin
     end += part.length
   }
   return bytes
+}
+
+/** What has no task, and what to do. */
+const subjectOf = ({ executionId }: VerifiedWebhook, name: string | null): string => {
+  if (executionId === '') return 'webhooks that are not executions: send them to another address.'
+  if (name === null) return 'a payload without "task": set it in the cue, or add the task "*".'
+  return `the task ${JSON.stringify(name)}: add it, or the task "*" for all others.`
 }
 
 const nameOf = (payload: unknown): string | null => {

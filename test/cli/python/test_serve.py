@@ -158,6 +158,7 @@ class ServeCases:
             (404, "unknown_task", b'{"task": ["report"]}', sign(b'{"task": ["report"]}')),
             (404, "unknown_task", b"[1]", sign(b"[1]")),
             (404, "unknown_task", b"", sign(b"")),
+            (404, "unknown_task", body, {**sign(body, execution_id=""), "X-Service-Event": "cue.failed"}),
             (413, "payload_too_large", b" " * (2 * 1024 * 1024 + 1), {}),
         ]:
             answer = self.post(url, sent, headers)
