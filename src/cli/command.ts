@@ -144,11 +144,11 @@ export const fromApi = <const M extends Record<string, Member>>(operation: strin
     })
   ) as { [Name in keyof M]: Option }
 
-/** Options for all members of a list's query: those renamed by `others`, without those that it sets to null. */
-export const filtersOf = (operation: string, others: Record<string, Member | null> = {}, prefix = ''): Options => {
-  const renamed = Object.values(others).map(entry => (typeof entry === 'string' ? entry : entry?.member))
+/** Options for all members of a list's query: those that `changes` renames, without those that it sets to null. */
+export const filtersOf = (operation: string, changes: Record<string, Member | null> = {}, prefix = ''): Options => {
+  const renamed = Object.values(changes).map(entry => (typeof entry === 'string' ? entry : entry?.member))
   const plain = Object.keys(fields[operation]!).filter(member => member.startsWith(prefix) && !renamed.includes(member))
-  const members = { ...Object.fromEntries(plain.map(member => [member.slice(prefix.length).replaceAll('_', '-'), member])), ...others }
+  const members = { ...Object.fromEntries(plain.map(member => [member.slice(prefix.length).replaceAll('_', '-'), member])), ...changes }
   return fromApi(operation, Object.fromEntries(Object.entries(members).filter(([, entry]) => entry !== null)) as Record<string, Member>)
 }
 
