@@ -146,10 +146,10 @@ export const fromApi = <const M extends Record<string, Member>>(operation: strin
   ) as { [Name in keyof M]: Option }
 
 /** Options for all members of a list's query: those that `changes` renames, without those that it sets to null. */
-export const filtersOf = (operation: string, changes: Record<string, Member | null> = {}, prefix = ''): Options => {
+export const filtersOf = (operation: string, changes: Record<string, Member | null> = {}): Options => {
   const renamed = Object.values(changes).map(entry => (typeof entry === 'string' ? entry : entry?.member))
-  const plain = Object.keys(fields[operation]!).filter(member => member.startsWith(prefix) && !renamed.includes(member))
-  const members = { ...Object.fromEntries(plain.map(member => [member.slice(prefix.length).replaceAll('_', '-'), member])), ...changes }
+  const plain = Object.keys(fields[operation]!).filter(member => !renamed.includes(member))
+  const members = { ...Object.fromEntries(plain.map(member => [member.replaceAll('_', '-'), member])), ...changes }
   return fromApi(operation, Object.fromEntries(Object.entries(members).filter(([, entry]) => entry !== null)) as Record<string, Member>)
 }
 
