@@ -9,11 +9,13 @@ from collections import OrderedDict
 from concurrent.futures import Future
 from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Optional, Tuple
 
-from .handlers import Execution, Handler, Handlers, handler_of, run, run_async
+from .handlers import Execution, Handler, Handlers, failure, handler_of, run, run_async
 from .webhook import InvalidSignature, Secrets, Webhook, verify_webhook
 
 MOST_BYTES = 2 * 1024 * 1024
 """Maximum size of a body; a payload has at most 1 MiB."""
+MOST_OUTCOME_BYTES = 64_000
+"""The service reads 64 KB of a response."""
 KEPT_OUTCOMES = 10_000
 """Outcomes kept for repeated deliveries."""
 
@@ -34,7 +36,7 @@ def wsgi(handlers: Handlers, secrets: Secrets) -> Callable[[Dict[str, Any], Call
             outcome, is_first = receiver.outcome_of(execution)
             if is_first:
                 with receiver.settle(execution, outcome):
-                    outcome.set_result(run(handler, execution))
+                    outcome.set_result(_readable(run(handler, execution)))
             status, answer = 200, outcome.result()
         except _Refusal as refusal:
             status, answer = refusal.status, refusal.body
@@ -75,7 +77,7 @@ def asgi(handlers: Handlers, secrets: Secrets) -> Callable[..., Awaitable[None]]
             outcome, is_first = receiver.outcome_of(execution)
             if is_first:
                 with receiver.settle(execution, outcome):
-                    outcome.set_result(await run_async(handler, execution))
+                    outcome.set_result(_readable(await run_async(handler, execution)))
             # A repeated delivery that is cut off must not cancel the outcome of the first one.
             status, answer = 200, await asyncio.shield(asyncio.wrap_future(outcome))
         except _Refusal as refusal:
@@ -90,6 +92,11 @@ def asgi(handlers: Handlers, secrets: Secrets) -> Callable[..., Awaitable[None]]
 
 
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 413: "Content Too Large"}
+
+
+def _readable(outcome: Dict[str, Any]) -> Dict[str, Any]:
+    is_long = len(json.dumps(outcome)) > MOST_OUTCOME_BYTES
+    return failure(f"the outcome has more than {MOST_OUTCOME_BYTES} bytes") if is_long else outcome
 
 
 def _subject(webhook: Webhook, task: Optional[str]) -> str:
