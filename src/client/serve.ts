@@ -1,5 +1,5 @@
 /** `pgcue/serve`: receives webhooks, runs their tasks and responds with the outcome. Needs WebCrypto, but no packages. */
-import { failure, type Outcome, startTask, type Task, type Tasks, taskOf, timedOutAfter } from './tasks.ts'
+import { failure, mostTimeoutMs, type Outcome, startTask, type Task, type Tasks, taskOf, timedOutAfter } from './tasks.ts'
 import { type IncomingHeaders, type VerifiedWebhook, verifyWebhook, WebhookError } from './webhook.ts'
 
 export type { Outcome, Task, TaskExecution, Tasks } from './tasks.ts'
@@ -39,6 +39,7 @@ const keptOutcomes = 10_000
  */
 export const serve = ({ secret, tasks, timeoutMs = 3_600_000, now = () => new Date() }: ServeOptions): Serve => {
   if ([secret].flat().length === 0 || [secret].flat().some(value => !value)) throw new TypeError('serve needs the signing secret')
+  if (timeoutMs > mostTimeoutMs) throw new TypeError('timeoutMs must be less than 25 days')
   const outcomes = new Map<string, Promise<Outcome>>()
 
   const outcomeOf = (webhook: VerifiedWebhook, task: Task, token: string): Promise<Outcome> => {

@@ -145,6 +145,7 @@ t.test('accepts both schemes and several secrets, and refuses everything else', 
   t.strictSame(await send({ task: 'x' }, { headers: { ...service!.headers, ...standard!.headers } }), [401, 'no_signature'])
   t.strictSame(await send({ task: 'x', text: 'x'.repeat(3 * 1024 * 1024) }), [413, 'payload_too_large'])
   for (const value of ['', [], ['']]) t.throws(() => serve({ secret: value, tasks: {} }), TypeError)
+  t.throws(() => serve({ secret, tasks: {}, timeoutMs: 2 ** 31 }), TypeError)
 })
 
 t.test('other webhooks of the service, and payloads without a task, need *', async t => {
