@@ -12,13 +12,13 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const dist = join(root, 'dist')
 const manifest = join(root, 'package.json')
 /** Keeps the complete package.json while the packed one replaces it. */
-const kept = join(dist, '.package.json')
+const complete = join(dist, '.package.json')
 
 const entries = ['client/index.js', 'client/serve.js', 'cli/main.js']
-const needed = ['commander', 'cron-parser', 'yaml']
+const packages = ['commander', 'cron-parser', 'yaml']
 
 const restore = () => {
-  if (existsSync(kept)) renameSync(kept, manifest)
+  if (existsSync(complete)) renameSync(complete, manifest)
 }
 
 const build = async () => {
@@ -26,15 +26,15 @@ const build = async () => {
   const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'scripts/tsconfig.dist.json')]
   const { status } = spawnSync(process.execPath, tsc, { stdio: 'inherit' })
   if (status !== 0) throw new Error('tsc failed; see above')
-  const wanted = new Set(entries.map(entry => join(dist, entry)))
-  for (const file of wanted) for (const found of importsOf(file)) wanted.add(found)
-  const types = new Set([...wanted].filter(isOfClient).map(file => file.replace(/js$/, 'd.ts')))
+  const reached = new Set(entries.map(entry => join(dist, entry)))
+  for (const file of reached) for (const imported of importsOf(file)) reached.add(imported)
+  const types = new Set([...reached].filter(isOfClient).map(file => file.replace(/js$/, 'd.ts')))
   // Modules of types have no script that imports them.
-  for (const file of types) for (const found of importsOf(file).filter(isOfClient)) types.add(found.replace(/ts$/, 'd.ts'))
-  for (const file of types) wanted.add(file)
-  for (const file of filesIn(dist)) if (!wanted.has(file)) rmSync(file)
+  for (const file of types) for (const imported of importsOf(file).filter(isOfClient)) types.add(imported.replace(/ts$/, 'd.ts'))
+  for (const file of types) reached.add(file)
+  for (const file of filesIn(dist)) if (!reached.has(file)) rmSync(file)
   writeFileSync(join(dist, 'client/types.d.ts'), await clientTypes())
-  for (const file of wanted) if (file.endsWith('.d.ts')) pointAtScripts(file)
+  for (const file of reached) if (file.endsWith('.d.ts')) pointAtScripts(file)
 }
 
 const isOfClient = (file: string) => file.startsWith(join(dist, 'client'))
@@ -58,16 +58,16 @@ const packedManifest = () => {
   const { name, version, description, license, type, engines, bin, exports, files, dependencies } = JSON.parse(
     readFileSync(manifest, 'utf8')
   )
-  const own = Object.fromEntries(needed.map(one => [one, dependencies[one]]))
-  return { name, version, description, license, type, engines, bin, exports, files, dependencies: own }
+  const runtime = Object.fromEntries(packages.map(dependency => [dependency, dependencies[dependency]]))
+  return { name, version, description, license, type, engines, bin, exports, files, dependencies: runtime }
 }
 
 restore() // in case an earlier run was interrupted
 if (!process.argv.includes('--restore')) {
   await build()
   const packed = `${JSON.stringify(packedManifest(), null, 2)}\n`
-  mkdirSync(dirname(kept), { recursive: true })
-  renameSync(manifest, kept)
+  mkdirSync(dirname(complete), { recursive: true })
+  renameSync(manifest, complete)
   writeFileSync(manifest, packed)
   console.error(`Created ${relative(root, dist)}; postpack restores package.json`)
 }

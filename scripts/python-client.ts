@@ -22,10 +22,10 @@ type Operation = {
 type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
 const json = 'application/json'
-/** POST requests that are safe to repeat, as in src/client/client.ts; those with an idempotency key are as well. */
+/** POST requests that are safe to repeat, as in src/client/methods.ts; those with an idempotency key are as well. */
 const repeatable = new Set(
   `pauseCue resumeCue previewSchedule dismissExecution abortOperation acknowledgeAlert reportOutcome heartbeatExecution
-   heartbeatWorker`.split(/\s+/)
+   heartbeatWorker releaseExecution`.split(/\s+/)
 )
 /** Those of the service itself, of browsers and of other protocols. */
 const omittedTags = ['service', 'mcp', 'content']

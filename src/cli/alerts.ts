@@ -8,14 +8,12 @@ export const list = listing(
   ['id', 'severity', ['type', 'alert_type'], ['cue', 'cue_id'], 'created_at', 'acknowledged_at', 'message'],
   {
     empty: 'No matching alerts.',
-    options: {
-      ...filtersOf('listAlerts', {
-        type: 'alert_type',
-        cue: cueOption,
-        acknowledged: { member: 'acknowledged', help: 'only acknowledged alerts' },
-        open: { member: 'acknowledged', help: 'only unacknowledged alerts', read: () => false }
-      })
-    }
+    options: filtersOf('listAlerts', {
+      type: 'alert_type',
+      cue: cueOption,
+      acknowledged: { member: 'acknowledged', help: 'only acknowledged alerts' },
+      open: { member: 'acknowledged', help: 'only unacknowledged alerts', read: () => false }
+    })
   }
 )
 

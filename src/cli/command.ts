@@ -1,5 +1,6 @@
 /** Commands and their options, most of which are members of an API request with the help, values and bounds of its schema. */
 import type { Client } from '../client/index.ts'
+import { instantAfter, isLength, lengthOf } from '../schedule/offset.ts'
 import { UsageError } from './exit-codes.ts'
 import { type Field, fields } from './fields.ts'
 import type { Io } from './io.ts'
@@ -144,11 +145,11 @@ export const fromApi = <const M extends Record<string, Member>>(operation: strin
     })
   ) as { [Name in keyof M]: Option }
 
-/** Options for all members of a list's query: those renamed by `others`, without those that it sets to null. */
-export const filtersOf = (operation: string, others: Record<string, Member | null> = {}, prefix = ''): Options => {
-  const renamed = Object.values(others).map(entry => (typeof entry === 'string' ? entry : entry?.member))
-  const plain = Object.keys(fields[operation]!).filter(member => member.startsWith(prefix) && !renamed.includes(member))
-  const members = { ...Object.fromEntries(plain.map(member => [member.slice(prefix.length).replaceAll('_', '-'), member])), ...others }
+/** Options for all members of a list's query: those that `changes` renames, without those that it sets to null. */
+export const filtersOf = (operation: string, changes: Record<string, Member | null> = {}): Options => {
+  const renamed = Object.values(changes).map(entry => (typeof entry === 'string' ? entry : entry?.member))
+  const plain = Object.keys(fields[operation]!).filter(member => !renamed.includes(member))
+  const members = { ...Object.fromEntries(plain.map(member => [member.replaceAll('_', '-'), member])), ...changes }
   return fromApi(operation, Object.fromEntries(Object.entries(members).filter(([, entry]) => entry !== null)) as Record<string, Member>)
 }
 
@@ -184,27 +185,13 @@ export const integer = (value: string | undefined, name: string, min: number, ma
   return Number(value)
 }
 
-const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** Milliseconds of a length such as `2h`; undefined for other text. */
-export const lengthOf = (text: string): number | undefined => {
-  const [, count, unit] = /^(\d{1,5})([smhd])$/.exec(text) ?? []
-  return unit ? Number(count) * units[unit as keyof typeof units] : undefined
-}
-
-const secondsOf = (text: string) => String((lengthOf(text) ?? Number.NaN) / 1000).replace('NaN', text)
+const secondsOf = (text: string) => (isLength(text) ? String(lengthOf(text) / 1000) : text)
 
 /** A time as the API takes it: itself, or so far from now: `+10m`. */
-export const instantOf = (text: string): string => {
-  const ahead = text.startsWith('+') ? lengthOf(text.slice(1)) : undefined
-  return ahead === undefined ? text : new Date(Date.now() + ahead).toISOString()
-}
+const instantOf = (text: string): string => (text.startsWith('+') && instantAfter(new Date(), text.slice(1))?.toISOString()) || text
 
 /** The same for times in the past: `2h` is so long ago. */
-export const pastOf = (text: string): string => {
-  const ago = lengthOf(text)
-  return ago === undefined ? instantOf(text) : new Date(Date.now() - ago).toISOString()
-}
+export const pastOf = (text: string): string => (isLength(text) ? new Date(Date.now() - lengthOf(text)).toISOString() : instantOf(text))
 
 /** --data: the whole request as JSON, which other options override. Comes first. */
 const jsonPart = async (text: string, name: string, { io }: Context): Promise<Body> => {

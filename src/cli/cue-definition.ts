@@ -1,6 +1,7 @@
 /** Options that define a cue. */
 import type { NewCue } from '../client/index.ts'
-import { type Context, data, fromApi, instantOf, integer, lengthOf } from './command.ts'
+import { instantAfter, isLength, lengthOf, offsetRule } from '../schedule/offset.ts'
+import { type Context, data, fromApi, integer } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 import { fields } from './fields.ts'
 import { isObject, readJson } from './json.ts'
@@ -11,8 +12,9 @@ export const payloadOption = { value: 'JSON', help: 'payload to deliver: JSON, @
 
 /** The instant that lies so far ahead. */
 const ahead = (length: string, name: string) => {
-  if (lengthOf(length) === undefined) throw new UsageError(`--${name} must be a length such as 90s, 10m, 2h or 3d, not ${length}`)
-  return instantOf(`+${length}`)
+  const instant = instantAfter(new Date(), length)
+  if (!instant) throw new UsageError(`--${name} ${offsetRule}, not ${length}`)
+  return instant.toISOString()
 }
 export const inOption = { value: 'LENGTH', help: 'once, so long from now: 90s, 10m, 2h or 3d', read: ahead } as const
 export const atHelp = 'ISO 8601 with Z or an offset, or so long from now: +10m'
@@ -23,9 +25,10 @@ const attemptsOf = (text: string, name: string) => integer(text, name, attempts.
 
 const backoffOf = (text: string) =>
   text.split(',').map(part => {
-    const ms = lengthOf(part.trim())
-    if (ms === undefined && !/^\d+(\.\d+)?$/.test(part.trim())) throw new UsageError(`--backoff must be like 30s,5m,1h, not ${text}`)
-    return ms === undefined ? Number(part) : ms / 60_000
+    const wait = part.trim()
+    if (isLength(wait)) return lengthOf(wait) / 60_000
+    if (!/^\d+(\.\d+)?$/.test(wait)) throw new UsageError(`--backoff must be like 30s,5m,1h, not ${text}`)
+    return Number(wait)
   })
 
 const headersOf = (texts: string[]) =>

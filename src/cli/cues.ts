@@ -3,7 +3,6 @@ import type { Client, Cue, CueChanges, CueFilter, Fire, HistoryQuery, Pause, Tes
 import { type Context, command, filtersOf, fromApi, idempotency, integer, listing } from './command.ts'
 import { atHelp, definition, definitionOf, inOption, members, names, payloadOption } from './cue-definition.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
-import type { Output } from './output.ts'
 import { byKey, cueIdOf, cueOf } from './reference.ts'
 import { scheduleText, showCue } from './schedule.ts'
 
@@ -107,7 +106,7 @@ export const update = command({
   text: showCue
 })
 
-const showStatus = ({ id, status, paused_until, next_run }: Cue, _: Output) =>
+const showStatus = ({ id, status, paused_until, next_run }: Cue) =>
   `${id} is ${status}${paused_until ? ` until ${paused_until}` : ''}${next_run ? `; the next run is at ${next_run}` : ''}`
 
 export const pause = command({

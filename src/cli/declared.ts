@@ -21,8 +21,8 @@ export const readDeclared = async (
       const where = `${file}, document ${i + 1}`
       if (!isObject(document)) throw new UsageError(`${where}: must be {set, cues: [...]} or a cue`)
       const isList = 'cues' in document
-      const { set = defaultSet, cues = [document], ...others } = isList ? document : { cues: [document] }
-      if (Object.keys(others).length > 0) throw new UsageError(`${where}: unknown field ${Object.keys(others)[0]} beside cues`)
+      const { set = defaultSet, cues = [document], ...unknown } = isList ? document : { cues: [document] }
+      if (Object.keys(unknown).length > 0) throw new UsageError(`${where}: unknown field ${Object.keys(unknown)[0]} beside cues`)
       if (!Array.isArray(cues)) throw new UsageError(`${where}: cues must be a list`)
       if (typeof set !== 'string' || set === '') throw new UsageError(`${where}: names no set; use --set NAME`)
       sets.set(set, [...(sets.get(set) ?? []), ...(cues as DeclaredCue[])])

@@ -1,11 +1,12 @@
 /** `pgcue errors` and `pgcue destinations` */
 import type { ListErrors } from '../client/index.ts'
-import { command, filtersOf, pastOf } from './command.ts'
+import { command, filtersOf } from './command.ts'
+import { since, until } from './executions.ts'
 
 const window = (operation: string) =>
   filtersOf(operation, {
-    since: { member: 'from', read: pastOf, help: 'executions created at or after this time, or in the last 30m, 2h or 3d' },
-    until: { member: 'to', read: pastOf, help: 'executions created before this time, or before the last 30m, 2h or 3d' }
+    since: { member: 'from', ...since },
+    until: { member: 'to', ...until }
   })
 
 export const errors = command({

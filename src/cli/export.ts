@@ -98,7 +98,7 @@ const without = (object: object, defaulted: object = {}) =>
 
 /** A group without its defaults; null if nothing is left. */
 const group = (object: object, prefix: string) => {
-  const own = Object.entries(defaults).flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : []))
-  const left = without(object, Object.fromEntries(own))
-  return Object.keys(left).length > 0 ? left : null
+  const entries = Object.entries(defaults).flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : []))
+  const settings = without(object, Object.fromEntries(entries))
+  return Object.keys(settings).length > 0 ? settings : null
 }

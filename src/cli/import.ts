@@ -9,7 +9,17 @@ import { parseExactly, readSource } from './json.ts'
 import { printable } from './printable.ts'
 import { writeYaml } from './yaml.ts'
 
-const kinds = ['github-actions', 'crontab', 'kubernetes', 'vercel', 'qstash', 'eventbridge', 'pg_cron']
+/** What each kind reads. The importers themselves load the parser of schedules. */
+const kinds = {
+  'github-actions': 'workflows with a schedule',
+  crontab: 'crontabs of users and of the system',
+  kubernetes: 'CronJobs',
+  vercel: 'vercel.json',
+  qstash: 'the list of schedules, from GET /v2/schedules',
+  eventbridge: 'output of aws scheduler get-schedule',
+  pg_cron: 'rows of cron.job, as JSON or as CSV with a header'
+}
+const kindLines = Object.entries(kinds).map(([kind, source]) => `  ${kind.padEnd(14)}  ${source}`)
 
 const options = {
   set: { type: 'string', value: 'NAME', help: 'the set of the cues, which also begins their keys (default: KIND)' },
@@ -22,13 +32,7 @@ const options = {
 export const importCues = command({
   options,
   notes: `Kinds
-  github-actions  workflows with a schedule
-  crontab         crontabs of users and of the system
-  kubernetes      CronJobs
-  vercel          vercel.json
-  qstash          the list of schedules, from GET /v2/schedules
-  eventbridge     output of aws scheduler get-schedule
-  pg_cron         rows of cron.job, as JSON or as CSV with a header
+${kindLines.join('\n')}
 
 Nothing is written to the service. Entries that can't be translated are left out, and reported on standard error.
 
@@ -37,13 +41,12 @@ Examples
   pgcue import github-actions .github/workflows/*.yml --paused | pgcue apply -f - --dry-run`,
   run: async context => {
     const { args, options, out, io } = context
-    const [kind, ...files] = args
-    if (kind === undefined || !kinds.includes(kind))
-      throw new UsageError(`${kind ?? 'missing argument KIND'}: use one of ${kinds.join(', ')}`)
+    const [kind = '', ...files] = args
+    if (!Object.hasOwn(kinds, kind)) throw new UsageError(`${kind}: use one of ${Object.keys(kinds).join(', ')}`)
     for (const name of ['system', 'handlers'] as const)
       if (options[name] !== undefined && kind !== 'crontab') throw new UsageError(`--${name} is for crontab`)
-    const { importers } = await import('../import/kinds.ts') // they load the parser of schedules
-    const entries = await readEntries(importers[kind]!, files.length > 0 ? files : ['-'], context)
+    const { importers } = await import('../import/kinds.ts')
+    const entries = await readEntries(importers[kind as keyof typeof kinds], files.length > 0 ? files : ['-'], context)
     if (entries.length === 0) throw new CliError('no schedule to import')
     if (kind === 'crontab' && options.timezone === undefined && entries.some(({ cue }) => !cue.schedule?.timezone))
       io.stderr.write('pgcue: times without CRON_TZ are read as UTC; --timezone names the zone of the machine\n')
@@ -52,16 +55,8 @@ Examples
     const cues = [...named].map(([task, entry]) => declared(set, task, entry, options.paused ?? false))
     if (options.handlers !== undefined) writeHandlers(options.handlers, named)
     const document = { set, cues }
-    out.show(
-      document,
-      () =>
-        void io.stdout.write(
-          writeYaml(
-            JSON.stringify(document),
-            entries.map(({ comment }) => comment)
-          )
-        )
-    )
+    const comments = entries.map(({ comment }) => comment)
+    out.show(document, () => void io.stdout.write(writeYaml(JSON.stringify(document), comments)))
   }
 })
 

@@ -1,15 +1,16 @@
 /** `pgcue listen`: a worker that forwards each execution to a local URL as the webhook it would be. */
 import { hostname } from 'node:os'
-import { type CallOptions, type Claim, type Client, PgcueError, type Report, type TaskExecution } from '../client/index.ts'
+import { type CallOptions, type Claim, type Client, type Evidence, PgcueError, type Report, type TaskExecution } from '../client/index.ts'
 import { clip, failure } from '../client/tasks.ts'
 import { runTasks } from '../client/worker/worker.ts'
 import { badPorts } from '../deliveries/bad-ports.ts'
 import { maskSecrets } from '../deliveries/mask-secrets.ts'
+import { reportIn } from '../deliveries/report.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import { canonicalJson } from '../json/canonical-json.ts'
 import { command, integer } from './command.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
-import { isObject } from './json.ts'
+import { parseExactly } from './json.ts'
 import { cueIdOf } from './reference.ts'
 import { userAgent } from './version.ts'
 
@@ -28,8 +29,8 @@ export const listen = command({
     'worker-id': { type: 'string', value: 'ID', help: 'name of this worker in GET /v1/workers' }
   },
   notes: `For cues with worker transport (pgcue cues create … --worker). A 2xx response is a success, any other a failure; a JSON response with a
-boolean "success" decides by itself. Ctrl-C stops it and releases open claims. It is a worker like any other: what it claims runs here and
-nowhere else.`,
+boolean "success" is the report itself. Ctrl-C stops it and releases open claims. It is a worker like any other: what it claims runs here
+and nowhere else.`,
   run: async ({ options, io, out, connect }) => {
     const url = targetOf(options['forward-to'])
     if (options.cue && options.task) throw new UsageError('give either --cue or --task, not both')
@@ -164,18 +165,12 @@ const forward = async (claim: Claim, { url, secret, timeoutMs, signal }: Forward
 }
 
 const reportOf = ({ ok, status }: Response, text: string, token: string): Report => {
-  const { success, result, error } = objectIn(text)
-  const masked = (value: unknown) => (typeof value === 'string' ? clip(maskSecrets(value, [token])) : null)
-  if (ok && typeof success === 'boolean') return { success, result: masked(result), error: masked(error) }
-  const summary = masked(`HTTP ${status}${text && `: ${text}`}`)
-  return ok ? { success: true, result: summary } : { success: false, error: summary }
-}
-
-const objectIn = (text: string): Record<string, unknown> => {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : {}
-  } catch {
-    return {}
+  const inResponse = ok ? reportIn(text, [token]) : null
+  if (inResponse) {
+    // The report of a worker has no such member.
+    const { result_ref: _, ...report } = parseExactly(inResponse.report) as Report & Evidence
+    return report
   }
+  const summary = clip(maskSecrets(`HTTP ${status}${text && `: ${text}`}`, [token]))
+  return ok ? { success: true, result: summary } : { success: false, error: summary }
 }

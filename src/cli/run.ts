@@ -15,22 +15,22 @@ import { userAgent, version } from './version.ts'
 /** Runs a command and returns its exit code. Errors are printed to stderr, never thrown. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const program = programOf(io)
-  const asked = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv
-  const json = argv.includes('--json')
+  const args = argv[0] === 'help' ? [...argv.slice(1), '--help'] : argv
+  const json = args.includes('--json')
   let name = ''
   let command: Command | undefined
   try {
-    const words = program.parseOptions(asked).operands.slice(0, 2)
+    const words = program.parseOptions(args).operands.slice(0, 2)
     name = [words.join(' '), words[0] ?? ''].find(text => commands.has(text)) ?? words.join(' ')
     command = await commands.get(name)?.load()
-    if (!command) return await withoutCommand(program, name, asked, io)
+    if (!command) return await withoutCommand(program, name, args, io)
     let code = 0
     const parser = configured(program, name, command)
     parser.action(async () => {
-      const values = valuesOf(parser, command!, argv)
+      const values = valuesOf(parser, command!, args)
       code = await runCommand(command!, values, parser.args, program.opts(), io)
     })
-    await program.parseAsync(joined(asked, name), { from: 'user' })
+    await program.parseAsync(joined(args, name), { from: 'user' })
     return code
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0

@@ -1,5 +1,5 @@
 /** `pgcue/serve`: receives webhooks, runs their tasks and responds with the outcome. Needs WebCrypto, but no packages. */
-import { failure, type Outcome, startTask, type Task, type Tasks, taskOf, timedOutAfter } from './tasks.ts'
+import { failure, mostTimeoutMs, type Outcome, startTask, type Task, type Tasks, taskOf, timedOutAfter } from './tasks.ts'
 import { type IncomingHeaders, type VerifiedWebhook, verifyWebhook, WebhookError } from './webhook.ts'
 
 export type { Outcome, Task, TaskExecution, Tasks } from './tasks.ts'
@@ -39,6 +39,7 @@ const keptOutcomes = 10_000
  */
 export const serve = ({ secret, tasks, timeoutMs = 3_600_000, now = () => new Date() }: ServeOptions): Serve => {
   if ([secret].flat().length === 0 || [secret].flat().some(value => !value)) throw new TypeError('serve needs the signing secret')
+  if (timeoutMs > mostTimeoutMs) throw new TypeError('timeoutMs must be less than 25 days')
   const outcomes = new Map<string, Promise<Outcome>>()
 
   const outcomeOf = (webhook: VerifiedWebhook, task: Task, token: string): Promise<Outcome> => {
@@ -58,8 +59,7 @@ export const serve = ({ secret, tasks, timeoutMs = 3_600_000, now = () => new Da
       const webhook = await verifyWebhook(body, headers, secret, { now: now() })
       const name = nameOf(webhook.payload)
       const task = webhook.executionId === '' ? undefined : taskOf(tasks, name)
-      if (!task)
-        return refusal(404, 'unknown_task', name === null ? 'The payload has no task.' : `There is no task ${JSON.stringify(name)}.`)
+      if (!task) return refusal(404, 'unknown_task', `Nothing here handles ${subjectOf(webhook, name)}`)
       return { status: 200, body: await outcomeOf(webhook, task, tokenOf(headers)) }
     } catch (error) {
       if (!(error instanceof WebhookError)) throw error
@@ -130,6 +130,13 @@ const bytesOf = async (chunks: Chunks | Uint8Array | string | null): Promise<Uin
     end += part.length
   }
   return bytes
+}
+
+/** What has no task, and what to do. */
+const subjectOf = ({ executionId }: VerifiedWebhook, name: string | null): string => {
+  if (executionId === '') return 'webhooks that are not executions: send them to another address.'
+  if (name === null) return 'a payload without "task": set it in the cue, or add the task "*".'
+  return `the task ${JSON.stringify(name)}: add it, or the task "*" for all others.`
 }
 
 const nameOf = (payload: unknown): string | null => {

@@ -27,6 +27,8 @@ export type Task<P = unknown> = (execution: TaskExecution<P>) => Outcome | Promi
 export type Tasks = Record<string, Task<any>>
 
 const mostCharacters = 2000
+/** With a longer time, a timer would end at once. */
+export const mostTimeoutMs = 2 ** 31 - 1
 
 export const taskOf = (tasks: Tasks, name: string | null): Task | undefined =>
   name !== null && Object.hasOwn(tasks, name) ? tasks[name] : tasks['*']

@@ -1,7 +1,7 @@
 /** Keeps secrets that were sent with a request out of its response as it is stored: some receivers echo what they get. Pure. */
+import { constants } from '../catalog.ts'
 
-/** That of `cue.mask`; the package of the command line has no catalog. */
-const mask = '********'
+const { mask } = constants
 /** Shorter values are words such as `json`. */
 const shortestSecret = 8
 /** Maximum characters kept by default, so that a long response costs no more. */

@@ -2,7 +2,6 @@
 import { constants } from '../catalog.ts'
 import { canonicalJson, JsonError, parseExactly } from '../json/canonical-json.ts'
 import { maskSecrets } from './mask-secrets.ts'
-import { clean } from './response-text.ts'
 
 /** Maximum characters of a report's texts. */
 export const textLengths = {
@@ -18,6 +17,9 @@ const jsonLimits = {
   artifacts: { shape: 'list', bytes: constants.artifactsBytes },
   metadata: { shape: 'object', bytes: constants.metadataBytes }
 }
+
+/** Removes NUL, which PostgreSQL cannot store, and replaces halves of surrogate pairs. */
+export const clean = (text: string): string => (text.includes('\0') ? text.replaceAll('\0', '') : text).toWellFormed()
 
 /** Returns null for a blank text, so that it doesn't overwrite anything. */
 export const filled = (text: string | null | undefined): string | null => (text?.trim() ? text : null)

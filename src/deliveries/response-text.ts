@@ -1,6 +1,7 @@
 /** Text of webhook responses: how it is read, and the part that is stored. */
 import type { Transform } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib'
+import { clean } from './report.ts'
 
 /** By lower-case names. */
 export type ResponseHeaders = Record<string, string | string[] | undefined>
@@ -60,9 +61,6 @@ const beginningOf = async (decoder: Transform, otherwise: Buffer): Promise<Buffe
   }
   return Buffer.concat(pieces).subarray(0, MAX_RESPONSE_BYTES)
 }
-
-/** Removes NUL, which PostgreSQL cannot store, and replaces halves of surrogate pairs. */
-export const clean = (text: string): string => (text.includes('\0') ? text.replaceAll('\0', '') : text).toWellFormed()
 
 /** The first 2,000 characters, none of them cut in half. */
 export const storable = (text: string): string => {

@@ -8,7 +8,7 @@ import { pgCron } from './pg-cron.ts'
 import { qstash } from './qstash.ts'
 import { vercel } from './vercel.ts'
 
-export const importers: Readonly<Record<string, Importer>> = {
+export const importers = {
   'github-actions': githubActions,
   crontab,
   kubernetes,
@@ -16,4 +16,4 @@ export const importers: Readonly<Record<string, Importer>> = {
   qstash,
   eventbridge,
   pg_cron: pgCron
-}
+} satisfies Record<string, Importer>

@@ -155,7 +155,7 @@ t.test('sets what people set with options, within the bounds of the schemas', as
     [['--timeout', '2h'], /--timeout must be a whole number from 1 to 3600/],
     [['--backoff', '5,soon'], /--backoff must be like 30s,5m,1h/],
     [['--header', 'X-A'], /--header must be NAME: VALUE, not X-A/],
-    [['--in', 'soon'], /--in must be a length such as/],
+    [['--in', 'soon'], /--in must be a whole number and a unit, .* from 1s to 366d, not soon/],
     [['--in', '5m', '--at', '+5m'], /give either --in or --at, not both/],
     [['--on-failure', 'email,shout'], /--on-failure must be email, .* not shout/],
     [['--payload', '-', '--data', '-'], /only one of --data and --payload can read standard input/]

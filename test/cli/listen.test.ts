@@ -82,7 +82,10 @@ t.test('the local response is the outcome', async t => {
   listen(['--forward-to', local.url, '--secret', 'whsec_00'])
   for (const [answer, outcome] of [
     [{ body: { success: false, error: 'no such report' } }, { success: false, error: 'no such report' }],
-    [{ body: { success: true, result: 'all good' } }, { success: true, result: 'all good' }],
+    [
+      { body: { success: true, result: 'all good', external_id: '42', result_ref: 'r', metadata: { rows: 3 } } },
+      { success: true, result: 'all good', external_id: '42', metadata: { rows: 3 } }
+    ],
     [{ body: '\ufeff{"success": false}' }, { success: false }],
     [({ headers }: Received) => ({ body: { success: true, result: headers.authorization } }), { success: true, result: 'Bearer ********' }],
     [{ body: { success: 'yes' } }, { success: true, result: 'HTTP 200: {"success":"yes"}' }],

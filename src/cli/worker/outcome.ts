@@ -7,8 +7,8 @@ import { isObject, parseExactly } from '../json.ts'
 import type { Ending } from './process.ts'
 
 /** What a handler wrote to SERVICE_OUTCOME_FILE. The service checks the values. */
-export type Said = Partial<Report & Evidence>
-export type OutcomeFile = { said: Said; broken: string | null; ignored: string[] }
+type Said = Partial<Report & Evidence>
+type OutcomeFile = { said: Said; broken: string | null; ignored: string[] }
 
 const mostBytes = 1024 * 1024
 const mostCharacters = 2000

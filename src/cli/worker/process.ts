@@ -120,10 +120,10 @@ const startOf = (pid: number): string | null => {
 
 /** Keeps the end of a stream; the returned function decodes it. */
 const tailOf = (stream: NodeJS.ReadableStream) => {
-  let kept: Buffer = Buffer.alloc(0)
+  let tail: Buffer = Buffer.alloc(0)
   stream.on('error', () => {})
   stream.on('data', (chunk: Buffer) => {
-    kept = Buffer.concat([kept, chunk.subarray(-keptBytes)]).subarray(-keptBytes)
+    tail = Buffer.concat([tail, chunk.subarray(-keptBytes)]).subarray(-keptBytes)
   })
-  return () => kept.toString().trim()
+  return () => tail.toString().trim()
 }

@@ -40,7 +40,9 @@ export const runLoop = async (options: LoopOptions): Promise<void> => {
   const running = new Map<Promise<void>, Run>()
   const stop = new AbortController()
   const stopping = stop.signal
-  const stopped = when(stopping)
+  /** Ends the wait for a place. A race of promises would add a reaction to those that stay pending, each time. */
+  let wake = () => {}
+  stopping.addEventListener('abort', () => wake(), { once: true })
   when(options.stopping).then(() => stop.abort())
   /** A claim request got no response, so it may have claimed something. */
   let doubtful = false
@@ -55,7 +57,10 @@ export const runLoop = async (options: LoopOptions): Promise<void> => {
         failure ??= error
         stop.abort()
       })
-      .finally(() => running.delete(done))
+      .finally(() => {
+        running.delete(done)
+        wake()
+      })
     running.set(done, run)
   }
 
@@ -70,18 +75,18 @@ export const runLoop = async (options: LoopOptions): Promise<void> => {
    */
   const settleDoubts = async () => {
     if (!doubtful) return
-    await Promise.race([idle(), stopped])
+    await Promise.race([idle(), when(stopping)])
     stopping.throwIfAborted()
     await client.workers.delete(workerId, { signal: stopping })
     await beat()
     doubtful = false
   }
 
-  const claim = async (free: number) => {
+  const claimUpTo = async (free: number) => {
     const began = Date.now()
     const body = { worker_id: workerId, wait: waitSeconds, limit: Math.min(free, mostClaims), ...(tasks && { tasks }) }
     const claims = await client.executions.claimNext(body, { signal: stopping, retries: 0 })
-    for (const one of claims) start(one)
+    for (const claim of claims) start(claim)
     // An empty response without waiting: the service is stopping.
     if (claims.length === 0 && waitSeconds > 0 && Date.now() - began < 500) await pause(pauseBefore(2), stopping)
   }
@@ -90,14 +95,16 @@ export const runLoop = async (options: LoopOptions): Promise<void> => {
     for (let failures = 0; !stopping.aborted; ) {
       const free = concurrency - running.size
       if (free === 0) {
-        await Promise.race([...running.keys(), stopped])
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
         // Handlers that end at the same time make room for one claim of several.
         await new Promise(resolve => setTimeout(resolve))
         continue
       }
       try {
         await settleDoubts()
-        await claim(free)
+        await claimUpTo(free)
         failures = 0
       } catch (error) {
         if (stopping.aborted) return

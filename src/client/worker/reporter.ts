@@ -5,9 +5,9 @@ import { pause, pauseBefore } from '../transport.ts'
 import type { Log, Spooled, Store } from './store.ts'
 
 /** Errors after which there is nothing left to report: already reported, or the execution is gone or another worker's. */
-export const settledCodes = ['outcome_already_reported', 'claim_lost', 'execution_not_found', 'invalid_state', 'no_outcome']
+const settledCodes = ['outcome_already_reported', 'claim_lost', 'execution_not_found', 'invalid_state', 'no_outcome']
 /** Statuses that reject the report's content. */
-export const malformed = [400, 413, 422]
+const malformed = [400, 413, 422]
 const noKey = [401, 403]
 
 type Proof = { claimToken: string; apiKey: string | undefined; signal: AbortSignal; retries: number }

@@ -1,7 +1,7 @@
 /** The client's worker: the loop, with functions as handlers. */
 import { PgcueError } from '../errors.ts'
 import type { Methods } from '../methods.ts'
-import { failure, type Outcome, startTask, type Tasks, taskOf, timedOutAfter } from '../tasks.ts'
+import { failure, mostTimeoutMs, type Outcome, startTask, type Tasks, taskOf, timedOutAfter } from '../tasks.ts'
 import type { Claim } from '../types.ts'
 import { runLoop } from './loop.ts'
 import type { Handling } from './run.ts'
@@ -30,7 +30,7 @@ export const runTasks = async (client: Methods, options: WorkerOptions): Promise
   const { tasks, concurrency = 1, workerId, signal, timeoutMs = 3_600_000, drainMs = 25_000, leaseMs, log = logProblems } = options
   if (Object.keys(tasks).length === 0) throw new TypeError('a worker needs at least one task')
   if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError('concurrency must be a whole number, at least 1')
-  if (timeoutMs > 2 ** 31 - 1) throw new TypeError('timeoutMs must be less than 25 days')
+  if (timeoutMs > mostTimeoutMs) throw new TypeError('timeoutMs must be less than 25 days')
   const id = workerId ?? `worker-${crypto.randomUUID()}`
   await runLoop({
     client,

@@ -2000,7 +2000,7 @@ class Client(Transport):
 
     def release_execution(self, execution_id: str, *, claim_token: str) -> ReleaseExecutionResult:
         """Release a claim."""
-        return self.call("POST", f"/v1/executions/{segment(execution_id)}/release", headers={"x-claim-token": claim_token})
+        return self.call("POST", f"/v1/executions/{segment(execution_id)}/release", headers={"x-claim-token": claim_token}, repeatable=True)
 
     def heartbeat_worker(self, body: HeartbeatWorkerBody) -> HeartbeatWorkerResult:
         """Register a worker, or send its heartbeat."""

@@ -7,13 +7,15 @@ import json
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
-from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Tuple
+from typing import Any, Awaitable, Callable, Dict, Iterable, Iterator, List, Mapping, MutableMapping, Optional, Tuple
 
-from .handlers import Execution, Handler, Handlers, handler_of, run, run_async
-from .webhook import InvalidSignature, Secrets, verify_webhook
+from .handlers import Execution, Handler, Handlers, failure, handler_of, run, run_async
+from .webhook import InvalidSignature, Secrets, Webhook, verify_webhook
 
 MOST_BYTES = 2 * 1024 * 1024
 """Maximum size of a body; a payload has at most 1 MiB."""
+MOST_OUTCOME_BYTES = 64_000
+"""The service reads 64 KB of a response."""
 KEPT_OUTCOMES = 10_000
 """Outcomes kept for repeated deliveries."""
 
@@ -34,7 +36,7 @@ def wsgi(handlers: Handlers, secrets: Secrets) -> Callable[[Dict[str, Any], Call
             outcome, is_first = receiver.outcome_of(execution)
             if is_first:
                 with receiver.settle(execution, outcome):
-                    outcome.set_result(run(handler, execution))
+                    outcome.set_result(_readable(run(handler, execution)))
             status, answer = 200, outcome.result()
         except _Refusal as refusal:
             status, answer = refusal.status, refusal.body
@@ -75,7 +77,7 @@ def asgi(handlers: Handlers, secrets: Secrets) -> Callable[..., Awaitable[None]]
             outcome, is_first = receiver.outcome_of(execution)
             if is_first:
                 with receiver.settle(execution, outcome):
-                    outcome.set_result(await run_async(handler, execution))
+                    outcome.set_result(_readable(await run_async(handler, execution)))
             # A repeated delivery that is cut off must not cancel the outcome of the first one.
             status, answer = 200, await asyncio.shield(asyncio.wrap_future(outcome))
         except _Refusal as refusal:
@@ -90,6 +92,20 @@ def asgi(handlers: Handlers, secrets: Secrets) -> Callable[..., Awaitable[None]]
 
 
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 413: "Content Too Large"}
+
+
+def _readable(outcome: Dict[str, Any]) -> Dict[str, Any]:
+    is_long = len(json.dumps(outcome)) > MOST_OUTCOME_BYTES
+    return failure(f"the outcome has more than {MOST_OUTCOME_BYTES} bytes") if is_long else outcome
+
+
+def _subject(webhook: Webhook, task: Optional[str]) -> str:
+    """What has no handler, and what to do."""
+    if not webhook.execution_id:
+        return "webhooks that are not executions: send them to another address."
+    if task is None:
+        return 'a payload without "task": set it in the cue, or add the handler "*".'
+    return f'the task {json.dumps(task)}: add it, or the handler "*" for all others.'
 
 
 class _Refusal(Exception):
@@ -118,12 +134,13 @@ class _Receiver:
             raise _Refusal(400 if error.code == "not_json" else 401, error.code, str(error)) from None
         values = {name.lower(): value for name, value in headers.items()}
         task = webhook.payload.get("task") if isinstance(webhook.payload, Mapping) else None
-        handler = handler_of(self._handlers, task if isinstance(task, str) else None)
+        task = task if isinstance(task, str) else None
+        handler = handler_of(self._handlers, task) if webhook.execution_id else None
         if handler is None:
-            raise _Refusal(404, "unknown_task", f"No handler for task {task!r}." if task else "The payload has no `task`.")
+            raise _Refusal(404, "unknown_task", f"Nothing here handles {_subject(webhook, task)}")
         token = values.get("x-service-execution-token") or values.get("authorization", "")
         execution = Execution(
-            execution_id=webhook.id, cue_id=webhook.cue_id, task=task, payload=webhook.payload, attempt=webhook.attempt,
+            execution_id=webhook.execution_id, cue_id=webhook.cue_id, task=task, payload=webhook.payload, attempt=webhook.attempt,
             scheduled_for=webhook.scheduled_for, token=token[7:] if token.startswith("Bearer ") else token,
         )
         return execution, handler

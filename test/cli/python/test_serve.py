@@ -131,7 +131,10 @@ class ServeCases:
             await asyncio.sleep(0)
             return execution.payload["n"] == 2
 
-        url = self.serve({"report": report, "broken": broken, "exits": exits, "*": slow}, [OLDER, SECRET])
+        def long(execution):
+            return {"success": True, "result": "x" * 70_000}
+
+        url = self.serve({"report": report, "broken": broken, "exits": exits, "long": long, "*": slow}, [OLDER, SECRET])
         success = self.deliver(url, "report")
         self.assertEqual((success["status"], success["outcome"]["external_id"]), ("success", "42"))
         self.assertEqual(success["outcome"]["summary"], "delivering")
@@ -140,6 +143,7 @@ class ServeCases:
         self.assertEqual((execution.task, execution.payload["n"], execution.attempt), ("report", 1, 1))
         for task, reason in [
             ("broken", "KeyError: 'rows'"), ("exits", "SystemExit: no rows"),
+            ("long", "the outcome has more than 64000 bytes"),
             ("other", 'the handler returned False instead of an outcome, such as {"success": True}'),
         ]:
             failed = self.deliver(url, task)
@@ -158,6 +162,7 @@ class ServeCases:
             (404, "unknown_task", b'{"task": ["report"]}', sign(b'{"task": ["report"]}')),
             (404, "unknown_task", b"[1]", sign(b"[1]")),
             (404, "unknown_task", b"", sign(b"")),
+            (404, "unknown_task", body, {**sign(body, execution_id=""), "X-Service-Event": "cue.failed"}),
             (413, "payload_too_large", b" " * (2 * 1024 * 1024 + 1), {}),
         ]:
             answer = self.post(url, sent, headers)
