@@ -35,8 +35,8 @@ export const useSchedulePreview = (schedule: Schedule | undefined, runs: number,
 export const NextRuns = ({ preview: { next, excluded }, zone }: { preview: Preview; zone: string }) => {
   const now = useNow()
   if (next.length === 0) return <p class="soft">No further runs.</p>
-  const left = excluded.map(({ at }) => ({ at, note: null, isExcluded: true }))
-  const all = [...next.map(run => ({ ...run, isExcluded: false })), ...left].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  const skipped = excluded.map(({ at }) => ({ at, note: null, isExcluded: true }))
+  const all = [...next.map(run => ({ ...run, isExcluded: false })), ...skipped].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
   const texts = (at: string) => (
     <>
       <span class="run-clock">{hourTime(at, zone)}</span>
