@@ -33,6 +33,8 @@ test('a key opens a session, which the browser keeps without the key', async t =
   await page.getByLabel('API key', { exact: true }).last().fill(api_key)
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Cues', exact: true }).waitFor()
+  await page.getByRole('heading', { name: 'No cues yet' }).waitFor()
+  t.notOk(/^0$/m.test(await page.locator('main').innerText()), 'no number without a name')
   t.ok(page.url().endsWith('/dashboard/cues'), 'on the page that was asked for')
   await page.getByText(email).first().waitFor()
 

@@ -1,7 +1,7 @@
 /** The keyboard: letters act unless somebody is typing. */
 import { useEffect } from 'preact/hooks'
 
-export type Shortcut = { key: string; text: string; run: () => void }
+type Shortcut = { key: string; text: string; run: () => void }
 
 /** Those of the page shown, for its help. */
 export const active = new Set<Shortcut>()

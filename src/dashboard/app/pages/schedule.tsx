@@ -6,7 +6,7 @@ import { dayName, hourTime, relative, useNow } from '../time.ts'
 import { counted } from '../ui/basics.tsx'
 
 type Schedule = Record<string, unknown>
-export type SchedulePreview = { data?: Preview; failure?: Failure; isLoading: boolean }
+type SchedulePreview = { data?: Preview; failure?: Failure; isLoading: boolean }
 
 /** Asks the service what a schedule means, shortly after its last change, and again when its next run is another one. */
 export const useSchedulePreview = (schedule: Schedule | undefined, runs: number, nextRun?: string | null): SchedulePreview => {

@@ -39,7 +39,7 @@ const Field = ({ label, hint, error, hidden, wide, children }: FieldProps & { ch
   )
 }
 
-export type InputProps = FieldProps & {
+type InputProps = FieldProps & {
   type?: 'text' | 'password' | 'email' | 'url' | 'number' | 'datetime-local'
   placeholder?: string
   required?: boolean
