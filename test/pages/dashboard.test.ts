@@ -105,6 +105,7 @@ test('a cue is created on the page, fired, and its delivery seen', async t => {
   await page.getByRole('dialog').getByRole('button', { name: 'Fire', exact: true }).click()
   await page.getByRole('link', { name: 'Show the execution' }).waitFor()
   await page.getByRole('table', { name: 'Executions' }).getByText('HTTP 200').waitFor()
+  await page.getByText('1 of the latest 1').waitFor()
   const readAt = await page.evaluate<number[]>(
     "performance.getEntriesByType('resource').filter(({ name }) => /\\/cues\\/cue_\\w+$/.test(name)).map(({ startTime }) => startTime)"
   )
