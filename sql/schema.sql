@@ -8695,7 +8695,7 @@ comment on function cue.read_operator(timestamp with time zone) is 'Returns what
 grant execute on function cue.read_operator(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_overview(p_account_id uuid, p_from timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(since timestamp with time zone, running integer, succeeded integer, failed integer, by_status jsonb, lateness_p50_ms integer, lateness_p99_ms integer, volume jsonb, failing jsonb, waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
+ RETURNS TABLE(since timestamp with time zone, running integer, succeeded integer, failed integer, by_status jsonb, lateness_p50_ms integer, lateness_p99_ms integer, volume jsonb, per_minute jsonb, failing jsonb, waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -8741,6 +8741,10 @@ begin
             from (select date_bin(v_width, e.created_at, 'epoch') as at, count(*) as executions, count(*) filter (where e.has_succeeded) as succeeded,
                          count(*) filter (where e.has_failed) as failed
                     from newest e group by 1) m),
+         (select coalesce(jsonb_agg(jsonb_build_object('at', cue.iso(m.at), 'succeeded', m.succeeded, 'failed', m.failed) order by m.at), '[]')
+            from (select date_trunc('minute', e.ended_at) as at, count(*) filter (where e.has_succeeded) as succeeded,
+                         count(*) filter (where e.has_failed) as failed
+                    from newest e where e.ended_at > p_now - interval '1 hour' group by 1) m),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', s.cue_id, 'cue_name', c.name, 'failures', s.failures,
                    'since', cue.iso(s.first_at), 'execution_id', s.latest_id, 'error', left(coalesce(l.error_message, l.error), 300))
                    order by s.failures desc, s.cue_id), '[]')

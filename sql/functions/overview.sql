@@ -38,8 +38,8 @@ comment on function cue.find_cues is 'Returns those of an account''s newest 10,0
 
 -- An execution counts as failed here as in recent_failures.
 create or replace function cue.read_overview(p_account_id uuid, p_from timestamptz default null, p_now timestamptz default now())
-returns table (since timestamptz, running int, succeeded int, failed int, by_status jsonb, lateness_p50_ms int, lateness_p99_ms int, volume jsonb, failing jsonb,
-               waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
+returns table (since timestamptz, running int, succeeded int, failed int, by_status jsonb, lateness_p50_ms int, lateness_p99_ms int, volume jsonb, per_minute jsonb,
+               failing jsonb, waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
 language plpgsql stable security definer as $$
 declare
   v_from timestamptz := greatest(least(coalesce(p_from, p_now - interval '24 hours'), p_now), p_now - interval '31 days');
@@ -80,6 +80,10 @@ begin
             from (select date_bin(v_width, e.created_at, 'epoch') as at, count(*) as executions, count(*) filter (where e.has_succeeded) as succeeded,
                          count(*) filter (where e.has_failed) as failed
                     from newest e group by 1) m),
+         (select coalesce(jsonb_agg(jsonb_build_object('at', cue.iso(m.at), 'succeeded', m.succeeded, 'failed', m.failed) order by m.at), '[]')
+            from (select date_trunc('minute', e.ended_at) as at, count(*) filter (where e.has_succeeded) as succeeded,
+                         count(*) filter (where e.has_failed) as failed
+                    from newest e where e.ended_at > p_now - interval '1 hour' group by 1) m),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', s.cue_id, 'cue_name', c.name, 'failures', s.failures,
                    'since', cue.iso(s.first_at), 'execution_id', s.latest_id, 'error', left(coalesce(l.error_message, l.error), 300))
                    order by s.failures desc, s.cue_id), '[]')

@@ -936,6 +936,7 @@ export type ReadOverviewRow = {
   lateness_p50_ms: number | null
   lateness_p99_ms: number | null
   volume: unknown
+  per_minute: unknown
   failing: unknown
   waiting: unknown
   waiting_for_person: unknown

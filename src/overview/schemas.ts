@@ -24,6 +24,9 @@ export const Overview = Type.Object(
       description:
         'Executions by the time of their creation, in up to 50 equal parts of the window, of whole minutes; parts without any are absent.'
     }),
+    per_minute: Type.Array(Type.Object({ at: At, succeeded: Count, failed: Count }), {
+      description: 'Executions ended in the last hour; minutes without any are absent.'
+    }),
     failing: Type.Array(
       Type.Object({
         ...ofCue,

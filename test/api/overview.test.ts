@@ -56,6 +56,7 @@ t.test('the overview of a new account is empty', async t => {
     lateness_p99_ms: null,
     by_status: {},
     volume: [],
+    per_minute: [],
     failing: [],
     waiting: [],
     waiting_for_person: [],
@@ -87,6 +88,10 @@ t.test('the overview counts the last day, and names what fails', async t => {
   t.same(overview.volume, [
     { at: '2030-01-15T10:00:00.000Z', succeeded: 0, failed: 1, running: 0 },
     { at: '2030-01-15T11:30:00.000Z', succeeded: 1, failed: 2, running: 0 }
+  ])
+  t.same(overview.per_minute, [
+    { at: '2030-01-15T11:55:00.000Z', succeeded: 0, failed: 1 },
+    { at: '2030-01-15T11:58:00.000Z', succeeded: 1, failed: 1 }
   ])
   const recent = await get('/v1/overview?from=2030-01-15T11:57:00Z')
   t.same(recent.volume, [{ at: '2030-01-15T11:58:00.000Z', succeeded: 1, failed: 1, running: 0 }])

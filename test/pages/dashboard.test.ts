@@ -33,6 +33,8 @@ test('a key opens a session, which the browser keeps without the key', async t =
   await page.getByLabel('API key', { exact: true }).last().fill(api_key)
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Cues', exact: true }).waitFor()
+  await page.getByRole('heading', { name: 'No cues yet' }).waitFor()
+  t.notOk(/^0$/m.test(await page.locator('main').innerText()), 'no number without a name')
   t.ok(page.url().endsWith('/dashboard/cues'), 'on the page that was asked for')
   await page.getByText(email).first().waitFor()
 
@@ -103,6 +105,7 @@ test('a cue is created on the page, fired, and its delivery seen', async t => {
   await page.getByRole('dialog').getByRole('button', { name: 'Fire', exact: true }).click()
   await page.getByRole('link', { name: 'Show the execution' }).waitFor()
   await page.getByRole('table', { name: 'Executions' }).getByText('HTTP 200').waitFor()
+  await page.getByText('1 of the latest 1').waitFor()
   const readAt = await page.evaluate<number[]>(
     "performance.getEntriesByType('resource').filter(({ name }) => /\\/cues\\/cue_\\w+$/.test(name)).map(({ startTime }) => startTime)"
   )
@@ -308,8 +311,9 @@ test('long lists have pages, and totals beyond 1,000 are not counted', async t =
   const { id: account_id, api_key, post } = await newAccount()
   const { id } = await post('/v1/cues', { ...hourly, name: 'many' })
   await stage.pool.query(
-    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, started_at, ended_at, created_at, updated_at)
-     select cue.uuid_v7(at), $1, $2, 'webhook', 'success', 'schedule', at, '{}', at, at, at, at
+    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, attempts, started_at, last_attempt_at,
+            delivered_at, ended_at, created_at, updated_at)
+     select cue.uuid_v7(at), $1, $2, 'webhook', 'success', 'schedule', at, '{}', 2, at - interval '1 minute', at, at + interval '400 ms', at, at, at
        from generate_series(now() - interval '1010 seconds', now() - interval '1 second', interval '1 second') as at`,
     [account_id, id]
   )
@@ -318,6 +322,7 @@ test('long lists have pages, and totals beyond 1,000 are not counted', async t =
   await page.getByRole('img', { name: /^Executions since/ }).waitFor()
   t.same(await page.getByRole('navigation', { name: 'Status' }).getByRole('button').allInnerTexts(), ['all 1,010', 'success 1,010'])
   t.equal(await page.locator('tbody tr').count(), 50)
+  t.equal(await page.locator('td.number').nth(1).textContent(), '400 ms *, the last of 2 attempts; 1 min in total')
   await page.setViewportSize({ width: 1440, height: 900 })
   const visible = "[...document.querySelectorAll('tbody tr')].filter(row => row.getBoundingClientRect().bottom <= innerHeight).length"
   t.ok((await page.evaluate<number>(visible)) >= 16, 'at least 16 rows without scrolling')
@@ -523,6 +528,23 @@ test('the page says when the service is gone, and goes on when it is back', asyn
   await page.unroute('**/v1/**')
   await page.getByText('The service is not responding.').waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Live' }).waitFor()
+})
+
+test('a hidden tab reads nothing', async t => {
+  const { api_key } = await newAccount()
+  const page = await stage.open(t, { api_key, path: '/executions' })
+  await page.clock.install()
+  await page.reload()
+  await page.getByText('Nothing has run yet').waitFor()
+  const reads: string[] = []
+  page.on('request', request => void reads.push(new URL(request.url()).pathname))
+  await page.clock.runFor(60_000)
+  t.same([...new Set(reads)].sort(), ['/v1/executions', '/v1/overview'])
+  await page.evaluate("Object.defineProperty(document, 'hidden', { value: true }); document.dispatchEvent(new Event('visibilitychange'))")
+  await page.clock.runFor(1000)
+  reads.length = 0
+  await page.clock.runFor(60_000)
+  t.same(reads, [])
 })
 
 test('pages are accessible, on a desktop and on a phone', async t => {

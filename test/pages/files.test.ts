@@ -20,7 +20,7 @@ t.test('the first view loads at most 100 KB and 70 KB of fonts, and all pages at
     t.equal(answer.headers['content-encoding'], isFont ? undefined : 'gzip')
     t.equal(answer.headers['cache-control'], 'public, max-age=31536000, immutable')
     t.ok(content.equals(readFileSync(`${bundleFolder}/${file}`)), file)
-    // The browser loads fonts by the letters of a page, whose words are English.
+    // Browsers load latin-ext only for pages with such letters; those of the dashboard are in English.
     if (isFont) bytes.fonts += file.includes('latin-ext') ? 0 : answer.rawPayload.length
     else bytes.all += answer.rawPayload.length
     if (first.includes(file)) bytes.first += answer.rawPayload.length

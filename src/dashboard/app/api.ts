@@ -33,10 +33,10 @@ export const onSignedOut = (call: () => void): void => {
 }
 
 export const call = async <T>(method: Method, path: string, { query = {}, body, headers, signal }: Options = {}): Promise<T> => {
-  const asked = `${path}${queryText(query)}`
+  const target = `${path}${queryText(query)}`
   const response =
-    (method === 'GET' && (await early(asked))) ||
-    (await fetch(`${serviceRoot}${asked}`, {
+    (method === 'GET' && (await early(target))) ||
+    (await fetch(`${serviceRoot}${target}`, {
       method,
       headers: { accept: 'application/json', ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -55,9 +55,9 @@ export const call = async <T>(method: Method, path: string, { query = {}, body, 
 }
 
 /** The answer to a request that `early.ts` has sent, once. After a refusal, none is used: the session may be another one by then. */
-const early = async (asked: string): Promise<Response | undefined> => {
-  const response = await window.early?.get(asked)
-  window.early?.delete(asked)
+const early = async (target: string): Promise<Response | undefined> => {
+  const response = await window.early?.get(target)
+  window.early?.delete(target)
   if (response?.ok === false) delete window.early
   return response
 }
@@ -73,7 +73,7 @@ export const queryText = (query: Query): string => {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || value === '') continue
-    for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one))
+    for (const item of Array.isArray(value) ? value : [value]) parameters.append(name, String(item))
   }
   const text = parameters.toString()
   return text && `?${text}`

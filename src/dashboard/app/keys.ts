@@ -1,7 +1,7 @@
 /** The keyboard: letters act unless somebody is typing. */
 import { useEffect } from 'preact/hooks'
 
-export type Shortcut = { key: string; text: string; run: () => void }
+type Shortcut = { key: string; text: string; run: () => void }
 
 /** Those of the page shown, for its help. */
 export const active = new Set<Shortcut>()
@@ -13,13 +13,13 @@ document.addEventListener('keydown', event => {
   const isPalette = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey)
   if (!isPalette && (event.ctrlKey || event.metaKey || event.altKey || isEditing(event.target))) return
   if (!isPalette && document.querySelector('dialog[open]')) return
-  const wanted = isPalette ? 'Ctrl+K' : event.key
+  const pressed = isPalette ? 'Ctrl+K' : event.key
   // The latest registered wins: a page's over the frame's.
-  const shortcut = [...active].reverse().find(({ key }) => key === wanted)
+  const shortcut = [...active].reverse().find(({ key }) => key === pressed)
   if (!shortcut) return
   // Enter and Space keep their meaning on what has the focus.
-  if (wanted === ' ' && event.target instanceof Element && event.target.matches('button, summary, input')) return
-  if (wanted === 'Enter' && event.target instanceof Element && event.target.matches('a, button, summary')) return
+  if (pressed === ' ' && event.target instanceof Element && event.target.matches('button, summary, input')) return
+  if (pressed === 'Enter' && event.target instanceof Element && event.target.matches('a, button, summary')) return
   event.preventDefault()
   shortcut.run()
 })

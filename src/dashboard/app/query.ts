@@ -52,9 +52,11 @@ type Options<T> = {
   repeat?: boolean
   /** Milliseconds to the next read, if something changes sooner than the usual one. */
   every?: (data: T) => number | undefined
+  /** Reads again when this changes. */
+  after?: string
 }
 /** Reads a path, now and every few seconds; `undefined` reads nothing. */
-export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat = true, every }: Options<T> = {}): Read<T> => {
+export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat = true, every, after }: Options<T> = {}): Read<T> => {
   const options = client.defaultQueryOptions({
     queryKey: [path, queryText(query)],
     queryFn: ({ signal }) => get<T>(path!, query, signal),
@@ -77,5 +79,8 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
   useEffect(() => observer.setOptions(options as never))
   const { data, error, dataUpdatedAt, refetch } = observer.getOptimisticResult(options as never)
   const reload = useCallback(() => void refetch(), [refetch])
+  useEffect(() => {
+    if (data) reload()
+  }, [after])
   return { data, failure: error ? failureOf(error) : undefined, at: dataUpdatedAt, reload }
 }

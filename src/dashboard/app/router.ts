@@ -13,7 +13,7 @@ export const to = (path: string, query: Query = {}): string => {
   return `${base}${path === '/' ? '' : path}${text && `?${text}`}`
 }
 
-export type Place = {
+type Place = {
   path: string
   query: Query
   go: (target: string, options?: { replace?: boolean }) => void

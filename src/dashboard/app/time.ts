@@ -48,8 +48,8 @@ export const zoneFor = (zone: ZoneChoice, ofCue: string | undefined): string =>
 const formats = new Map<string, Intl.DateTimeFormat>()
 const format = (timeZone: string, options: Intl.DateTimeFormatOptions) => {
   const key = timeZone + JSON.stringify(options)
-  const known = formats.get(key)
-  if (known) return known
+  const cached = formats.get(key)
+  if (cached) return cached
   const made = safely(() => new Intl.DateTimeFormat('en-GB', { timeZone, hourCycle: 'h23', ...options }))
   formats.set(key, made)
   return made

@@ -1013,6 +1013,12 @@ class OverviewVolume(TypedDict):
     running: int
 
 
+class OverviewPerMinute(TypedDict):
+    at: str
+    succeeded: int
+    failed: int
+
+
 class OverviewFailing(TypedDict):
     cue_id: str
     cue_name: str
@@ -1071,6 +1077,7 @@ class Overview(TypedDict):
     lateness_p99_ms: Optional[int]
     by_status: Dict[str, Any]
     volume: List[OverviewVolume]
+    per_minute: List[OverviewPerMinute]
     failing: List[OverviewFailing]
     waiting: List[OverviewWaiting]
     waiting_for_person: List[OverviewWaitingForPerson]

@@ -25,7 +25,7 @@ export const excludes = (dates: readonly string[], date: string): 'once' | 'year
 export const toggled = (text: string, date: string, isYearly: boolean): string => {
   const dates = list(text)
   const isListed = excludes(dates, date) !== undefined
-  const others = dates.filter(other => other !== date && other !== date.slice(5))
-  const next = isListed ? others : [...others, isYearly ? date.slice(5) : date]
+  const remaining = dates.filter(listed => listed !== date && listed !== date.slice(5))
+  const next = isListed ? remaining : [...remaining, isYearly ? date.slice(5) : date]
   return next.sort().join(', ')
 }

@@ -2,14 +2,13 @@
 import { useState } from 'preact/hooks'
 import type { Calendar } from '../../../client/types.ts'
 import { call } from '../api.ts'
-import { useHold, useRead } from '../query.ts'
+import { useHold } from '../query.ts'
 import { to, usePlace } from '../router.ts'
-import { useMay } from '../session.ts'
-import { Button, ButtonLink, Loading, Panel } from '../ui/basics.tsx'
+import { Button, ButtonLink, Panel } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
 import { AreaField, CheckField, TextField } from '../ui/form.tsx'
 import { dateText, MonthsPanel } from '../ui/months.tsx'
-import { Page } from '../ui/page.tsx'
+import { EditPage, Page } from '../ui/page.tsx'
 import { say } from '../ui/toast.tsx'
 import { type CalendarDraft, calendarDraftOf, calendarOf, emptyCalendar, excludes, toggled } from './calendar-draft.ts'
 import { list } from './draft-text.ts'
@@ -158,20 +157,8 @@ export const NewCalendar = () => (
   </Page>
 )
 
-export const EditCalendar = ({ name }: { name: string }) => {
-  const path = calendarPath(name)
-  const read = useRead<Calendar>(useMay('write') ? `/v1${path}` : undefined, {}, { repeat: false })
-  const [first, setFirst] = useState<CalendarDraft>()
-  // The first fresh answer is what is edited; later ones would overwrite it.
-  if (read.data && !first && read.at > Date.now() - 60_000) setFirst(calendarDraftOf(read.data))
-  return (
-    <Page
-      title={first ? `Edit ${first.name}` : 'Edit'}
-      above={first ? { path, name: first.name } : calendars}
-      needs={needs}
-      read={first ? undefined : read}
-    >
-      {first ? <Editor first={first} /> : !read.failure && <Loading />}
-    </Page>
-  )
-}
+export const EditCalendar = ({ name }: { name: string }) => (
+  <EditPage<Calendar> path={calendarPath(name)} above={calendars} needs={needs}>
+    {calendar => <Editor first={calendarDraftOf(calendar)} />}
+  </EditPage>
+)

@@ -7,8 +7,10 @@ import { Chart } from '../ui/chart.tsx'
 import { resultOf } from '../ui/results.tsx'
 import { durationsOf } from './executions.tsx'
 
-export const useLatest = ({ id }: CueDetail): Executions | undefined =>
-  useRead<Executions>('/v1/executions', { cue_id: id, limit: 100, count_to: 0 }, { repeat: false }).data
+export const useLatest = ({ id, executions, execution_total }: CueDetail): Executions | undefined => {
+  const after = `${execution_total} ${executions[0]?.status}`
+  return useRead<Executions>('/v1/executions', { cue_id: id, limit: 100, count_to: 0 }, { repeat: false, after }).data
+}
 
 const share = (sorted: number[], part: number) => sorted[Math.min(Math.floor(sorted.length * part), sorted.length - 1)]
 

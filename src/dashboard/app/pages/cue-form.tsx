@@ -6,9 +6,9 @@ import { useHold, useRead } from '../query.ts'
 import { serviceUrl } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { localZone } from '../time.ts'
-import { ButtonLink, Loading, Panel } from '../ui/basics.tsx'
+import { ButtonLink, Panel } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
-import { Page } from '../ui/page.tsx'
+import { EditPage, Page } from '../ui/page.tsx'
 import { say } from '../ui/toast.tsx'
 import { Fields, type FormProps } from './cue-fields.tsx'
 import { bodyOf, changesOf, type Draft, draftOf, emptyDraft } from './cue-model.ts'
@@ -117,27 +117,18 @@ export const NewCue = () => {
 }
 
 export const EditCue = ({ id }: { id: string }) => {
-  const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { repeat: false })
-  const [cue, setCue] = useState<CueDetail>()
   const { go } = usePlace()
-  // The first fresh answer is what is edited; later ones would overwrite it.
-  if (read.data && !cue && read.at > Date.now() - 60_000) setCue(read.data)
-  const path = `/cues/${id}`
-  const save = async (draft: Draft) => {
-    const first = draftOf(cue!)
+  const path = `/cues/${encodeURIComponent(id)}`
+  const save = async (cue: CueDetail, draft: Draft) => {
+    const first = draftOf(cue)
     const payload = draft.payload !== first.payload && { payload: jsonOf(draft.payload!) }
-    await call('PATCH', `/v1${path}`, { body: { ...bodyOf(draft, first), ...payload }, headers: { 'if-match': `"${cue!.version}"` } })
+    await call('PATCH', `/v1${path}`, { body: { ...bodyOf(draft, first), ...payload }, headers: { 'if-match': `"${cue.version}"` } })
     say('Saved')
     go(to(path))
   }
   return (
-    <Page
-      title={cue ? `Edit ${cue.name}` : 'Edit'}
-      above={cue ? { path, name: cue.name } : cues}
-      needs={needs}
-      read={cue ? undefined : read}
-    >
-      {cue ? <Editor first={draftOf(cue)} above={path} label="Save" save={save} /> : !read.failure && <Loading />}
-    </Page>
+    <EditPage<CueDetail> path={path} above={cues} needs={needs}>
+      {cue => <Editor first={draftOf(cue)} above={path} label="Save" save={draft => save(cue, draft)} />}
+    </EditPage>
   )
 }

@@ -28,7 +28,7 @@ export type Field = {
   maximum?: number
   /** The text in the form of a new cue. */
   initial?: string
-  /** What the service takes if there is no value. */
+  /** The value that the service takes if there is none. */
   byDefault?: string | number
   /** When it applies. */
   isUsed?: (draft: Draft) => boolean

@@ -48,7 +48,7 @@ export const CuePage = ({ id }: { id: string }) => {
         ]
       : []
   )
-  const Asked = open && dialogs[open]
+  const OpenDialog = open && dialogs[open]
   return (
     <Page
       title={cue?.name ?? 'Cue'}
@@ -75,7 +75,7 @@ export const CuePage = ({ id }: { id: string }) => {
           {isPaused && <Paused cue={cue} />}
           {cue.description && <p class="lead">{cue.description}</p>}
           <Body cue={cue} />
-          {Asked && <Asked cue={cue} onClose={() => setOpen(undefined)} onDone={read.reload} />}
+          {OpenDialog && <OpenDialog cue={cue} onClose={() => setOpen(undefined)} onDone={read.reload} />}
         </>
       )}
     </Page>
@@ -207,7 +207,7 @@ const factsOf = (members: [string, unknown][]) =>
 
 type Members = Record<string, unknown> & { cron?: string; at?: string; timezone: string; exclude_calendars?: string[] }
 const ScheduleText = ({ cue: { schedule } }: { cue: CueDetail }) => {
-  const { cron, at, timezone, exclude_calendars, type: _, ...others } = schedule as Members
+  const { cron, at, timezone, exclude_calendars, type: _, ...rules } = schedule as Members
   const calendars = exclude_calendars?.map((name, n) => [
     n > 0 && ', ',
     <a key={name} href={to(`/calendars/${encodeURIComponent(name)}`)}>
@@ -221,7 +221,7 @@ const ScheduleText = ({ cue: { schedule } }: { cue: CueDetail }) => {
         ['At', at && <When at={at} zone={timezone} only="absolute" />],
         ['Zone', timezone],
         ['Calendars', calendars],
-        ...factsOf(Object.entries(others))
+        ...factsOf(Object.entries(rules))
       ]}
     />
   )

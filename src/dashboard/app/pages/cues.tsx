@@ -16,7 +16,7 @@ import { type Column, Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
 import { createCueCalls } from './teach.ts'
 
-export type Listed = Cues['cues'][number]
+type Listed = Cues['cues'][number]
 
 export const CueStatus = ({ cue }: { cue: Pick<Cue, 'status' | 'paused_by'> }) => {
   if (cue.status === 'active') return <Badge tone="good">active</Badge>
@@ -151,7 +151,7 @@ export const CuesPage = () => {
       read={read}
       actions={create}
       filters={
-        (isFiltered || read.data?.total) && (
+        (isFiltered || (read.data && read.data.total > 0)) && (
           <>
             <SearchBox label="Search name, key, task or tag" />
             <FilterSelect label="Any status" name="status" options={optionsOf('cueStatus')} />

@@ -15,7 +15,7 @@ import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
 import { BulkBar, type BulkType, type Selection, useSelection } from '../ui/select.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { startOf, windows } from '../ui/window.tsx'
+import { startOf, useWindow, windows } from '../ui/window.tsx'
 import { fireCalls } from './teach.ts'
 
 const statuses = enums.executionStatus
@@ -38,10 +38,13 @@ export const durationsOf = (execution: Brief): { last: number; total: number } |
 const Duration = ({ of }: { of: Execution }) => {
   const { last, total } = durationsOf(of) ?? {}
   if (last === undefined) return '–'
-  return of.attempts > 1 ? (
-    <span title={`${duration(total!)} in total, with ${of.attempts} attempts`}>{`${duration(last)} *`}</span>
-  ) : (
-    duration(last)
+  if (of.attempts < 2) return duration(last)
+  const text = `the last of ${of.attempts} attempts; ${duration(total!)} in total`
+  return (
+    <span title={text}>
+      {duration(last)} <span aria-hidden="true">*</span>
+      <span class="unseen">{`, ${text}`}</span>
+    </span>
   )
 }
 
@@ -104,9 +107,10 @@ const filterNames = 'cue_id status outcome_state triggered_by worker_id result_t
 const chips = { error_group: 'Error', cue_id: 'Cue', tag: 'Tag', worker_id: 'Worker', from: 'From', to: 'Until' }
 
 /** Counts by status as tabs, and the volume, of a window: the last 24 hours unless another one is chosen. */
-const States = ({ within = '24h' }: { within?: string }) => {
+const States = () => {
+  const { within, from } = useWindow('24h')
   const { query, setQuery } = usePlace()
-  const { data } = useRead<Overview>('/v1/overview', { from: startOf(within) ?? startOf('30d') })
+  const { data } = useRead<Overview>('/v1/overview', { from })
   const counts: [string, number][] = Object.entries(data?.by_status ?? {})
   const sum = counts.reduce((sum, [, executions]) => sum + executions, 0)
   const shown = statuses.filter(status => status === query.status || counts.some(([name]) => name === status))
@@ -125,6 +129,7 @@ const States = ({ within = '24h' }: { within?: string }) => {
           </button>
         ))}
       </nav>
+      <span class="soft">{windows.find(({ value }) => value === within)!.label}</span>
       {data && data.volume.length > 0 && <Bars volume={data.volume} label={`Executions since ${shortTime(data.since, localZone())}`} />}
     </div>
   )
@@ -150,7 +155,7 @@ export const ExecutionsPage = () => {
       about={useZone() === 'cue' && `Times are in your zone, ${localZone()}.`}
       filters={
         <>
-          <States within={within} />
+          <States />
           <FilterSelect label="Any outcome" name="outcome_state" options={optionsOf('outcomeState')} />
           <FilterSelect label="Any trigger" name="triggered_by" options={optionsOf('triggerKind')} />
           <FilterSelect label="Any time" name="within" options={windows} />

@@ -1,5 +1,4 @@
 /** A cue's past slots as a calendar: which days ran, failed or have gaps, and why. */
-import { useEffect } from 'preact/hooks'
 import type { CueDetail, History } from '../../../client/types.ts'
 import { labelOf } from '../labels.ts'
 import { useRead } from '../query.ts'
@@ -38,15 +37,13 @@ export const HistoryPanel = ({ cue }: { cue: CueDetail }) => {
   const begun = monthOf(cue.created_at)
   const today = new Date(serviceNow()).toISOString().slice(0, 10)
   const thisMonth = monthOf(today)
-  const asked = query.until ?? ''
-  const last = /^2[01]\d\d-(0[1-9]|1[0-2])$/.test(asked) && asked < thisMonth ? asked : thisMonth
+  const chosen = query.until ?? ''
+  const last = /^2[01]\d\d-(0[1-9]|1[0-2])$/.test(chosen) && chosen < thisMonth ? chosen : thisMonth
   const first = addMonths(last, 1 - shown)
   const until = last === thisMonth ? undefined : lastDay(last)
   const days = Math.round((Date.parse(until ?? today) - Date.parse(first)) / 86_400_000) + 1
-  const { data, failure, reload } = useRead<History>(`/v1/cues/${cue.id}/history`, { days, until }, { repeat: false })
-  useEffect(() => {
-    if (data) reload()
-  }, [cue.execution_total, cue.missed[0]?.recorded_at])
+  const after = `${cue.execution_total} ${cue.missed[0]?.recorded_at}`
+  const { data, failure } = useRead<History>(`/v1/cues/${cue.id}/history`, { days, until }, { repeat: false, after })
   const show = (month: string) => setQuery({ until: month === thisMonth ? undefined : month }, { replace: false })
   const on = last < thisMonth ? () => show(addMonths(last, shown)) : undefined
   return (

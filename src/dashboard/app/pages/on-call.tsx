@@ -5,19 +5,19 @@ import { post } from '../api.ts'
 import { useRead } from '../query.ts'
 import { Badge, Button, bytes, type Children, count, Facts, Loading, Panel, Problem } from '../ui/basics.tsx'
 import { act, Form } from '../ui/dialog.tsx'
-import { SelectField, TextField } from '../ui/form.tsx'
+import { SelectField, TextField, useText } from '../ui/form.tsx'
 import { type Column, List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
 
 type HoldsProps = { operator: Pick<Operator, 'hold' | 'held_accounts'>; onDone: () => void }
 
 export const Holds = ({ operator: { hold, held_accounts }, onDone }: HoldsProps) => {
-  const [reason, setReason] = useState('')
-  const [account, setAccount] = useState('')
+  const reason = useText()
+  const account = useText()
   const release = (account_id?: string) => act(() => post('/v1/operator/release', { account_id }).then(onDone), 'Released')
   const finish = () => {
-    setReason('')
-    setAccount('')
+    reason.onInput('')
+    account.onInput('')
     onDone()
   }
   const holds = [...(hold ? [{ ...hold, account_id: undefined, email: 'Everything' }] : []), ...held_accounts]
@@ -42,49 +42,43 @@ export const Holds = ({ operator: { hold, held_accounts }, onDone }: HoldsProps)
         label="Hold"
         kind="danger"
         done="Held"
-        action={() => post('/v1/operator/hold', { reason: reason.trim(), ...(account.trim() && { account_id: account.trim() }) })}
+        action={() => post('/v1/operator/hold', { reason: reason.value.trim(), account_id: account.value.trim() || undefined })}
         onDone={finish}
       >
         <TextField
           label="Reason"
           required
           maxLength={500}
-          value={reason}
-          onInput={setReason}
+          {...reason}
           hint="Everybody can read it, as in /status. Nothing is taken, sent or claimed until the release; what is in flight ends."
         />
-        <TextField label="Only this account" mono value={account} onInput={setAccount} hint="Its id. Empty: the whole service." />
+        <TextField label="Only this account" mono {...account} hint="Its id. Empty: the whole service." />
       </Form>
     </Panel>
   )
 }
 
 export const OnCall = ({ questions }: Pick<Operator, 'questions'>) => {
-  const [name, setName] = useState(questions[0]!.name)
-  const [cue, setCue] = useState('')
-  const [asked, setAsked] = useState<{ path: string; cue_id?: string }>()
-  const { needs_cue } = questions.find(question => question.name === name)!
-  const read = useRead<OperatorAnswer>(asked?.path, { cue_id: asked?.cue_id }, { repeat: false })
+  const name = useText(questions[0]!.name)
+  const cue = useText()
+  const [query, setQuery] = useState<{ path: string; cue_id?: string }>()
+  const { needs_cue } = questions.find(question => question.name === name.value)!
+  const read = useRead<OperatorAnswer>(query?.path, { cue_id: query?.cue_id }, { repeat: false })
   const ask = async () => {
-    const next = { path: `/v1/operator/on-call/${name}`, ...(needs_cue && { cue_id: cue.trim() }) }
-    if (asked?.path === next.path && asked.cue_id === next.cue_id) read.reload()
-    else setAsked(next)
+    const next = { path: `/v1/operator/on-call/${name.value}`, ...(needs_cue && { cue_id: cue.value.trim() }) }
+    if (query?.path === next.path && query.cue_id === next.cue_id) read.reload()
+    else setQuery(next)
   }
   return (
     <>
       <Panel title="On call">
         <Form label="Answer" action={ask}>
-          <SelectField
-            label="Question"
-            value={name}
-            onInput={setName}
-            options={questions.map(({ name, text }) => ({ value: name, label: text }))}
-          />
-          {needs_cue && <TextField label="Cue" required mono placeholder="cue_…" value={cue} onInput={setCue} />}
+          <SelectField label="Question" {...name} options={questions.map(({ name, text }) => ({ value: name, label: text }))} />
+          {needs_cue && <TextField label="Cue" required mono placeholder="cue_…" {...cue} />}
         </Form>
         <Problem failure={read.failure} />
       </Panel>
-      {asked && !read.failure && (read.data ? <Rows answer={read.data} /> : <Loading lines={2} />)}
+      {query && !read.failure && (read.data ? <Rows answer={read.data} /> : <Loading lines={2} />)}
     </>
   )
 }

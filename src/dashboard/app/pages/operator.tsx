@@ -1,16 +1,15 @@
 /** The whole service, for its operator: holds, questions, engines, waiting work, connections, partitions, accounts, migrations. */
-import { useState } from 'preact/hooks'
 import type { Operator } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useRead } from '../query.ts'
 import { duration, useNow } from '../time.ts'
 import { Badge, bytes, Code, count, counted, Empty, Figure, Panel, type Tone } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
-import { TextField } from '../ui/form.tsx'
+import { TextField, useText } from '../ui/form.tsx'
 import { Page } from '../ui/page.tsx'
 import { List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { AccountLimits } from './account-limits.tsx'
+import { AccountLimits, accountColumns } from './account-limits.tsx'
 import { Holds, OnCall } from './on-call.tsx'
 
 type Cell = Operator['cells'][number]
@@ -45,8 +44,8 @@ export const OperatorPage = () => {
 }
 
 const Unlock = () => {
-  const [token, setToken] = useState('')
-  const unlock = () => post('/v1/operator/session', { operator_token: token.trim() })
+  const token = useText()
+  const unlock = () => post('/v1/operator/session', { operator_token: token.value.trim() })
   return (
     <Panel title="Only for the operator of this service">
       <Form label="Show the figures" action={unlock} onDone={() => location.reload()}>
@@ -55,8 +54,7 @@ const Unlock = () => {
           type="password"
           required
           mono
-          value={token}
-          onInput={setToken}
+          {...token}
           hint="The value of OPERATOR_TOKEN. This browser may then read the figures for 12 hours; it does not keep the token."
         />
       </Form>
@@ -176,10 +174,9 @@ const Accounts = ({ accounts }: Pick<Figures, 'accounts'>) => (
   <List
     title="Accounts with the most executions this month"
     none="Nothing has run this month."
-    rows={accounts}
+    rows={accounts.map(account => ({ ...account, id: account.account_id }))}
     columns={[
-      ['Account', ({ email, account_id }) => [<span class="name">{email}</span>, <div class="under mono">{account_id}</div>], 'cell-main'],
-      ['Plan', ({ plan }) => <Badge tone="info">{plan}</Badge>],
+      ...accountColumns,
       ['Executions', ({ executions_used }) => count(executions_used), 'number'],
       ['Of its limit', shareText, 'number'],
       [

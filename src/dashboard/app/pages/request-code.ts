@@ -8,7 +8,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 export const requestOf = (execution: ExecutionDetail, { callback }: CueDetail): string => {
   const url = new URL(callback.url!)
-  const own = Object.entries(callback.headers).map(([name, value]) => `${name}: ${value}`)
+  const headers = Object.entries(callback.headers).map(([name, value]) => `${name}: ${value}`)
   return [
     `${callback.method} ${url.pathname}${url.search} HTTP/1.1`,
     `Host: ${url.host}`,
@@ -20,7 +20,7 @@ export const requestOf = (execution: ExecutionDetail, { callback }: CueDetail): 
     'X-Service-Signature: v1=…',
     'webhook-id, webhook-timestamp, webhook-signature: …',
     'Authorization: Bearer …',
-    ...own,
+    ...headers,
     '',
     bodyOf(execution)
   ].join('\n')

@@ -6,7 +6,7 @@ import { dayName, hourTime, relative, useNow } from '../time.ts'
 import { counted } from '../ui/basics.tsx'
 
 type Schedule = Record<string, unknown>
-export type SchedulePreview = { data?: Preview; failure?: Failure; isLoading: boolean }
+type SchedulePreview = { data?: Preview; failure?: Failure; isLoading: boolean }
 
 /** Asks the service what a schedule means, shortly after its last change, and again when its next run is another one. */
 export const useSchedulePreview = (schedule: Schedule | undefined, runs: number, nextRun?: string | null): SchedulePreview => {
@@ -35,8 +35,8 @@ export const useSchedulePreview = (schedule: Schedule | undefined, runs: number,
 export const NextRuns = ({ preview: { next, excluded }, zone }: { preview: Preview; zone: string }) => {
   const now = useNow()
   if (next.length === 0) return <p class="soft">No further runs.</p>
-  const left = excluded.map(({ at }) => ({ at, note: null, isExcluded: true }))
-  const all = [...next.map(run => ({ ...run, isExcluded: false })), ...left].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  const skipped = excluded.map(({ at }) => ({ at, note: null, isExcluded: true }))
+  const all = [...next.map(run => ({ ...run, isExcluded: false })), ...skipped].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
   const texts = (at: string) => (
     <>
       <span class="run-clock">{hourTime(at, zone)}</span>

@@ -65,7 +65,6 @@ const columnsFor = (end: (session: Session) => void): Column<Session>[] => [
 export const SessionsPage = () => {
   const read = useRead<Sessions>(useMay('account') ? '/v1/auth/sessions' : undefined, { limit: 50, offset: useOffset() })
   const [ending, end] = useState<'everywhere' | Session>()
-  const close = () => end(undefined)
   return (
     <Page
       title="Sessions"
@@ -75,33 +74,26 @@ export const SessionsPage = () => {
     >
       {data => (
         <>
-          <p class="lead">A browser or program that signed in has a session for a year. API keys are separate: they stay valid.</p>
+          <p class="lead">Each browser or program that signed in has a session. API keys are separate: they stay valid.</p>
           <Paged page={data} rows={data.sessions} columns={columnsFor(end)} caption="Sessions" noun="session" id={({ id }) => id} />
-          {ending === 'everywhere' && (
-            <Confirm
-              title="Sign out everywhere"
-              label="Sign out everywhere"
-              kind="danger"
-              onClose={close}
-              action={() => signOut({ everywhere: true }).then(() => location.reload())}
-            >
-              <p>All sessions of the account end immediately, this one included.</p>
-            </Confirm>
-          )}
-          {ending && ending !== 'everywhere' && (
-            <Confirm
-              title="End the session"
-              label="End the session"
-              kind="danger"
-              onClose={close}
-              done="The session has ended"
-              action={() => call('DELETE', `/v1/auth/sessions/${ending.id}`).then(read.reload)}
-            >
-              <p>{`${programOf(ending.user_agent)}${ending.ip ? ` at ${ending.ip}` : ''} is signed out immediately.`}</p>
-            </Confirm>
-          )}
+          {ending && <Ending of={ending} onClose={() => end(undefined)} onDone={read.reload} />}
         </>
       )}
     </Page>
+  )
+}
+
+const Ending = ({ of, onClose, onDone }: { of: 'everywhere' | Session; onClose: () => void; onDone: () => void }) => {
+  const isAll = of === 'everywhere'
+  const label = isAll ? 'Sign out everywhere' : 'End the session'
+  const action = () => (isAll ? signOut({ everywhere: true }).then(() => location.reload()) : call('DELETE', `/v1/auth/sessions/${of.id}`))
+  const text = isAll
+    ? 'All sessions of the account end immediately, this one included.'
+    : `${programOf(of.user_agent)}${of.ip ? ` at ${of.ip}` : ''} is signed out immediately.`
+  const done = isAll ? undefined : 'The session has ended'
+  return (
+    <Confirm title={label} {...{ label, action, done, onClose, onDone }} kind="danger">
+      <p>{text}</p>
+    </Confirm>
   )
 }

@@ -4,7 +4,7 @@ import type uPlot from 'uplot'
 import { isDark } from '../theme.ts'
 import { clockTime, localZone, shortTime } from '../time.ts'
 
-export type Series = { name: string /** A colour of the style sheet. */; color: string; values: (number | null)[] }
+type Series = { name: string /** A colour of the style sheet. */; color: string; values: (number | null)[] }
 type ChartProps = {
   label: string /** Seconds since 1970. */
   times: number[]

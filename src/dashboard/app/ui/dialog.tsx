@@ -28,7 +28,7 @@ export const Dialog = ({ title, onClose, children, kind }: DialogProps) => {
 }
 
 /** Runs an action that calls the API; returns whether it is running, and why it failed. */
-export const useAction = () => {
+const useAction = () => {
   const [busy, setBusy] = useState(false)
   const [failure, setFailure] = useState<Failure>()
   const run = async (action: () => Promise<unknown>, done?: string): Promise<boolean> => {

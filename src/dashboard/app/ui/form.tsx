@@ -1,11 +1,16 @@
 /** Fields of forms, with their labels, hints and errors. */
 import type { VNode } from 'preact'
-import { useId } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import type { Option } from '../labels.ts'
 import type { Children } from './basics.tsx'
 
 type FieldProps = { label: string; hint?: Children; error?: string; hidden?: boolean; wide?: boolean }
 type Value = { value: string; onInput: (value: string) => void }
+/** The text of a field. */
+export const useText = (first = ''): Value => {
+  const [value, onInput] = useState(first)
+  return { value, onInput }
+}
 type Aria = { id: string; 'aria-invalid'?: true; 'aria-describedby'?: string }
 
 /** An error that appears may be out of sight, or under an editor's bar. */
@@ -34,7 +39,7 @@ const Field = ({ label, hint, error, hidden, wide, children }: FieldProps & { ch
   )
 }
 
-export type InputProps = FieldProps & {
+type InputProps = FieldProps & {
   type?: 'text' | 'password' | 'email' | 'url' | 'number' | 'datetime-local'
   placeholder?: string
   required?: boolean

@@ -1,5 +1,6 @@
 /** A page: its heading, when it was last read, and what was read. */
-import { isPausedNow, type Read } from '../query.ts'
+import { useState } from 'preact/hooks'
+import { isPausedNow, type Read, useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { type Scope, useMay } from '../session.ts'
 import { duration, useNow } from '../time.ts'
@@ -58,6 +59,24 @@ export const Page = <T,>(props: PageProps<T>) => {
         </>
       )}
     </div>
+  )
+}
+
+type EditProps<T> = Pick<Required<PageProps<T>>, 'above' | 'needs'> & { path: string; children: (data: T) => Children }
+/** Edits the first fresh answer; later ones would overwrite it. */
+export const EditPage = <T extends { name: string }>({ path, above, needs, children }: EditProps<T>) => {
+  const read = useRead<T>(useMay(needs.scope) ? `/v1${path}` : undefined, {}, { repeat: false })
+  const [first, setFirst] = useState<T>()
+  if (read.data && !first && read.at > Date.now() - 60_000) setFirst(read.data)
+  return (
+    <Page
+      title={first ? `Edit ${first.name}` : 'Edit'}
+      above={first ? { path, name: first.name } : above}
+      needs={needs}
+      read={first ? undefined : read}
+    >
+      {first ? children(first) : !read.failure && <Loading />}
+    </Page>
   )
 }
 
