@@ -55,14 +55,14 @@ const typeOf = (schema: Schema, indent: string, names: Names): string => {
   const { type, enum: values, anyOf, items, properties, additionalProperties, patternProperties } = schema
   if (schema['x-json']) return 'unknown'
   if (values) return values.map(literal).join(' | ')
-  if (anyOf) return anyOf.map(one => typeOf(one, indent, names)).join(' | ')
-  if (Array.isArray(type)) return type.map(one => (one === 'null' ? one : typeOf({ ...schema, type: one }, indent, names))).join(' | ')
+  if (anyOf) return anyOf.map(member => typeOf(member, indent, names)).join(' | ')
+  if (Array.isArray(type)) return type.map(name => (name === 'null' ? name : typeOf({ ...schema, type: name }, indent, names))).join(' | ')
   if (type === 'array') return listOf(typeOf(items ?? {}, indent, names))
   if (properties) return objectOf(schema, indent, names)
   if (typeof additionalProperties === 'object') return `Record<string, ${typeOf(additionalProperties, indent, names)}>`
   if (patternProperties)
     return `Record<string, ${Object.values(patternProperties)
-      .map(one => typeOf(one, indent, names))
+      .map(member => typeOf(member, indent, names))
       .join(' | ')}>`
   const plain: Record<string, string> = {
     string: 'string',

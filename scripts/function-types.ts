@@ -95,11 +95,11 @@ export const functionTypes = async (pool: pg.Pool): Promise<string> => {
     const scalar = type === 'jsonb' ? 'object | string' : scalarOf(type, isNullable ? 'null' : 'never')
     return `${name}${optional ? '?' : ''}: ${tidy(scalar)}${optional || (isNullable && !type.endsWith('[]')) ? ' | null' : ''}`
   }
-  const known = new Set<string>()
+  const existing = new Set<string>()
   const nullsOf = ({ name, type, columns }: Function) => {
     const names = new Set((nullable[name] ?? nullable[type])?.split(' '))
     for (const column of names) if (!['row', 'value', ...(columns ?? []).map(c => c.name)].includes(column)) fail(name, column)
-    known.add(name).add(type)
+    existing.add(name).add(type)
     return names
   }
   const fail = (name: string, column: string) => {
@@ -130,12 +130,12 @@ export const functionTypes = async (pool: pg.Pool): Promise<string> => {
     return `  ${camel(f.name)}: (args: { ${args.join('; ')} }) => Promise<${resultOf(f)}>\n`.replace('{  }', 'object')
   })
   for (const { name, parameters } of functions) {
-    known.add(name)
+    existing.add(name)
     const unknown = nullableArguments[name]?.split(' ').find(argument => !parameters.some(parameter => parameter.name === argument))
     if (unknown) throw new Error(`scripts/function-results.ts names ${unknown}, which is not an argument of cue.${name}`)
   }
   for (const name of [...Object.keys(nullable), ...Object.keys(nullableArguments), ...single]) {
-    if (!known.has(name)) throw new Error(`scripts/function-results.ts names cue.${name}, which does not exist`)
+    if (!existing.has(name)) throw new Error(`scripts/function-results.ts names cue.${name}, which does not exist`)
   }
   const entries = functions.map(
     f => `  ${f.name}: ['${kindOf(f)}', '${f.parameters.map(({ name }) => name).join(' ')}'${f.is_stable ? ", 'stable'" : ''}]`

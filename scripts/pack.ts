@@ -26,15 +26,15 @@ const build = async () => {
   const tsc = [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'scripts/tsconfig.dist.json')]
   const { status } = spawnSync(process.execPath, tsc, { stdio: 'inherit' })
   if (status !== 0) throw new Error('tsc failed; see above')
-  const reached = new Set(entries.map(entry => join(dist, entry)))
-  for (const file of reached) for (const imported of importsOf(file)) reached.add(imported)
-  const types = new Set([...reached].filter(isOfClient).map(file => file.replace(/js$/, 'd.ts')))
+  const modules = new Set(entries.map(entry => join(dist, entry)))
+  for (const file of modules) for (const path of importsOf(file)) modules.add(path)
+  const types = new Set([...modules].filter(isOfClient).map(file => file.replace(/js$/, 'd.ts')))
   // Modules of types have no script that imports them.
-  for (const file of types) for (const imported of importsOf(file).filter(isOfClient)) types.add(imported.replace(/ts$/, 'd.ts'))
-  for (const file of types) reached.add(file)
-  for (const file of filesIn(dist)) if (!reached.has(file)) rmSync(file)
+  for (const file of types) for (const path of importsOf(file).filter(isOfClient)) types.add(path.replace(/ts$/, 'd.ts'))
+  for (const file of types) modules.add(file)
+  for (const file of filesIn(dist)) if (!modules.has(file)) rmSync(file)
   writeFileSync(join(dist, 'client/types.d.ts'), await clientTypes())
-  for (const file of reached) if (file.endsWith('.d.ts')) pointAtScripts(file)
+  for (const file of modules) if (file.endsWith('.d.ts')) pointAtScripts(file)
 }
 
 const isOfClient = (file: string) => file.startsWith(join(dist, 'client'))
@@ -58,8 +58,8 @@ const packedManifest = () => {
   const { name, version, description, license, type, engines, bin, exports, files, dependencies } = JSON.parse(
     readFileSync(manifest, 'utf8')
   )
-  const runtime = Object.fromEntries(packages.map(dependency => [dependency, dependencies[dependency]]))
-  return { name, version, description, license, type, engines, bin, exports, files, dependencies: runtime }
+  const packed = Object.fromEntries(packages.map(name => [name, dependencies[name]]))
+  return { name, version, description, license, type, engines, bin, exports, files, dependencies: packed }
 }
 
 restore() // in case an earlier run was interrupted

@@ -3170,7 +3170,7 @@ begin
   else
     v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
     perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
-                               format('Test limit reached: %s URLs per hour.', v_limit), p_now);
+                               format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
   end if;
   return query
   select gen_random_uuid(), null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
@@ -3179,6 +3179,7 @@ begin
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
          a.secrets, case when p_url is null then a.api_key end, false
     from cue.signing_account(p_account_id, p_now) a;
+  if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
 end $function$;
 comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone) is 'Counts a test and returns the request to send; stores nothing else.';
 grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone) to cue_service;

@@ -103,8 +103,8 @@ const capitalised = (word: string) => word[0]!.toUpperCase() + word.slice(1)
 const pascal = (code: string) => code.split('_').map(capitalised).join('')
 
 /** Moves named schemas, and responses with errors, to the document's components. */
-export const withComponents = (given: object): object => {
-  const document = JSON.parse(JSON.stringify(given)) as Document
+export const withComponents = (original: object): object => {
+  const document = JSON.parse(JSON.stringify(original)) as Document
   const { paths, webhooks, components } = document
   const schemas: Node = { ...components.schemas }
   const refusals: Node = {}

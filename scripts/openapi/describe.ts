@@ -54,7 +54,7 @@ Delivery is at least once: deduplicate by \`X-Service-Execution-Id\`.`
 
 const error = { $ref: 'Error#' }
 const anyObject = Type.Object({}, { additionalProperties: true })
-const others: Record<string, string> = {
+const general: Record<string, string> = {
   '4xx': 'Any other error.',
   '5xx': `Temporarily unavailable. If \`message\` says that nothing was changed, retry after the time in Retry-After. ${mayHaveChanged.replace('It', 'Otherwise, it')}`
 }
@@ -113,7 +113,7 @@ const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<Route
 
   const response: Record<string, { description?: string }> = {}
   for (const [status, body] of Object.entries(schema.response as Record<string, Schema>)) {
-    const description = body.description ?? others[status] ?? STATUS_CODES[status]!
+    const description = body.description ?? general[status] ?? STATUS_CODES[status]!
     response[status] = '$ref' in body ? { ...body, description } : { ...published(body), ...{ 'x-response-description': description } }
   }
   for (const [status, code] of refusals) {

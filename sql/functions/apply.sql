@@ -1,10 +1,11 @@
 -- Declared cues: a set of cues that its users keep in a file. Locks: the account, then cues and their cue_runs.
 
--- p_cues: an array of {key, cue_id, version, next_run, next_slot, paused, changes}. The caller has looked up cue_id and version, null for a new cue, and
--- computed next_run from them. paused: whether a new cue is paused. changes as for update_cue, with replaces, or the columns of a new cue. p_keys: all keys of the list; with p_prune, cues of the
--- set with other keys are deleted. Exact, because the account is locked; if all is as it should be, nothing is locked or written.
--- If any cue is refused, or with p_dry_run, everything is undone. Then error is the SQLSTATE of the refusal, of those of create_cue and update_cue, or
--- QU024. QU014 is raised: the caller looks again.
+-- p_cues: an array of {key, cue_id, version, next_run, next_slot, paused, changes}. The caller has looked up cue_id and version, null for a
+-- new cue, and computed next_run from them. paused: whether a new cue is paused. changes as for update_cue, with replaces, or the columns of a
+-- new cue. p_keys: all keys of the list; with p_prune, cues of the set with other keys are deleted. Exact, because the account is locked; if
+-- all is as it should be, nothing is locked or written.
+-- If any cue is refused, or with p_dry_run, everything is undone. Then error is the SQLSTATE of the refusal, of those of create_cue and
+-- update_cue, or QU024. QU014 is raised: the caller looks again.
 create or replace function cue.apply_cues(
   p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean default false, p_take_over boolean default false,
   p_dry_run boolean default false, p_now timestamptz default now(), p_actor text default session_user

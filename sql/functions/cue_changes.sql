@@ -307,7 +307,7 @@ comment on function cue.fire_cue is 'Fires a cue now or at p_send_at; returns th
 
 -- The request of a cue, by its id or key, or one to p_url. A test of a cue counts as one of its fires; those of URLs have the same limit together.
 -- Requests to a URL don't carry the account's API key, whatever its settings are: a key with scope write could send it anywhere.
--- QU001 not found, QU011 not a webhook cue, QU027 held, QU031 above the plan's fires per hour.
+-- QU001 not found, QU007 the account was deleted, QU011 not a webhook cue, QU027 held, QU031 above the plan's fires per hour.
 create or replace function cue.begin_test(
   p_account_id uuid, p_cue_id text default null, p_url text default null, p_payload text default null, p_now timestamptz default now()
 ) returns setof cue.begun_attempt
@@ -331,7 +331,7 @@ begin
   else
     v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
     perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
-                               format('Test limit reached: %s URLs per hour.', v_limit), p_now);
+                               format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
   end if;
   return query
   select gen_random_uuid(), null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
@@ -340,5 +340,6 @@ begin
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
          a.secrets, case when p_url is null then a.api_key end, false
     from cue.signing_account(p_account_id, p_now) a;
+  if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
 end $$;
 comment on function cue.begin_test is 'Counts a test and returns the request to send; stores nothing else.';

@@ -53,7 +53,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getCalendar',
         summary: 'Get a calendar',
-        description: 'Its dates and ranges are what cues that name it leave out.',
+        description: 'Cues that name it skip its dates and ranges.',
         params: schemas.CalendarParams,
         response: { 200: schemas.Calendar }
       }

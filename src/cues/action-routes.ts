@@ -83,7 +83,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       schema: {
         tags,
         operationId: 'fireCue',
-        summary: 'Fire a cue now, or at `send_at`',
+        summary: 'Fire a cue now, or at a later time',
         description: 'Limit per cue and hour: `fires_per_hour` of the plan (10); above it, 429.',
         params,
         headers: IdempotencyKey,

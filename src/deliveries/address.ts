@@ -122,10 +122,10 @@ export const createAddressRules = ({ allowCidrs, allowHttp, resolve }: AddressOp
       resolveSafely(host).then(
         addresses => {
           const all = addresses.map(address => ({ address, family: isIP(address) }))
-          const wanted = options.family === 4 || options.family === 6 ? all.filter(({ family }) => family === options.family) : all
-          if (wanted.length === 0) callback(unresolved(host, { code: 'ENOTFOUND' }), '')
-          else if (options.all) callback(null, wanted)
-          else callback(null, wanted[0]!.address, wanted[0]!.family)
+          const usable = options.family === 4 || options.family === 6 ? all.filter(({ family }) => family === options.family) : all
+          if (usable.length === 0) callback(unresolved(host, { code: 'ENOTFOUND' }), '')
+          else if (options.all) callback(null, usable)
+          else callback(null, usable[0]!.address, usable[0]!.family)
         },
         error => callback(error, '')
       )

@@ -23,23 +23,23 @@ const accountsKept = 10_000
 
 /** Returns a function: whether an account that holds `open` deliveries may open another. */
 export const createLimits = ({ fn, least: leastOfPlans, engines, onChange, onError, onDone = () => {} }: Options) => {
-  const known = new Map<string, { limit: number; readAt: number }>()
-  const asked = new Set<string>()
+  const recent = new Map<string, { limit: number; readAt: number }>()
+  const accountsToRead = new Set<string>()
   let reading = false
   /** The smallest limit, and when it was read. */
   let least = leastOfPlans
   let leastReadAt = -keptMs
 
   const read = async () => {
-    const account_ids = [...asked]
-    asked.clear()
+    const account_ids = [...accountsToRead]
+    accountsToRead.clear()
     try {
       const limits = new Map((await fn.openLimits({ account_ids })).map(row => [row.account_id, row.open_deliveries]))
       least = Math.min(leastOfPlans, limits.get(null) ?? leastOfPlans)
       onDone('read delivery limits')
-      if (known.size > accountsKept) known.clear()
+      if (recent.size > accountsKept) recent.clear()
       const readAt = performance.now()
-      for (const id of account_ids) known.set(id, { limit: limits.get(id) ?? least, readAt })
+      for (const id of account_ids) recent.set(id, { limit: limits.get(id) ?? least, readAt })
     } catch (error) {
       onError(error, 'read delivery limits')
     } finally {
@@ -49,7 +49,7 @@ export const createLimits = ({ fn, least: leastOfPlans, engines, onChange, onErr
   }
 
   const ask = (account?: string) => {
-    if (account) asked.add(account)
+    if (account) accountsToRead.add(account)
     if (reading) return
     reading = true
     setImmediate(read)
@@ -64,7 +64,7 @@ export const createLimits = ({ fn, least: leastOfPlans, engines, onChange, onErr
       ask()
     }
     if (open < shareOf(least)) return true
-    const entry = known.get(account)
+    const entry = recent.get(account)
     if (!entry || performance.now() - entry.readAt > keptMs) ask(account)
     return open < shareOf(entry?.limit ?? least)
   }

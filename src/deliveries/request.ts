@@ -19,7 +19,7 @@ export const createRequests =
   ({ tokenKey, decryptKey }: Options) =>
   (attempt: BegunAttempt, now: number): WebhookRequest => {
     const body = attempt.callback_method === 'GET' ? '' : attempt.payload
-    const { callback_headers: own, execution_id } = attempt
+    const { callback_headers, execution_id } = attempt
     const token = executionToken(tokenKey, execution_id)
     // One object, made without copies of its parts: there is one per request.
     const headers: Record<string, string> = signHeaders({
@@ -33,7 +33,7 @@ export const createRequests =
     headers['X-Service-Execution-Id'] = execution_id
     headers['X-Service-Scheduled-For'] = isoText(attempt.scheduled_for)
     headers['X-Service-Attempt'] = String(attempt.attempt)
-    for (const name in own) headers[replaceable[name.toLowerCase()] ?? name] = own[name]!
+    for (const name in callback_headers) headers[replaceable[name.toLowerCase()] ?? name] = callback_headers[name]!
     // The account's key replaces the token; a cue's own Authorization header replaces both, and the token gets a header of its own.
     if (headers.Authorization === undefined) {
       const key = attempt.api_key && decryptKey(attempt.api_key, `api_key ${attempt.account_id}`)
@@ -45,7 +45,7 @@ export const createRequests =
       headers,
       body,
       timeoutMs: attempt.timeout_seconds * 1000,
-      secrets: [headers.Authorization, token, ...Object.values(own)]
+      secrets: [headers.Authorization, token, ...Object.values(callback_headers)]
     }
   }
 

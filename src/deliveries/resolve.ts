@@ -45,9 +45,9 @@ const NO_ADDRESS = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 const remembering = (resolve: Resolve): Resolve => {
   const answers = new Map<string, { addresses: Promise<string[]>; until: number }>()
   return name => {
-    const known = answers.get(name)
+    const answer = answers.get(name)
     const now = performance.now()
-    if (known && known.until > now) return known.addresses
+    if (answer && answer.until > now) return answer.addresses
     if (answers.size >= MAX_REMEMBERED) answers.clear()
     const addresses = resolve(name)
     answers.set(name, { addresses, until: now + REMEMBER_MS })

@@ -74,12 +74,23 @@ export const storable = (text: string): string => {
 }
 
 /** The first headers that fit in 2 KB, as a JSON object. Cookies are left out: they are credentials for the receiver. */
-export const storableHeaders = (headers: ResponseHeaders, mask: (value: string) => string): string => {
-  const kept: Record<string, string> = {}
+export const storableHeaders = (headers: ResponseHeaders, mask: (text: string) => string): string => {
+  const lines: string[] = []
+  let bytes = 0
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined || name === 'set-cookie') continue
-    kept[name] = clean(mask([value].flat().join(', ')))
-    if (Buffer.byteLength(JSON.stringify(kept)) > STORED_HEADER_BYTES) delete kept[name]
+    const line = `${name}: ${[value].flat().join(', ')}`
+    const size = Buffer.byteLength(JSON.stringify(line)) + 2
+    if (bytes + size > STORED_HEADER_BYTES) continue
+    lines.push(line)
+    bytes += size
   }
-  return JSON.stringify(kept)
+  // Masked together: looking for secrets takes 30 µs, however short the text. A mask may cover a character on either side of a secret.
+  const masked = clean(mask(lines.join('\n\n\n'))).split(/\n+/)
+  return JSON.stringify(Object.fromEntries(masked.flatMap(pairsOf)))
+}
+
+const pairsOf = (line: string): [name: string, value: string][] => {
+  const end = line.indexOf(':')
+  return end < 0 ? [] : [[line.slice(0, end), line.slice(end + 1).trim()]]
 }

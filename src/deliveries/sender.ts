@@ -58,15 +58,15 @@ export const createSender = (options: SenderOptions) => {
 
   const deliver = async (attempt: BegunAttempt) => {
     const { account_id } = attempt
-    const one: Sending = { attempt, exchange: undefined, since: performance.now() }
-    sending.add(one)
+    const delivery: Sending = { attempt, exchange: undefined, since: performance.now() }
+    sending.add(delivery)
     const giveBack = capacity.isSlow(account_id) ? undefined : fast.lend(account_id)
     const startedAt = now()
     const sent = request(attempt, startedAt)
-    const result = await client.post(sent, one)
+    const result = await client.post(sent, delivery)
     giveBack?.()
     // Aborted, or returned when the engine stopped.
-    if (!sending.delete(one)) return
+    if (!sending.delete(delivery)) return
     capacity.note(account_id, result.duration_ms < slowAfterMs)
     close(account_id)
     results.add(attempt, resultOf(attempt, sent, result, startedAt))
@@ -80,12 +80,12 @@ export const createSender = (options: SenderOptions) => {
     onChange()
   }
 
-  const abort = (gone: ReadonlySet<string>) => {
-    for (const one of sending) {
-      const { attempt } = one
-      if (!gone.has(attempt.execution_id)) continue
-      sending.delete(one)
-      one.exchange?.fail('no longer wanted')
+  const abort = (executionIds: ReadonlySet<string>) => {
+    for (const delivery of sending) {
+      const { attempt } = delivery
+      if (!executionIds.has(attempt.execution_id)) continue
+      sending.delete(delivery)
+      delivery.exchange?.fail('no longer wanted')
       close(attempt.account_id)
       flights.end([attempt])
       metrics.attemptEnded('aborted')
@@ -130,13 +130,13 @@ export const createSender = (options: SenderOptions) => {
      */
     abortGone: async (): Promise<void> => {
       const slowSince = performance.now() - slowAfterMs
-      const asked = [...sending].filter(({ since }) => since <= slowSince)
-      if (asked.length === 0) return
-      const gone = await fn.goneAttempts({
-        execution_ids: asked.map(({ attempt }) => attempt.execution_id),
-        attempts: asked.map(({ attempt }) => attempt.attempt)
+      const slow = [...sending].filter(({ since }) => since <= slowSince)
+      if (slow.length === 0) return
+      const goneIds = await fn.goneAttempts({
+        execution_ids: slow.map(({ attempt }) => attempt.execution_id),
+        attempts: slow.map(({ attempt }) => attempt.attempt)
       })
-      if (gone.length > 0) abort(new Set(gone))
+      if (goneIds.length > 0) abort(new Set(goneIds))
     },
 
     /** Removes and returns the attempts that are not sent yet. */

@@ -33,20 +33,20 @@ export const openCells = async (config: Config, log: FastifyBaseLogger, say: (li
     for (const check of await Promise.allSettled(configs.map(requireOrder))) if (check.status === 'rejected') mayPass(check.reason)
   }
   let unavailable: unknown
-  const open = async (given: Config): Promise<Cell> => {
-    const label = labelOf(given)
-    const own = label === undefined ? log : log.child({ cell: label })
+  const open = async (settings: Config): Promise<Cell> => {
+    const label = labelOf(settings)
+    const cellLog = label === undefined ? log : log.child({ cell: label })
     const metrics = createMetrics({ thread: config.roles.engine ? 'engine' : 'api', cell: label, replica: config.replicaName })
-    const prepared = await prepareCell(given, sayOf(given, say)).catch(error => {
+    const prepared = await prepareCell(settings, sayOf(settings, say)).catch(error => {
       unavailable = error
       if (label === undefined) throw error
       mayPass(error)
-      own.warn({ err: error }, 'cell unavailable; trying again')
+      cellLog.warn({ err: error }, 'cell unavailable; trying again')
     })
-    return { config: prepared ?? given, metrics, outageLog: createOutageLog(own), log: own, isPrepared: prepared !== undefined }
+    return { config: prepared ?? settings, metrics, outageLog: createOutageLog(cellLog), log: cellLog, isPrepared: prepared !== undefined }
   }
   const cells: Cell[] = []
-  for (const given of configs) cells.push(await open(given))
+  for (const settings of configs) cells.push(await open(settings))
   if (cells.every(({ isPrepared }) => !isPrepared)) throw unavailable
   return cells
 }

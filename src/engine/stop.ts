@@ -24,11 +24,11 @@ const resultsMs = 5000
 export const handOver = async ({ engineId, pump, flights, results, fn, onError }: Options): Promise<number> => {
   let returned = 0
   const giveBack = async (attempts: BegunAttempt[], write: (flight_id: number, execution_ids: string[]) => Promise<unknown>) => {
-    for (const [flight, own] of Map.groupBy(attempts, attempt => attempt.flight_id)) {
-      const ids = own.map(attempt => attempt.execution_id)
+    for (const [flight, ofFlight] of Map.groupBy(attempts, attempt => attempt.flight_id)) {
+      const ids = ofFlight.map(attempt => attempt.execution_id)
       try {
         await write(flight, ids)
-        flights.end(own)
+        flights.end(ofFlight)
         returned += ids.length
       } catch (error) {
         onError(error, 'return attempts')

@@ -19,7 +19,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listExecutions',
         summary: 'List executions, newest first',
-        description: 'All filters that are given must match. Executions are kept for EXECUTION_RETENTION_DAYS.',
+        description: 'All filters must match. Executions are kept for EXECUTION_RETENTION_DAYS.',
         querystring: schemas.ListExecutions,
         response: { 200: schemas.Executions }
       }

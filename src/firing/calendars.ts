@@ -11,27 +11,27 @@ export type Calendars = ReturnType<typeof createCalendars>
 const bytesKept = 32 * 2 ** 20
 
 export const createCalendars = (fn: Pick<Functions, 'calendarsByRevision'>) => {
-  const known = new Map<number, Calendar>()
+  const byRevision = new Map<number, Calendar>()
   let bytes = 0
   return {
     /** Reads what rows need. */
     load: async (rows: readonly Row[]): Promise<void> => {
       if (bytes > bytesKept) {
-        known.clear()
+        byRevision.clear()
         bytes = 0
       }
-      const revisions = [...new Set(rows.flatMap(({ calendars }) => calendars ?? []))].filter(revision => !known.has(revision))
+      const revisions = [...new Set(rows.flatMap(({ calendars }) => calendars ?? []))].filter(revision => !byRevision.has(revision))
       if (revisions.length === 0) return
       for (const { revision, ...calendar } of await fn.calendarsByRevision({ revisions })) {
-        known.set(revision, calendar as Calendar)
+        byRevision.set(revision, calendar as Calendar)
         bytes += 50 * calendar.dates.length + 200 * (calendar as Calendar).ranges.length + 1000
       }
     },
     /** Those of a row; undefined if one has changed since, so that the row is out of date. */
     of: ({ calendars }: Row): Calendar[] | undefined => {
       if (!calendars || calendars.length === 0) return none
-      const found = calendars.flatMap(revision => known.get(revision) ?? [])
-      return found.length === calendars.length ? found : undefined
+      const loaded = calendars.flatMap(revision => byRevision.get(revision) ?? [])
+      return loaded.length === calendars.length ? loaded : undefined
     }
   }
 }

@@ -62,9 +62,9 @@ const graceMs = 15_000
 export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] => {
   const accounts = new Map<string, string>()
   const shared = (id: string) => {
-    const known = accounts.get(id)
-    if (known === undefined) accounts.set(id, id)
-    return known ?? id
+    const sameId = accounts.get(id)
+    if (sameId === undefined) accounts.set(id, id)
+    return sameId ?? id
   }
   return rows.flatMap(({ cue_ids, account_ids, versions, next_runs, ...schedule }) =>
     cue_ids.map((cue_id, n) => ({ schedule, cue_id, account_id: shared(account_ids[n]!), version: versions[n]!, at: next_runs[n]! }))

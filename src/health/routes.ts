@@ -37,7 +37,7 @@ const health: FastifyPluginAsyncTypebox = async app => {
         tags: ['service'],
         operationId: 'getStatus',
         summary: 'Get the status for load balancers: 200 if the service is up, 503 if not',
-        description: 'Needs no key. What is wrong, `GET /health` says.',
+        description: 'Needs no key. `GET /health` says what is wrong.',
         response: { 200: Status, 503: Status }
       }
     },

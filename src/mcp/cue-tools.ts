@@ -26,8 +26,8 @@ const withSchedule = <G extends object>(input: G) => {
   const [members, rest] = [true, false].map(isSchedule =>
     Object.fromEntries(Object.entries(input).filter(([name]) => scheduleMembers.includes(name) === isSchedule))
   ) as [schedules.GivenSchedule, Omit<G, keyof typeof schedule>]
-  const { at, ...others } = members
-  const when = at?.startsWith('+') ? { ...others, in: at.slice(1) } : members
+  const { at, ...untimed } = members
+  const when = at?.startsWith('+') ? { ...untimed, in: at.slice(1) } : members
   return { ...rest, ...(Object.keys(members).length > 0 && { schedule: when }) }
 }
 

@@ -114,7 +114,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'release',
         summary: 'Release the service, or one account',
-        description: 'Deliveries and claims go on.',
+        description: 'Deliveries and claims resume.',
         body: schemas.Release,
         response: { 200: schemas.Released }
       }
@@ -264,7 +264,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'endOperatorSession',
         summary: 'Remove the operator’s cookie',
-        description: 'Removes the cookie.',
+        description: 'Signs the browser out. OPERATOR_TOKEN stays valid.',
         response: { 204: Type.Null() }
       }
     },

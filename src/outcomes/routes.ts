@@ -112,8 +112,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'verifyExecution',
         summary: 'Verify or reject a reported success',
-        description:
-          'Decides what waits as `verification_pending`: it becomes `verified_success`, or with `valid: false` `verification_failed`.',
+        description: 'The outcome becomes `verified_success`. With `valid: false`, it becomes `verification_failed`.',
         params,
         body: schemas.Verify,
         response: { 200: schemas.Verified }
@@ -134,7 +133,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'requestVerification',
         summary: 'Mark a reported success for manual verification',
-        description: 'It becomes `verification_pending`, until a person decides.',
+        description: 'The outcome becomes `verification_pending` until a person decides.',
         params,
         response: { 200: schemas.Verified }
       }

@@ -1,4 +1,4 @@
-/** Lengths of real time such as `45m`, and instants that are so far from now. No imports: the command line loads this too. */
+/** Lengths of real time such as `45m`, and instants that far from now. No imports: the command line loads this too. */
 const units = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 export const isLength = (text: string): boolean => /^\d{1,8}[smhd]$/.test(text)

@@ -14,7 +14,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags: ['schedules'],
         operationId: 'previewSchedule',
         summary: 'Preview the next runs of a schedule, in words and as instants',
-        description: 'Takes what a cue takes as `schedule`, and refuses the same. Nothing is stored.',
+        description: 'Accepts the same schedules as cues do. Nothing is stored.',
         body: PreviewRequest,
         response: { 200: Preview }
       }

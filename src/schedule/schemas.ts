@@ -107,7 +107,7 @@ const members = {
   at: Type.Optional(Nullable(Instant)),
   in: Type.Optional(
     Nullable(
-      Type.String({ maxLength: 20, description: 'Runs once, so long from now: stored as `at`. From `1s` to `366d`.', examples: ['10m'] })
+      Type.String({ maxLength: 20, description: 'Runs once, this long from now; stored as `at`. From `1s` to `366d`.', examples: ['10m'] })
     )
   ),
   timezone: Type.Optional(Nullable(Type.String({ description: 'IANA time zone name. Default: `UTC`.', examples: ['Europe/London'] }))),

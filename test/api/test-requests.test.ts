@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { verifyWebhook } from '../../src/client/index.ts'
 import { eventually } from '../support/eventually.ts'
@@ -78,7 +79,7 @@ t.test('the timeout is that of the cue', async t => {
 })
 
 t.test('refuses bad input, and sends nothing', async t => {
-  const { hook, id, test, post, as, register } = await setup(t)
+  const { hook, id, test, post, as, register, fn } = await setup(t)
   const work = await post('/v1/cues', { name: 'work', cron: '@daily', worker: true })
   const cases: [object, number, string][] = [
     [{}, 422, 'validation_error'],
@@ -98,6 +99,7 @@ t.test('refuses bad input, and sends nothing', async t => {
   }
   const other = as(await register())
   for (const cue_id of [id, 'mine']) t.equal((await other.call('POST', '/v1/cues/test', { cue_id })).status, 404)
+  await t.rejects(fn.beginTest({ account_id: randomUUID(), url: hook.url }), { code: 'QU007' }, 'the account was deleted')
   t.same(hook.requests, [])
 })
 

@@ -5,8 +5,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createAddressRules } from '../../src/deliveries/address.ts'
+import { maskSecrets } from '../../src/deliveries/mask-secrets.ts'
 import { reportIn } from '../../src/deliveries/report.ts'
-import { storable, textOf } from '../../src/deliveries/response-text.ts'
+import { storable, storableHeaders, textOf } from '../../src/deliveries/response-text.ts'
 import { createWebhookClient } from '../../src/deliveries/webhook.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
@@ -137,6 +138,26 @@ t.test('keeps 2,000 characters of a response, without splitting one', async t =>
   t.equal(await kept(Buffer.from(`a\0${'b'.repeat(1999)}\0c`)), `a${'b'.repeat(1999)}`)
   t.equal(await kept(Buffer.from([0x61, 0xff, 0xc3, 0x28, 0xed, 0xa0, 0x80])), 'a\ufffd\ufffd(\ufffd\ufffd\ufffd')
   t.equal(await kept(Buffer.alloc(0)), '')
+})
+
+t.test('keeps 2 KB of the headers of a response, without cookies and secrets', async t => {
+  const secret = 'secret-header'
+  const headers = {
+    'set-cookie': ['a=b'],
+    first: secret,
+    empty: '',
+    encoded: btoa(`xx${secret}x`),
+    list: ['1', '2'],
+    quotes: '"'.repeat(1000),
+    colons: 'a: b: c',
+    last: btoa(secret)
+  }
+  const kept = storableHeaders(headers, text => maskSecrets(text, [secret]))
+  const { 'set-cookie': _, quotes, ...small } = headers
+  t.strictSame(JSON.parse(kept), { ...small, first: '********', encoded: 'eH********eA==', list: '1, 2', last: '********' })
+  const many = Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`h${n}`, '']))
+  const size = storableHeaders(many, text => text).length
+  t.ok(size <= 2048 && size > 2030, `${size}`)
 })
 
 t.test('a header value cannot inject a header or a second request', async t => {

@@ -22,7 +22,7 @@ const escaped = (path: string) => path.replaceAll('~', '~0').replaceAll('/', '~1
 /** A place in the description. */
 export const pointerTo = (path: string, method: string, part: string) => `#/paths/${escaped(path)}/${method}/${part}`
 
-/** What is wrong with the JSON of a request or response that is described there; null if nothing is. */
+/** Returns the faults of a request's or response's JSON, by the description at that place; null if there are none. */
 export const faultsOf = (pointer: string, value: unknown): unknown[] | null => {
   const validate = ajv.getSchema(encodeURI(`api${pointer}/content/application~1json/schema`).replaceAll('{', '%7B'))
   if (!validate) return ['is not described']

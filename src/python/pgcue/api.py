@@ -1930,7 +1930,7 @@ class Client(Transport):
         return self.call("POST", "/v1/cues/test", body=body)
 
     def fire_cue(self, cue_id: str, body: Optional[FireInput] = None, *, idempotency_key: Optional[str] = None) -> FireCueResult:
-        """Fire a cue now, or at `send_at`."""
+        """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
 
     def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:

@@ -37,8 +37,8 @@ export const HistoryPanel = ({ cue }: { cue: CueDetail }) => {
   const begun = monthOf(cue.created_at)
   const today = new Date(serviceNow()).toISOString().slice(0, 10)
   const thisMonth = monthOf(today)
-  const chosen = query.until ?? ''
-  const last = /^2[01]\d\d-(0[1-9]|1[0-2])$/.test(chosen) && chosen < thisMonth ? chosen : thisMonth
+  const chosenMonth = query.until ?? ''
+  const last = /^2[01]\d\d-(0[1-9]|1[0-2])$/.test(chosenMonth) && chosenMonth < thisMonth ? chosenMonth : thisMonth
   const first = addMonths(last, 1 - shown)
   const until = last === thisMonth ? undefined : lastDay(last)
   const days = Math.round((Date.parse(until ?? today) - Date.parse(first)) / 86_400_000) + 1
