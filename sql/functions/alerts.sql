@@ -20,6 +20,7 @@ begin
                else p_metadata || jsonb_build_object('previous_acknowledged_at', cue.iso(v_previous)) end, p_now);
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
+  perform cue.add_alert_event('alert.raised', v_id, p_now);
   return v_id;
 end $$;
 comment on function cue.raise_alert is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -61,13 +62,17 @@ comment on function cue.count_outcome is 'Counts a reported outcome: a success r
 
 create or replace function cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
+declare
+  l cue.alerts;
 begin
-  update cue.alerts a set acknowledged_at = coalesce(a.acknowledged_at, p_now)
-    from cue.cues c
-   where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
+  select a.* into l from cue.alerts a join cue.cues c on c.id = a.cue_id
+   where a.id = p_alert_id and a.account_id = p_account_id and c.deleted_at is null for no key update of a;
   if not found then
     raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
   end if;
+  if l.acknowledged_at is not null then return; end if;
+  update cue.alerts set acknowledged_at = p_now where id = l.id;
+  perform cue.add_alert_event('alert.acknowledged', l.id, p_now);
 end $$;
 comment on function cue.acknowledge_alert is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
 

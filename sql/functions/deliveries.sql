@@ -138,6 +138,13 @@ begin
   get diagnostics v_moved = row_count;
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
+  if exists (select from cue.event_subscribers) then
+    perform cue.add_execution_events('execution.succeeded', array(
+      select e.id from unnest(p_execution_ids, p_attempts) with ordinality as u (id, attempt, nth)
+       cross join lateral (
+         select x.id from cue.executions x where x.id = u.id and x.id between v_first and v_last and x.ended_at = p_now and x.attempts = u.attempt limit 1) e
+       order by u.nth), p_now);
+  end if;
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   return v_moved;
 end $$;
@@ -188,7 +195,10 @@ declare
   v_last uuid := (select max(id::text)::uuid from unnest(p_ended) as u (id));
   e cue.executions;
 begin
-  if p_again is not null then perform cue.enqueue_attempts(p_again, p_due); end if;
+  if p_again is not null then
+    perform cue.enqueue_attempts(p_again, p_due);
+    perform cue.add_execution_events('execution.retrying', p_again, p_now);
+  end if;
   if p_deadline is not null then perform cue.wake('cue_deadline', p_deadline); end if;
   update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_delivered) and failed_deliveries > 0;
   -- One after the other: the first to end may change the cue of the next.

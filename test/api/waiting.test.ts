@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { createWaiting } from '../../src/workers/long-poll.ts'
+import { createWaiting } from '../../src/database/long-poll.ts'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
 import { build, error, eventually } from '../support/setup.ts'
@@ -121,7 +121,7 @@ const waitingFor = async (t: Test, options: { maxWaiting?: number } = {}) => {
   const { config, pool } = await build(t)
   const waiting = createWaiting({
     config,
-    fn: { nextClaimable: async () => null },
+    fn: { latestPlace: async () => 0, nextClaimable: async () => null },
     now: () => new Date(),
     log: pino({ level: 'silent' }),
     closing: new AbortController().signal,
