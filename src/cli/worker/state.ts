@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Held, Spooled } from '../../client/worker/store.ts'
-import { makeDirectory } from '../../files/directories.ts'
+import { makeDirectory } from '../../directories.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
 import { parseExactly } from '../json.ts'
 import { isRunning, markOf, type ProcessMark } from './process.ts'
