@@ -5,7 +5,7 @@
 
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
-  `abort_operation allow apply_subscription attach_evidence beat_engine begin_test cancel_execution create_operation deletion_status
+  `abort_operation allow apply_subscription attach_evidence beat_engine begin_channel_test begin_test cancel_execution create_operation deletion_status
    dismiss_execution exchange_session_token fire_cue hold next_wakes open_key_session open_session poll_device read_destinations
    read_errors read_memory read_operator read_overview refresh_session replay_execution report_outcome reveal_key
    service_health verify_outcome`.split(/\s+/)
@@ -20,6 +20,8 @@ export const nullable: Record<string, string> = {
   apply_cues: 'before after error message',
   begin_idempotent: 'row',
   begin_issue: 'row',
+  begin_notice: 'row alert_id severity cue_name alert content secrets',
+  begin_channel_test: 'secrets',
   billing_account: 'row customer_id subscription_id',
   create_each_cue: 'id taken_by message',
   cue_detail_by_key: 'row',
@@ -28,11 +30,14 @@ export const nullable: Record<string, string> = {
   device_link: 'row ip account_created_at',
   disown_account: 'value',
   disownable_account: 'row',
+  end_notice: 'value',
   ended_pauses: 'last_slot cron at schedule_rules calendars',
   failure_notice: 'row last_http_status last_error',
   claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload',
   claimable_page: 'task',
   look_ahead_by_schedule: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
+  mail_channel_test: 'row',
+  mail_confirm_address: 'row',
   mail_cue_failed: 'row http_status error_message',
   mail_deletion_requested: 'row',
   mail_downgrade: 'row cues',
@@ -52,6 +57,7 @@ export const nullable: Record<string, string> = {
   passed_exclusions: 'cron schedule_rules calendars',
   calendar_cues: 'next_run next_slot last_slot excluded_at cron schedule_rules',
   poll_device: 'email account_id key_ciphertext',
+  read_notice: 'row alert_id severity cue_name alert content secrets',
   read_events: 'place id type at cue_id cue_key execution_id data',
   read_declared_cues: 'next_run next_slot last_slot delivery',
   read_echo: 'row',

@@ -14,12 +14,14 @@ create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'out
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
-create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released');
+create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted');
 comment on type cue.audit_event is 'Type of an audit log entry.';
 create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
 comment on type cue.callback_method is 'HTTP method of a webhook. GET sends no body.';
 create type cue.catch_up as enum ('skip_missed', 'run_once_if_missed', 'replay_all_missed');
 comment on type cue.catch_up is 'Policy for slots that came due during an outage: run none of them, only the latest, or the newest 100.';
+create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
+comment on type cue.channel_type is 'Service that a channel sends to; webhook: a signed request to any address.';
 create type cue.completion as enum ('ended', 'max_runs', 'once');
 comment on type cue.completion is 'Why a cue has completed: its last slot has passed, it has taken max_runs runs, or it runs only once.';
 create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
@@ -36,6 +38,10 @@ create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
 comment on type cue.key_scope is 'Permission of an API key.';
 create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held');
 comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
+create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
+comment on type cue.notice_kind is 'What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.';
+create type cue.notice_state as enum ('waiting', 'sent', 'failed');
+comment on type cue.notice_state is 'failed: no try is left.';
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
 comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
 create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
@@ -138,6 +144,26 @@ comment on column cue.accounts.stripe_customer_id is 'The account''s customer at
 comment on column cue.accounts.email_confirmed_at is 'When a mailed link was first confirmed; null: never.';
 grant select on cue.accounts to cue_service;
 
+create table cue.addresses (
+  id uuid not null,
+  account_id uuid not null,
+  email text not null,
+  asked_at timestamp with time zone not null,
+  confirmed_at timestamp with time zone,
+  constraint addresses_pkey PRIMARY KEY (id),
+  constraint addresses_email_check CHECK (length(email) <= 254),
+  constraint addresses_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX addresses_email ON cue.addresses USING btree (account_id, lower(email));
+CREATE INDEX addresses_unconfirmed ON cue.addresses USING btree (asked_at) WHERE (confirmed_at IS NULL);
+comment on table cue.addresses is 'Email addresses for channels that an account has asked to confirm.';
+comment on column cue.addresses.id is 'UUIDv7, which the mailed link contains.';
+comment on column cue.addresses.account_id is 'The account.';
+comment on column cue.addresses.email is 'The address. Unique in the account, ignoring case.';
+comment on column cue.addresses.asked_at is 'When the last link was mailed.';
+comment on column cue.addresses.confirmed_at is 'When a link was confirmed. Null: not yet; removed after 30 days.';
+grant select on cue.addresses to cue_service;
+
 create table cue.alerts (
   id uuid not null,
   account_id uuid not null,
@@ -151,14 +177,19 @@ create table cue.alerts (
   resolved_at timestamp with time zone,
   resolution jsonb,
   created_at timestamp with time zone not null,
+  snoozed_at timestamp with time zone,
+  snoozed_until timestamp with time zone,
+  snoozed_failures integer not null default 0,
   constraint alerts_pkey PRIMARY KEY (id),
   constraint alerts_check CHECK ((resolved_at IS NULL) = (resolution IS NULL)),
+  constraint alerts_check1 CHECK ((snoozed_at IS NULL) = (snoozed_until IS NULL)),
   constraint alerts_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE,
   constraint alerts_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX alerts_account ON cue.alerts USING btree (account_id, id);
 CREATE INDEX alerts_cue ON cue.alerts USING btree (cue_id, alert_type, acknowledged_at);
 CREATE UNIQUE INDEX alerts_open ON cue.alerts USING btree (cue_id, alert_type) WHERE (acknowledged_at IS NULL);
+CREATE INDEX alerts_snoozed ON cue.alerts USING btree (snoozed_until) WHERE (snoozed_until IS NOT NULL);
 comment on table cue.alerts is 'Alerts. At most one of each type is open per cue.';
 comment on column cue.alerts.id is 'UUIDv7.';
 comment on column cue.alerts.account_id is 'The cue''s account.';
@@ -172,6 +203,9 @@ comment on column cue.alerts.acknowledged_at is 'When it was acknowledged. Null:
 comment on column cue.alerts.resolved_at is 'When the cue last succeeded after it. Null: not since it was raised, or raised again while it was open.';
 comment on column cue.alerts.resolution is '{"after_seconds", "failed", "missed"}, set with resolved_at; the last two count since the success before, at most 1,000.';
 comment on column cue.alerts.created_at is 'When it was raised.';
+comment on column cue.alerts.snoozed_at is 'Since when no notice of it is sent. Null: it is not snoozed.';
+comment on column cue.alerts.snoozed_until is 'Until when; null like snoozed_at.';
+comment on column cue.alerts.snoozed_failures is 'How often it was raised again while snoozed.';
 grant select on cue.alerts to cue_service;
 
 create table cue.api_keys (
@@ -331,6 +365,42 @@ comment on column cue.cell.id is 'The n-th URL of CELLS is cell n.';
 comment on column cue.cell.created_at is 'When the database took its number.';
 grant select on cue.cell to cue_service;
 
+create table cue.channels (
+  id uuid not null,
+  account_id uuid not null,
+  name text not null,
+  type cue.channel_type not null,
+  target text not null,
+  types cue.event_type[],
+  severity cue.alert_severity not null default 'high'::cue.alert_severity,
+  tags text[] not null default '{}'::text[],
+  is_default boolean not null default false,
+  enabled boolean not null default true,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint channels_pkey PRIMARY KEY (id),
+  constraint channels_name_check CHECK (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'::text),
+  constraint channels_tags_check CHECK (cardinality(tags) <= 10),
+  constraint channels_target_check CHECK (length(target) <= 2048),
+  constraint channels_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX channels_name ON cue.channels USING btree (account_id, name);
+CREATE INDEX channels_of_events ON cue.channels USING btree (account_id) WHERE ((types IS NOT NULL) AND enabled);
+comment on table cue.channels is 'Where alerts and events are sent, besides the alert webhook.';
+comment on column cue.channels.id is 'UUIDv7.';
+comment on column cue.channels.account_id is 'The account.';
+comment on column cue.channels.name is 'Name, as in alerts.channels of cues.';
+comment on column cue.channels.type is 'Service.';
+comment on column cue.channels.target is 'Email address, URL, or PagerDuty''s routing key. May be a secret, so no view shows all of it.';
+comment on column cue.channels.types is 'Events that it gets. Null: alerts and their resolution only.';
+comment on column cue.channels.severity is 'The least severity of its alerts.';
+comment on column cue.channels.tags is 'Only what concerns a cue that has all of these tags.';
+comment on column cue.channels.is_default is 'Whether it gets the alerts of cues that name no channels.';
+comment on column cue.channels.enabled is 'Whether anything is sent to it.';
+comment on column cue.channels.created_at is 'Creation time.';
+comment on column cue.channels.updated_at is 'Time of the last change.';
+grant select on cue.channels to cue_service;
+
 create unlogged table cue.cue_rooms (
   account_id uuid not null,
   plan_cues integer not null,
@@ -432,6 +502,7 @@ create table cue.cues (
   await_outcome boolean,
   alert_consecutive_failures integer,
   alert_missed_window_multiplier integer,
+  alert_channels text[],
   catch_up cue.catch_up not null default 'run_once_if_missed'::cue.catch_up,
   verification_mode cue.verification_mode,
   created_at timestamp with time zone not null default now(),
@@ -455,6 +526,7 @@ create table cue.cues (
   payload_ref bigint default nextval('cue.payload_ids'::regclass),
   payload_since_run bigint not null default 0,
   constraint cues_pkey PRIMARY KEY (id),
+  constraint cues_alert_channels_check CHECK (cardinality(alert_channels) <= 20),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
   constraint cues_check CHECK ((at IS NOT NULL) = (schedule_type = 'once'::cue.schedule_type)),
@@ -519,6 +591,7 @@ comment on column cue.cues.claim_timeout_seconds is 'Time limit for a worker to 
 comment on column cue.cues.await_outcome is 'Whether the execution ends only with the handler''s report rather than with a 2xx. Null, which means false, until it or an outcome deadline is set.';
 comment on column cue.cues.alert_consecutive_failures is 'Consecutive failures that raise an alert. Null, which means 3, if alerts was never set.';
 comment on column cue.cues.alert_missed_window_multiplier is 'Slots without a success that raise an alert. Null, which means 2, if alerts was never set.';
+comment on column cue.cues.alert_channels is 'Names of the channels for its alerts; null: the default ones.';
 comment on column cue.cues.catch_up is 'Policy for slots that came due during an outage.';
 comment on column cue.cues.verification_mode is 'Requirement for a verified success. Null, which means none, if never set.';
 comment on column cue.cues.created_at is 'Time of creation.';
@@ -707,11 +780,14 @@ grant select on cue.event_order to cue_service;
 
 create table cue.event_subscribers (
   account_id uuid not null,
-  constraint event_subscribers_pkey PRIMARY KEY (account_id),
+  source text not null,
+  constraint event_subscribers_pkey PRIMARY KEY (account_id, source),
+  constraint event_subscribers_source_check CHECK (source = ANY (ARRAY['account'::text, 'channels'::text, 'endpoints'::text])),
   constraint event_subscribers_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 comment on table cue.event_subscribers is 'Accounts for which successes, retries and verifications are events, too.';
 comment on column cue.event_subscribers.account_id is 'The account.';
+comment on column cue.event_subscribers.source is 'Who subscribes: its setting, or one of its channels or endpoints.';
 grant select on cue.event_subscribers to cue_service;
 
 create table cue.events (
@@ -1089,6 +1165,49 @@ comment on column cue.new_events.cue_tags is 'Its tags at that time.';
 comment on column cue.new_events.execution_id is 'The execution, if it is about one.';
 comment on column cue.new_events.data is 'The object as lists show it, without payload, headers and secrets; at most 16 KB.';
 grant select on cue.new_events to cue_service;
+
+create table cue.notices (
+  id uuid not null,
+  account_id uuid not null,
+  channel_id uuid not null,
+  alert_id uuid,
+  kind cue.notice_kind not null,
+  snoozed_until timestamp with time zone,
+  content jsonb,
+  state cue.notice_state not null default 'waiting'::cue.notice_state,
+  tries integer not null default 0,
+  due_at timestamp with time zone,
+  http_status integer,
+  error text,
+  sent_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  constraint notices_pkey PRIMARY KEY (id),
+  constraint notices_check CHECK ((due_at IS NOT NULL) = (state = 'waiting'::cue.notice_state)),
+  constraint notices_check1 CHECK ((sent_at IS NOT NULL) = (state = 'sent'::cue.notice_state)),
+  constraint notices_check2 CHECK ((alert_id IS NULL) = (kind = 'event'::cue.notice_kind)),
+  constraint notices_check3 CHECK ((snoozed_until IS NOT NULL) = (kind = 'summary'::cue.notice_kind)),
+  constraint notices_alert_id_fkey FOREIGN KEY (alert_id) REFERENCES cue.alerts(id) ON DELETE CASCADE
+);
+CREATE INDEX notices_due ON cue.notices USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX notices_of_channel ON cue.notices USING btree (account_id, channel_id);
+CREATE INDEX notices_of_events ON cue.notices USING btree (id) WHERE ((kind = 'event'::cue.notice_kind) AND (due_at IS NULL));
+CREATE UNIQUE INDEX notices_once ON cue.notices USING btree (alert_id, channel_id, kind, COALESCE(snoozed_until, 'infinity'::timestamp with time zone)) WHERE (alert_id IS NOT NULL);
+comment on table cue.notices is 'Messages to channels, each with a job of the same id while it waits.';
+comment on column cue.notices.id is 'UUIDv7.';
+comment on column cue.notices.account_id is 'The account.';
+comment on column cue.notices.channel_id is 'The channel.';
+comment on column cue.notices.alert_id is 'The alert. Null for an event.';
+comment on column cue.notices.kind is 'What it says.';
+comment on column cue.notices.snoozed_until is 'Of a summary: the end of the snooze.';
+comment on column cue.notices.content is 'The event; of a summary, what happened.';
+comment on column cue.notices.state is 'Whether it has been sent.';
+comment on column cue.notices.tries is 'Tries that have begun.';
+comment on column cue.notices.due_at is 'When the next try is due. While one is under way, when another engine may repeat it. Null once it is not waiting.';
+comment on column cue.notices.http_status is 'Of the last response.';
+comment on column cue.notices.error is 'Why the last try failed.';
+comment on column cue.notices.sent_at is 'When it was accepted; by the mail queue, if it is a mail.';
+comment on column cue.notices.created_at is 'Time of its cause.';
+grant select on cue.notices to cue_service;
 
 create table cue.open_executions (
   execution_id uuid not null,
@@ -1489,7 +1608,7 @@ create view cue.account_view as
         CASE
             WHEN (EXISTS ( SELECT
                FROM cue.event_subscribers s
-              WHERE s.account_id = a.id)) THEN 'all'::text
+              WHERE s.account_id = a.id AND s.source = 'account'::text)) THEN 'all'::text
             ELSE 'default'::text
         END AS events,
     a.created_at,
@@ -1523,6 +1642,11 @@ create view cue.alert_view as
     l.acknowledged_at,
     l.resolved_at,
     l.resolution,
+    l.snoozed_until,
+    ( SELECT COALESCE(jsonb_agg(jsonb_build_object('channel', h.name, 'kind', n.kind, 'state', n.state, 'tries', n.tries, 'http_status', n.http_status, 'error', n.error, 'sent_at', cue.iso(n.sent_at)) ORDER BY n.id), '[]'::jsonb) AS "coalesce"
+           FROM cue.notices n
+             JOIN cue.channels h ON h.id = n.channel_id
+          WHERE n.alert_id = l.id) AS notices,
     l.created_at
    FROM cue.alerts l
      JOIN cue.cues c ON c.id = l.cue_id
@@ -1587,6 +1711,22 @@ create view cue.calendar_view as
    FROM cue.calendars;
 comment on view cue.calendar_view is 'Calendars as the API shows them.';
 grant select on cue.calendar_view to cue_reader, cue_service;
+
+create view cue.channel_view as
+ SELECT account_id,
+    name,
+    type,
+    cue.mask_target(type, target) AS target,
+    types::text[] AS types,
+    severity,
+    tags,
+    is_default AS "default",
+    enabled,
+    created_at,
+    updated_at
+   FROM cue.channels;
+comment on view cue.channel_view is 'Channels as the API shows them.';
+grant select on cue.channel_view to cue_reader, cue_service;
 
 create view cue.claimable_executions as
  SELECT id,
@@ -1734,7 +1874,11 @@ create view cue.cue_view as
             ELSE NULL::jsonb
         END AS delivery,
         CASE
-            WHEN c.alert_consecutive_failures IS NOT NULL THEN jsonb_build_object('consecutive_failures', c.alert_consecutive_failures, 'missed_window_multiplier', c.alert_missed_window_multiplier)
+            WHEN c.alert_consecutive_failures IS NOT NULL THEN jsonb_build_object('consecutive_failures', c.alert_consecutive_failures, 'missed_window_multiplier', c.alert_missed_window_multiplier) ||
+            CASE
+                WHEN c.alert_channels IS NULL THEN '{}'::jsonb
+                ELSE jsonb_build_object('channels', c.alert_channels)
+            END
             ELSE NULL::jsonb
         END AS alerts,
     c.catch_up,
@@ -2404,9 +2548,7 @@ CREATE OR REPLACE FUNCTION cue.add_alert_event(p_type cue.event_type, p_alert_id
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select cue.add_event(v.account_id, p_type, to_jsonb(v) - 'account_id' || jsonb_build_object(
-           'acknowledged_at', cue.iso(v.acknowledged_at), 'created_at', cue.iso(v.created_at)), p_now, v.cue_id, v.execution_id)
-    from cue.alert_view v where v.id = p_alert_id
+  select cue.add_event(l.account_id, p_type, cue.alert_data(l.id), p_now, l.cue_id, l.execution_id) from cue.alerts l where l.id = p_alert_id
 $function$;
 comment on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an alert.';
 grant execute on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
@@ -2653,6 +2795,35 @@ end $function$;
 comment on function cue.add_event_day(date) is 'Makes the partition of events for a day, unless it exists.';
 grant execute on function cue.add_event_day(date) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_event_notices(p_account_ids uuid[], p_after bigint, p_last bigint, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  n cue.notices;
+begin
+  if not exists (select from cue.channels h where h.account_id = any (p_account_ids) and h.types is not null and h.enabled) then return; end if;
+  for n in
+    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
+    select cue.uuid_v7(p_now), e.account_id, h.id, 'event',
+           jsonb_build_object('id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id,
+                              'data', e.data), p_now, p_now
+      from cue.channels h join cue.events e on e.account_id = h.account_id and e.place > p_after and e.place <= p_last
+     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled
+       and e.type = any (h.types) and e.type::text not in ('alert.raised', 'alert.resolved') and (h.tags = '{}' or e.cue_tags @> h.tags)
+     order by e.place
+    returning *
+  loop
+    perform cue.add_notice_job(n.id, n.account_id, p_now);
+  end loop;
+end $function$;
+comment on function cue.add_event_notices(uuid[],bigint,bigint,timestamp with time zone) is 'Adds notices of newly published events for the channels that name their types.';
+grant execute on function cue.add_event_notices(uuid[],bigint,bigint,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_execution_events(p_type cue.event_type, p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -2722,6 +2893,21 @@ $function$;
 comment on function cue.add_limit_event(uuid,text,integer,timestamp with time zone) is 'Adds the event that an account has reached a limit: cues, executions_per_month or events_per_day.';
 grant execute on function cue.add_limit_event(uuid,text,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_notice_job(p_notice_id uuid, p_account_id uuid, p_due_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  delete from pgboss.job where name = 'notices' and id = p_notice_id and state >= 'active';
+  perform cue.add_job('notices', jsonb_build_object('notice_id', p_notice_id, 'account_id', p_account_id), p_notice_id, p_due_at);
+end $function$;
+comment on function cue.add_notice_job(uuid,uuid,timestamp with time zone) is 'Adds the job of a notice, unless one waits.';
+grant execute on function cue.add_notice_job(uuid,uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_operation_event(p_operation_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
@@ -2760,6 +2946,60 @@ exception when lock_not_available then
 end $function$;
 comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 grant execute on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_raised_notices(c cue.cues, p_alert_id uuid, p_severity cue.alert_severity, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_is_named boolean := c.alert_channels = '{}'
+    or exists (select from cue.channels h where h.account_id = c.account_id and h.name = any (c.alert_channels));
+  n cue.notices;
+begin
+  for n in
+    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
+    select cue.uuid_v7(p_now), c.account_id, h.id, p_alert_id, 'raised', p_now, p_now
+      from cue.channels h
+     where h.account_id = c.account_id and h.enabled and p_severity >= h.severity and c.tags @> h.tags
+       and case when v_is_named then h.name = any (c.alert_channels) else h.is_default or h.types is not null end
+       and (h.types is null or 'alert.raised' = any (h.types))
+    returning *
+  loop
+    perform cue.add_notice_job(n.id, n.account_id, p_now);
+  end loop;
+end $function$;
+comment on function cue.add_raised_notices(cue.cues,uuid,cue.alert_severity,timestamp with time zone) is 'Adds the notices of a new alert for the channels that get it.';
+grant execute on function cue.add_raised_notices(cue.cues,uuid,cue.alert_severity,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_resolved_notices(p_alert_ids uuid[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  n cue.notices;
+begin
+  for n in
+    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
+    select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'resolved', p_now, p_now
+      from cue.alerts l join cue.notices r on r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
+     where l.id = any (p_alert_ids) and l.resolved_at is not null and l.snoozed_at is null
+       and not exists (select from cue.notices s
+                        where s.alert_id = l.id and s.channel_id = r.channel_id and s.kind = 'summary' and s.created_at >= l.resolved_at)
+    on conflict do nothing returning *
+  loop
+    perform cue.add_notice_job(n.id, n.account_id, p_now);
+  end loop;
+end $function$;
+comment on function cue.add_resolved_notices(uuid[],timestamp with time zone) is 'Adds the notices of resolved alerts for the channels that the alerts were sent to.';
+grant execute on function cue.add_resolved_notices(uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_lifetime interval, p_now timestamp with time zone)
  RETURNS cue.sessions
@@ -3032,6 +3272,22 @@ begin
 end $function$;
 comment on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) is 'Applies the consequences of an execution''s end to its cue.';
 grant execute on function cue.after_end(cue.executions,cue.cues,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.alert_data(p_alert_id uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select to_jsonb(v) - '{account_id,notices}'::text[] || jsonb_build_object(
+           'acknowledged_at', cue.iso(v.acknowledged_at), 'resolved_at', cue.iso(v.resolved_at), 'snoozed_until', cue.iso(v.snoozed_until),
+           'created_at', cue.iso(v.created_at))
+    from cue.alert_view v where v.id = p_alert_id
+$function$;
+comment on function cue.alert_data(uuid) is 'Returns an alert as lists show it, without its notices.';
+grant execute on function cue.alert_data(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_notice(p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(url text, secrets text[], alert_id uuid, alert_type cue.alert_type, severity cue.alert_severity, message text, cue_id text, execution_id uuid, created_at timestamp with time zone, metadata jsonb)
@@ -3441,6 +3697,33 @@ end $function$;
 comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins those due attempts that are not locked; returns the requests to send.';
 grant execute on function cue.begin_attempts(uuid[],interval,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.begin_channel_test(p_account_id uuid, p_name text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(type cue.channel_type, target text, secrets text[])
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  h cue.channels;
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+begin
+  perform cue.require_unheld(p_account_id);
+  select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
+  if not found then
+    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
+  end if;
+  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
+                             format('Test limit reached: %s tests of channels per hour.', v_limit), p_now);
+  if h.type = 'email' then
+    perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
+  end if;
+  return query select h.type, h.target, cue.channel_secrets(h, p_now);
+end $function$;
+comment on function cue.begin_channel_test(uuid,text,timestamp with time zone) is 'Counts a test of a channel and returns where to send it; a mail is queued. QU036 if not found.';
+grant execute on function cue.begin_channel_test(uuid,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
  LANGUAGE plpgsql
@@ -3516,6 +3799,46 @@ begin
 end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.begin_notice(p_notice_id uuid, p_lease interval DEFAULT '00:00:40'::interval, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb, tries integer, created_at timestamp with time zone, secrets text[])
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  l cue.alerts;
+  n cue.notices;
+  v_later timestamptz;
+begin
+  select * into l from cue.alerts where id = (select w.alert_id from cue.notices w where w.id = p_notice_id) for share;
+  select * into n from cue.notices where id = p_notice_id and due_at <= p_now for update skip locked;
+  if not found then return; end if;
+  if not exists (select from cue.read_notice(n.id, p_now)) then
+    delete from cue.notices where id = n.id;
+    return;
+  end if;
+  v_later := case when cue.is_held(n.account_id) then p_now + interval '10 seconds'
+                  when l.snoozed_until is not null then greatest(l.snoozed_until, p_now) + interval '1 second' end;
+  if v_later is not null then
+    update cue.notices set due_at = v_later where id = n.id;
+    perform cue.add_notice_job(n.id, n.account_id, v_later);
+  elsif (select h.type from cue.channels h where h.id = n.channel_id) <> 'email' then
+    update cue.notices set due_at = p_now + p_lease, tries = tries + 1 where id = n.id;
+    return query select * from cue.read_notice(n.id, p_now);
+  elsif n.kind = 'event' and not (select w.allowed from cue.allow('event_mails:' || n.account_id, 100, interval '1 hour', p_now) w) then
+    update cue.notices set state = 'failed', due_at = null, error = 'Mail limit reached: 100 events per hour.' where id = n.id;
+  else
+    perform cue.add_job('mails', jsonb_build_object('kind', 'notice', 'account_id', n.account_id, 'notice_id', n.id));
+    update cue.notices set state = 'sent', due_at = null, sent_at = p_now, tries = 1 where id = n.id;
+    if n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+  end if;
+end $function$;
+comment on function cue.begin_notice(uuid,interval,timestamp with time zone) is 'Begins a try of a notice that is due and returns what to send, or no row if there is nothing to send now.';
+grant execute on function cue.begin_notice(uuid,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAULT NULL::text, p_url text DEFAULT NULL::text, p_payload text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.begun_attempt
@@ -3926,6 +4249,25 @@ end $function$;
 comment on function cue.changed_fields(cue.cues,cue.cues) is 'Returns the names of the columns in which a changed cue differs from the old one.';
 grant execute on function cue.changed_fields(cue.cues,cue.cues) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.channel_secrets(h cue.channels, p_now timestamp with time zone)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  a cue.accounts;
+begin
+  if h.type <> 'webhook' then return null; end if;
+  perform cue.alert_webhook_secret(h.account_id, 'service', null, p_now);
+  select * into a from cue.accounts where id = h.account_id;
+  return cue.alert_signing_secrets(a, p_now);
+end $function$;
+comment on function cue.channel_secrets(cue.channels,timestamp with time zone) is 'Returns the secrets that sign a channel''s requests: those of alert webhooks.';
+grant execute on function cue.channel_secrets(cue.channels,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -4257,6 +4599,23 @@ begin
 end $function$;
 comment on function cue.complete_cues(text[],timestamp with time zone) is 'Completes recurring cues that have no further run.';
 grant execute on function cue.complete_cues(text[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.confirm_address(p_address_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.addresses set confirmed_at = coalesce(confirmed_at, p_now) where id = p_address_id;
+  if not found then
+    raise exception 'This link is too old, or the account no longer exists.' using errcode = cue.refusal('QU007');
+  end if;
+end $function$;
+comment on function cue.confirm_address(uuid,timestamp with time zone) is 'Records that an address may be used in channels; QU007 if nobody asks for it any more.';
+grant execute on function cue.confirm_address(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.confirm_email(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -4901,6 +5260,29 @@ end $function$;
 comment on function cue.delete_calendar(uuid,text) is 'Deletes a calendar; QU008 if not found, QU026 if cues use it; the detail is a JSON array of at most 100 of their ids.';
 grant execute on function cue.delete_calendar(uuid,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.delete_channel(p_account_id uuid, p_name text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_id uuid;
+begin
+  perform cue.lock_account(p_account_id);
+  delete from cue.channels where account_id = p_account_id and name = p_name returning id into v_id;
+  if not found then
+    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
+  end if;
+  delete from cue.notices where account_id = p_account_id and channel_id = v_id;
+  perform cue.subscribe_channels(p_account_id);
+  perform cue.record_event(p_account_id, 'channel.deleted', p_actor, p_ip, jsonb_build_object('name', p_name), p_now);
+end $function$;
+comment on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) is 'Deletes a channel and its notices; QU036 if not found.';
+grant execute on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER)
  RETURNS void
  LANGUAGE plpgsql
@@ -5005,8 +5387,9 @@ begin
   delete from cue.new_events where account_id = p_account_id;
   delete from cue.events where account_id = p_account_id;
   delete from cue.event_days where account_id = p_account_id;
+  delete from cue.notices where account_id = p_account_id;
 end $function$;
-comment on function cue.delete_events(uuid) is 'Deletes the events of an account.';
+comment on function cue.delete_events(uuid) is 'Deletes the events and notices of an account.';
 grant execute on function cue.delete_events(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with time zone, p_batch integer DEFAULT 5000)
@@ -5493,6 +5876,33 @@ end $function$;
 comment on function cue.end_memory_notice(uuid,integer,text) is 'Records a notified version, or removes the subscription if it is null.';
 grant execute on function cue.end_memory_notice(uuid,integer,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.end_notice(p_notice_id uuid, p_tries integer, p_http_status integer DEFAULT NULL::integer, p_error text DEFAULT NULL::text, p_is_final boolean DEFAULT false, p_retry_after_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS cue.notice_state
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  n cue.notices;
+  v_delay interval := ('{10 seconds,1 minute,5 minutes,30 minutes}'::interval[])[p_tries];
+begin
+  perform from cue.alerts where id = (select w.alert_id from cue.notices w where w.id = p_notice_id) for share;
+  select * into n from cue.notices where id = p_notice_id and state = 'waiting' and tries = p_tries for update;
+  if not found then return null; end if;
+  n.state := case when p_error is null then 'sent' when p_is_final or v_delay is null then 'failed' else 'waiting' end;
+  n.due_at := case when n.state = 'waiting' then p_now + greatest(v_delay, coalesce(p_retry_after_ms, 0) * interval '1 millisecond') end;
+  update cue.notices
+     set state = n.state, due_at = n.due_at, http_status = p_http_status, error = p_error, sent_at = case when n.state = 'sent' then p_now end
+   where id = n.id;
+  if n.state = 'waiting' then perform cue.add_notice_job(n.id, n.account_id, n.due_at); end if;
+  if n.state = 'sent' and n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+  return n.state;
+end $function$;
+comment on function cue.end_notice(uuid,integer,integer,text,boolean,integer,timestamp with time zone) is 'Records the result of a try; a failed one is repeated after 10 seconds, 1, 5 and 30 minutes.';
+grant execute on function cue.end_notice(uuid,integer,integer,text,boolean,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.end_one_time_cue(c cue.cues, p_status cue.cue_status, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -5515,6 +5925,43 @@ begin
 end $function$;
 comment on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) is 'Completes or fails a one-time cue when its first execution ends.';
 grant execute on function cue.end_one_time_cue(cue.cues,cue.cue_status,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.end_snoozes(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  l cue.alerts;
+  n cue.notices;
+  v_happened jsonb;
+  v_count int := 0;
+begin
+  for l in
+    select * from cue.alerts a where a.snoozed_until <= p_now order by a.snoozed_until limit p_limit for no key update skip locked
+  loop
+    v_happened := jsonb_build_object('failures', l.snoozed_failures, 'resolved', coalesce(l.resolved_at >= l.snoozed_at, false),
+                                     'acknowledged', coalesce(l.acknowledged_at >= l.snoozed_at, false));
+    update cue.alerts set snoozed_at = null, snoozed_until = null, snoozed_failures = 0 where id = l.id;
+    if v_happened <> '{"failures": 0, "resolved": false, "acknowledged": false}' then
+      for n in
+        insert into cue.notices (id, account_id, channel_id, alert_id, kind, snoozed_until, content, due_at, created_at)
+        select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'summary', l.snoozed_until, v_happened, p_now, p_now
+          from cue.notices r where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
+        on conflict do nothing returning *
+      loop
+        perform cue.add_notice_job(n.id, n.account_id, p_now);
+      end loop;
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.end_snoozes(integer,timestamp with time zone) is 'Ends snoozes whose time has passed, with a summary of what happened meanwhile; returns how many.';
+grant execute on function cue.end_snoozes(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.ended_executions()
  RETURNS TABLE(status cue.execution_status, count bigint)
@@ -5591,7 +6038,7 @@ declare
   a cue.accounts;
   -- All subjects that cue.allow counts for an account.
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
-    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:}'::text[]) as s (name));
+    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:,url_tests:,addresses:,channel_tests:,event_mails:}'::text[]) as s (name));
 begin
   delete from cue.accounts where id = p_account_id returning * into a;
   -- Deletes the Stripe customer, which cancels its subscriptions. The job outlives the account.
@@ -6661,9 +7108,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, retry_on_worker_failure)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.retry_on_worker_failure, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, retry_on_worker_failure boolean))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, retry_on_worker_failure)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.retry_on_worker_failure, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, retry_on_worker_failure boolean))
             as g (id, account_id, payload_id)
          where g.id is not null;
       end $function$;
@@ -7541,6 +7988,30 @@ end $function$;
 comment on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) is 'Ends a claim without an outcome: the execution is claimable again, or missed.';
 grant execute on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.mail_channel_test(p_channel_id uuid)
+ RETURNS TABLE(email text, name text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ select h.target, h.name from cue.channels h where h.id = p_channel_id and h.type = 'email' $function$;
+comment on function cue.mail_channel_test(uuid) is 'Returns the content of the mail that tests a channel.';
+grant execute on function cue.mail_channel_test(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.mail_confirm_address(p_address_id uuid)
+ RETURNS TABLE(email text, account_email text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select d.email, a.email from cue.addresses d join cue.accounts a on a.id = d.account_id where d.id = p_address_id and d.confirmed_at is null
+$function$;
+comment on function cue.mail_confirm_address(uuid) is 'Returns the content of the mail with which an address for channels is confirmed.';
+grant execute on function cue.mail_confirm_address(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.mail_cue_failed(p_account_id uuid, p_execution_id uuid, p_counted boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(email text, cue_id text, cue_name text, cue_status cue.cue_status, execution_id uuid, status cue.execution_status, scheduled_for timestamp with time zone, ended_at timestamp with time zone, attempts integer, http_status integer, error_message text, quiet boolean)
  LANGUAGE plpgsql
@@ -7701,6 +8172,17 @@ CREATE OR REPLACE FUNCTION cue.mask()
 AS $function$ select '********' $function$;
 comment on function cue.mask() is 'Returns the text shown in place of a secret.';
 grant execute on function cue.mask() to cue_reader, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.mask_target(p_type cue.channel_type, p_target text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when p_type = 'email' then left(p_target, 1) || '***' || substring(p_target from '@[^@]*$')
+              else coalesce(substring(p_target from '^[a-z]+://[^/?#]*') || '/', '') || cue.mask() end
+$function$;
+comment on function cue.mask_target(cue.channel_type,text) is 'Returns a channel''s target as it is shown: the host of a URL, the domain of an address.';
+grant execute on function cue.mask_target(cue.channel_type,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
  RETURNS integer
@@ -8670,9 +9152,11 @@ begin
   delete from cue.sessions where expires_at <= p_now;
   delete from cue.session_tokens where expires_at <= p_now;
   delete from cue.device_codes where expires_at <= p_now;
+  delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
+  delete from cue.notices where kind = 'event' and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
   perform cue.prune_audit(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys and audit entries.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAULT now())
@@ -8695,7 +9179,7 @@ begin
           where account_id = v_account
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
-                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
+                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'channel.set', 'channel.deleted')
                  or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;
@@ -8822,6 +9306,7 @@ begin
   delete from cue.new_events where seq = any (v_seqs);
   if v_accounts is null then return cardinality(v_seqs); end if;
   update cue.event_order set last_place = v_last;
+  perform cue.add_event_notices(v_accounts, v_place, v_last, p_now);
   update cue.event_days set left_out_from = coalesce(left_out_from, v_place + 1), left_out_to = v_last
    where account_id = any (v_left_out) and day = v_day;
   perform cue.add_limit_event(u.id, 'events_per_day', p_most_per_day, p_now) from unnest(v_reached) as u (id);
@@ -8895,6 +9380,47 @@ begin
 end $function$;
 comment on function cue.put_calendar(uuid,text,text,text[],jsonb,bigint,timestamp with time zone) is 'Creates or replaces a calendar and returns its new revision.';
 grant execute on function cue.put_calendar(uuid,text,text,text[],jsonb,bigint,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.put_channel(p_account_id uuid, p_name text, p_type cue.channel_type, p_target text, p_types cue.event_type[] DEFAULT NULL::cue.event_type[], p_severity cue.alert_severity DEFAULT 'high'::cue.alert_severity, p_tags text[] DEFAULT '{}'::text[], p_is_default boolean DEFAULT false, p_enabled boolean DEFAULT true, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  old cue.channels;
+  v_address uuid;
+begin
+  select * into old from cue.channels where account_id = a.id and name = p_name;
+  if old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20 then
+    raise exception 'Channel limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
+  end if;
+  if old.type = p_type and p_target = cue.mask_target(old.type, old.target) then p_target := old.target; end if;
+  if p_type = 'email' and not (a.email_confirmed_at is not null and lower(a.email) = lower(p_target))
+     and not exists (select from cue.addresses where account_id = a.id and lower(email) = lower(p_target) and confirmed_at is not null) then
+    perform cue.require_within('addresses:' || a.id, 3, '1 hour', 'Mail limit reached: 3 addresses per hour to confirm.', p_now);
+    perform cue.require_within(cue.email_window(p_target), 3, '1 hour', 'Email limit reached: 3 per hour to one address.', p_now);
+    insert into cue.addresses (id, account_id, email, asked_at) values (cue.uuid_v7(p_now), a.id, p_target, p_now)
+    on conflict (account_id, lower(email)) do update set asked_at = excluded.asked_at returning id into v_address;
+    perform cue.add_job('mails', jsonb_build_object('kind', 'confirm_address', 'account_id', a.id, 'address_id', v_address));
+    return 'unconfirmed';
+  end if;
+  if (old.type, old.target, old.types, old.severity, old.tags, old.is_default, old.enabled)
+     is not distinct from (p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled) then return 'same'; end if;
+  insert into cue.channels as h (id, account_id, name, type, target, types, severity, tags, is_default, enabled, created_at, updated_at)
+  values (cue.uuid_v7(p_now), a.id, p_name, p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled, p_now, p_now)
+  on conflict (account_id, name) do update
+     set type = excluded.type, target = excluded.target, types = excluded.types, severity = excluded.severity, tags = excluded.tags,
+         is_default = excluded.is_default, enabled = excluded.enabled, updated_at = excluded.updated_at;
+  perform cue.subscribe_channels(a.id);
+  perform cue.record_event(a.id, 'channel.set', p_actor, p_ip, jsonb_build_object('name', p_name, 'type', p_type), p_now);
+  return case when old.id is null then 'created' else 'changed' end;
+end $function$;
+comment on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone) is 'Creates or replaces a channel; returns created, changed, same, or unconfirmed for an address that gets a link first; QU035 too many.';
+grant execute on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.put_device_code(p_code_hash bytea, p_ip text, p_created_at timestamp with time zone, p_expires_at timestamp with time zone)
  RETURNS void
@@ -8976,7 +9502,8 @@ declare
   v_id uuid := cue.uuid_v7(p_now);
 begin
   update cue.cue_runs set alerted = true where cue_id = c.id and not alerted;
-  update cue.alerts set metadata = metadata || p_metadata, message = p_message, resolved_at = null, resolution = null
+  update cue.alerts set metadata = metadata || p_metadata, message = p_message, resolved_at = null, resolution = null,
+                        snoozed_failures = snoozed_failures + (snoozed_until is not null)::int
    where cue_id = c.id and alert_type = p_type and acknowledged_at is null;
   if found then return null; end if;
   select max(acknowledged_at) into v_previous from cue.alerts where cue_id = c.id and alert_type = p_type;
@@ -8987,6 +9514,7 @@ begin
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   perform cue.add_alert_event('alert.raised', v_id, p_now);
+  perform cue.add_raised_notices(c, v_id, p_severity, p_now);
   return v_id;
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -9308,6 +9836,27 @@ begin
 end $function$;
 comment on function cue.read_memory(uuid,text,uuid,timestamp with time zone) is 'Returns an account''s memory block, as a new version if it has changed; QU062 if off.';
 grant execute on function cue.read_memory(uuid,text,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_notice(p_notice_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb, tries integer, created_at timestamp with time zone, secrets text[])
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select n.kind, h.type, h.target, n.alert_id, l.severity, c.name, cue.alert_data(l.id), n.content, n.tries, n.created_at, cue.channel_secrets(h, p_now)
+    from cue.notices n
+    join cue.channels h on h.id = n.channel_id and h.enabled
+    left join cue.alerts l on l.id = n.alert_id
+    left join cue.cues c on c.id = coalesce(l.cue_id, n.content ->> 'cue_id')
+   where n.id = p_notice_id and (n.kind <> 'resolved' or l.resolved_at is not null)
+     and (c.deleted_at is null and (c.id is not null or n.content ->> 'cue_id' is null) or n.content ->> 'type' = 'cue.deleted');
+end $function$;
+comment on function cue.read_notice(uuid,timestamp with time zone) is 'Returns what a notice says and where it goes, or no row if it has become needless.';
+grant execute on function cue.read_notice(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_operator(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(postgres text, size_bytes bigint, release integer, engines jsonb, queues jsonb, connections jsonb, connection_limit integer, partitions jsonb, accounts jsonb, migrations jsonb, migration_count integer)
@@ -10216,6 +10765,32 @@ end $function$;
 comment on function cue.requeue_attempts(integer,timestamp with time zone) is 'Adds the missing jobs of executions that are soon due for an attempt; returns how many.';
 grant execute on function cue.requeue_attempts(integer,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.requeue_notices(p_limit integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  n cue.notices;
+  v_count int := 0;
+begin
+  for n in
+    select * from cue.notices w
+     where w.due_at < p_now - interval '5 seconds'
+       and not exists (select from pgboss.job j where j.name = 'notices' and j.id = w.id and j.state < 'active')
+     order by w.due_at limit p_limit for update of w skip locked
+  loop
+    perform cue.add_notice_job(n.id, n.account_id, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.requeue_notices(integer,timestamp with time zone) is 'Adds the missing jobs of notices that are overdue; returns how many.';
+grant execute on function cue.requeue_notices(integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.requeue_operations(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -10420,7 +10995,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.retry_on_worker_failure := null;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.retry_on_worker_failure := null;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -10438,29 +11013,34 @@ CREATE OR REPLACE FUNCTION cue.resolve_alerts(p_cue_id text, p_now timestamp wit
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_resolved uuid[];
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
-     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
-  update cue.alerts a
-     set resolved_at = p_now,
-         resolution = jsonb_build_object(
-           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
-             select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
-              where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
-    from cue.alerts u
-   cross join lateral (
-     select max(n.created_at) as since from newest n
-      where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
-   cross join lateral (
-     select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
-      where n.created_at > coalesce(p.since, '-infinity')
-        and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
-    join cue.cue_runs r on r.cue_id = p_cue_id
-   where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
-     and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                           when 'cue_paused' then r.failed_runs = 0 else true end;
+     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000),
+  resolved as (
+    update cue.alerts a
+       set resolved_at = p_now,
+           resolution = jsonb_build_object(
+             'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
+               select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
+                where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
+      from cue.alerts u
+     cross join lateral (
+       select max(n.created_at) as since from newest n
+        where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
+     cross join lateral (
+       select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
+        where n.created_at > coalesce(p.since, '-infinity')
+          and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
+      join cue.cue_runs r on r.cue_id = p_cue_id
+     where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
+       and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
+                             when 'cue_paused' then r.failed_runs = 0 else true end
+    returning a.id)
+  select array_agg(r.id) into v_resolved from resolved r;
+  perform cue.add_resolved_notices(v_resolved, p_now);
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
 end $function$;
@@ -10908,7 +11488,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -11232,6 +11812,29 @@ end $function$;
 comment on function cue.slots_without_execution(text,timestamp with time zone[]) is 'Returns those of a cue''s slots that have no execution, oldest first.';
 grant execute on function cue.slots_without_execution(text,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.snooze_alert(p_account_id uuid, p_alert_id uuid, p_until timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if p_until <= p_now then
+    raise exception 'until must be in the future.' using errcode = cue.refusal('QU034');
+  end if;
+  update cue.alerts a
+     set snoozed_until = p_until, snoozed_at = coalesce(a.snoozed_at, p_now), snoozed_failures = case when a.snoozed_at is null then 0 else a.snoozed_failures end
+   where a.id = p_alert_id and a.account_id = p_account_id
+     and exists (select from cue.cues c where c.id = a.cue_id and c.deleted_at is null);
+  if not found then
+    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
+  end if;
+end $function$;
+comment on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) is 'Sends no notices of an alert until an instant, which moves if it is snoozed already; QU003, QU034.';
+grant execute on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -11427,6 +12030,40 @@ begin
 end $function$;
 comment on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) is 'Returns the response to a request with this key; QU013 for another request.';
 grant execute on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.subscribe(p_account_id uuid, p_source text, p_subscribes boolean)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if p_subscribes then
+    insert into cue.event_subscribers (account_id, source) values (p_account_id, p_source) on conflict do nothing;
+  else
+    delete from cue.event_subscribers where account_id = p_account_id and source = p_source;
+  end if;
+end $function$;
+comment on function cue.subscribe(uuid,text,boolean) is 'Notes whether a part of an account wants events of successes, retries and verifications.';
+grant execute on function cue.subscribe(uuid,text,boolean) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.subscribe_channels(p_account_id uuid)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.subscribe(p_account_id, 'channels', exists (
+    select from cue.channels h
+     where h.account_id = p_account_id and h.enabled
+       and h.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
+$function$;
+comment on function cue.subscribe_channels(uuid) is 'Notes whether a channel of an account names successes, retries or verifications.';
+grant execute on function cue.subscribe_channels(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -11686,11 +12323,7 @@ begin
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
-  if p_changes ->> 'events' = 'all' then
-    insert into cue.event_subscribers (account_id) values (old.id) on conflict do nothing;
-  elsif p_changes ->> 'events' = 'default' then
-    delete from cue.event_subscribers where account_id = old.id;
-  end if;
+  if p_changes ? 'events' then perform cue.subscribe(old.id, 'account', p_changes ->> 'events' = 'all'); end if;
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then

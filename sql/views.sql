@@ -24,7 +24,8 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
            'claim_timeout_seconds', c.claim_timeout_seconds, 'await_outcome', coalesce(c.await_outcome, false)) end as delivery,
        case when c.alert_consecutive_failures is not null then
          jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
-           'missed_window_multiplier', c.alert_missed_window_multiplier) end as alerts,
+           'missed_window_multiplier', c.alert_missed_window_multiplier) ||
+         case when c.alert_channels is null then '{}' else jsonb_build_object('channels', c.alert_channels) end end as alerts,
        c.catch_up, c.overlap,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
@@ -259,7 +260,7 @@ comment on view cue.recent_failures is
 
 create or replace view cue.account_view as
 select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret, a.memory_block_enabled, a.alert_webhook_url,
-       a.webhook_authorization, case when exists (select from cue.event_subscribers s where s.account_id = a.id) then 'all' else 'default' end as events,
+       a.webhook_authorization, case when exists (select from cue.event_subscribers s where s.account_id = a.id and s.source = 'account') then 'all' else 'default' end as events,
        a.created_at,
        (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
            and not c.memory_check)
@@ -293,10 +294,18 @@ comment on view cue.worker_view is 'Workers as their heartbeats describe them.';
 
 create or replace view cue.alert_view as
 select l.id, l.account_id, l.cue_id, l.execution_id, l.alert_type, l.severity, l.message, l.metadata, l.acknowledged_at is not null as acknowledged,
-       l.acknowledged_at, l.resolved_at, l.resolution, l.created_at
+       l.acknowledged_at, l.resolved_at, l.resolution, l.snoozed_until,
+       (select coalesce(jsonb_agg(jsonb_build_object('channel', h.name, 'kind', n.kind, 'state', n.state, 'tries', n.tries, 'http_status', n.http_status,
+                 'error', n.error, 'sent_at', cue.iso(n.sent_at)) order by n.id), '[]')
+          from cue.notices n join cue.channels h on h.id = n.channel_id where n.alert_id = l.id) as notices, l.created_at
   from cue.alerts l join cue.cues c on c.id = l.cue_id
  where c.deleted_at is null;
 comment on view cue.alert_view is 'Alerts as the API shows them.';
+
+create or replace view cue.channel_view as
+select account_id, name, type, cue.mask_target(type, target) as target, types::text[] as types, severity, tags, is_default as "default", enabled, created_at, updated_at
+  from cue.channels;
+comment on view cue.channel_view is 'Channels as the API shows them.';
 
 create or replace view cue.ticket_view as
 select id as ticket_id, account_id, subject, severity, type, status, created_at, updated_at, message, issue_url from cue.tickets;

@@ -10,6 +10,7 @@ import alerts from './alerts/routes.ts'
 import billing from './billing/routes.ts'
 import blog from './blog/routes.ts'
 import calendars from './calendars/routes.ts'
+import channels from './channels/routes.ts'
 import type { Config } from './config.ts'
 import cues from './cues/routes.ts'
 import dashboard from './dashboard/routes.ts'
@@ -165,6 +166,7 @@ export const build = async (options: Options) => {
   await app.register(outcomes)
   await app.register(overview)
   await app.register(alerts)
+  await app.register(channels)
   await app.register(events)
   await app.register(mcp)
   await app.register(accounts)

@@ -20,11 +20,13 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type CallbackMethod = "GET" | "PATCH" | "POST" | "PUT";
 
 export type CatchUp = "replay_all_missed" | "run_once_if_missed" | "skip_missed";
+
+export type ChannelType = "discord" | "email" | "ntfy" | "pagerduty" | "slack" | "teams" | "webhook";
 
 export type Completion = "ended" | "max_runs" | "once";
 
@@ -59,6 +61,10 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 export type KeyScope = "account" | "read" | "worker" | "write";
 
 export type MissedReason = "excluded" | "execution_limit" | "held" | "overlap" | "queue_full" | "service_away";
+
+export type NoticeKind = "event" | "raised" | "resolved" | "summary";
+
+export type NoticeState = "failed" | "sent" | "waiting";
 
 export type OperationStatus = "aborted" | "completed" | "running";
 
@@ -200,6 +206,29 @@ export interface AccountView {
   webhook_authorization: WebhookAuthorization | null;
 }
 
+export interface Addresses {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * When the last link was mailed.
+   */
+  asked_at: Timestamp;
+  /**
+   * When a link was confirmed. Null: not yet; removed after 30 days.
+   */
+  confirmed_at: Timestamp | null;
+  /**
+   * The address. Unique in the account, ignoring case.
+   */
+  email: string;
+  /**
+   * UUIDv7, which the mailed link contains.
+   */
+  id: string;
+}
+
 export interface Alerts {
   /**
    * The cue's account.
@@ -249,6 +278,18 @@ export interface Alerts {
    * Urgency.
    */
   severity: AlertSeverity;
+  /**
+   * Since when no notice of it is sent. Null: it is not snoozed.
+   */
+  snoozed_at: Timestamp | null;
+  /**
+   * How often it was raised again while snoozed.
+   */
+  snoozed_failures: Generated<number>;
+  /**
+   * Until when; null like snoozed_at.
+   */
+  snoozed_until: Timestamp | null;
 }
 
 export interface AlertView {
@@ -262,9 +303,11 @@ export interface AlertView {
   id: string | null;
   message: string | null;
   metadata: Json | null;
+  notices: Json | null;
   resolution: Json | null;
   resolved_at: Timestamp | null;
   severity: AlertSeverity | null;
+  snoozed_until: Timestamp | null;
 }
 
 export interface ApiKeys {
@@ -502,6 +545,71 @@ export interface Cell {
   id: number;
 }
 
+export interface Channels {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Creation time.
+   */
+  created_at: Timestamp;
+  /**
+   * Whether anything is sent to it.
+   */
+  enabled: Generated<boolean>;
+  /**
+   * UUIDv7.
+   */
+  id: string;
+  /**
+   * Whether it gets the alerts of cues that name no channels.
+   */
+  is_default: Generated<boolean>;
+  /**
+   * Name, as in alerts.channels of cues.
+   */
+  name: string;
+  /**
+   * The least severity of its alerts.
+   */
+  severity: Generated<AlertSeverity>;
+  /**
+   * Only what concerns a cue that has all of these tags.
+   */
+  tags: Generated<string[]>;
+  /**
+   * Email address, URL, or PagerDuty's routing key. May be a secret, so no view shows all of it.
+   */
+  target: string;
+  /**
+   * Service.
+   */
+  type: ChannelType;
+  /**
+   * Events that it gets. Null: alerts and their resolution only.
+   */
+  types: ArrayType<EventType> | null;
+  /**
+   * Time of the last change.
+   */
+  updated_at: Timestamp;
+}
+
+export interface ChannelView {
+  account_id: string | null;
+  created_at: Timestamp | null;
+  default: boolean | null;
+  enabled: boolean | null;
+  name: string | null;
+  severity: AlertSeverity | null;
+  tags: string[] | null;
+  target: string | null;
+  type: ChannelType | null;
+  types: string[] | null;
+  updated_at: Timestamp | null;
+}
+
 export interface ClaimableExecutions {
   account_id: string | null;
   claimable_at: Timestamp | null;
@@ -695,6 +803,10 @@ export interface Cues {
    * The cue's account.
    */
   account_id: string;
+  /**
+   * Names of the channels for its alerts; null: the default ones.
+   */
+  alert_channels: string[] | null;
   /**
    * Consecutive failures that raise an alert. Null, which means 3, if alerts was never set.
    */
@@ -1244,6 +1356,10 @@ export interface EventSubscribers {
    * The account.
    */
   account_id: string;
+  /**
+   * Who subscribes: its setting, or one of its channels or endpoints.
+   */
+  source: string;
 }
 
 export interface ExecutionBriefView {
@@ -1916,6 +2032,65 @@ export interface NewExecutions {
   updated_at: Timestamp | null;
 }
 
+export interface Notices {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * The alert. Null for an event.
+   */
+  alert_id: string | null;
+  /**
+   * The channel.
+   */
+  channel_id: string;
+  /**
+   * The event; of a summary, what happened.
+   */
+  content: Json | null;
+  /**
+   * Time of its cause.
+   */
+  created_at: Timestamp;
+  /**
+   * When the next try is due. While one is under way, when another engine may repeat it. Null once it is not waiting.
+   */
+  due_at: Timestamp | null;
+  /**
+   * Why the last try failed.
+   */
+  error: string | null;
+  /**
+   * Of the last response.
+   */
+  http_status: number | null;
+  /**
+   * UUIDv7.
+   */
+  id: string;
+  /**
+   * What it says.
+   */
+  kind: NoticeKind;
+  /**
+   * When it was accepted; by the mail queue, if it is a mail.
+   */
+  sent_at: Timestamp | null;
+  /**
+   * Of a summary: the end of the snooze.
+   */
+  snoozed_until: Timestamp | null;
+  /**
+   * Whether it has been sent.
+   */
+  state: Generated<NoticeState>;
+  /**
+   * Tries that have begun.
+   */
+  tries: Generated<number>;
+}
+
 export interface OpenExecutions {
   /**
    * The cue's account.
@@ -2496,6 +2671,7 @@ export interface DB {
   account_usage: AccountUsage;
   account_view: AccountView;
   accounts: Accounts;
+  addresses: Addresses;
   alert_view: AlertView;
   alerts: Alerts;
   api_keys: ApiKeys;
@@ -2507,6 +2683,8 @@ export interface DB {
   calendar_view: CalendarView;
   calendars: Calendars;
   cell: Cell;
+  channel_view: ChannelView;
+  channels: Channels;
   claimable_executions: ClaimableExecutions;
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;
@@ -2547,6 +2725,7 @@ export interface DB {
   moved: Moved;
   new_events: NewEvents;
   new_executions: NewExecutions;
+  notices: Notices;
   open_executions: OpenExecutions;
   operation_targets: OperationTargets;
   operation_view: OperationView;

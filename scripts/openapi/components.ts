@@ -4,6 +4,7 @@ import * as accounts from '../../src/accounts/schemas.ts'
 import * as alerts from '../../src/alerts/schemas.ts'
 import * as blog from '../../src/blog/schemas.ts'
 import * as calendars from '../../src/calendars/schemas.ts'
+import * as channels from '../../src/channels/schemas.ts'
 import * as declared from '../../src/cues/declared-schemas.ts'
 import * as lists from '../../src/cues/list-schemas.ts'
 import * as cues from '../../src/cues/schemas.ts'
@@ -43,6 +44,7 @@ const requests: Record<string, TSchema> = {
   ExclusionInput: schedules.GivenExclusion,
   RangeInput: schedules.GivenRange,
   CalendarInput: calendars.PutCalendar,
+  ChannelInput: channels.PutChannel,
   OperationInput: operations.CreateOperation,
   FireInput: cues.FireRequest,
   TestInput: cues.TestCue,
@@ -69,6 +71,7 @@ const responses: Record<string, TSchema> = {
   Exclusion: schedules.Exclusion,
   Range: schedules.Range,
   Calendar: calendars.Calendar,
+  Channel: channels.Channel,
   Execution: executions.Execution,
   ExecutionDetail: executions.ExecutionDetail,
   Outcome: executions.Outcome,

@@ -120,11 +120,7 @@ begin
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
-  if p_changes ->> 'events' = 'all' then
-    insert into cue.event_subscribers (account_id) values (old.id) on conflict do nothing;
-  elsif p_changes ->> 'events' = 'default' then
-    delete from cue.event_subscribers where account_id = old.id;
-  end if;
+  if p_changes ? 'events' then perform cue.subscribe(old.id, 'account', p_changes ->> 'events' = 'all'); end if;
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then
@@ -224,7 +220,7 @@ begin
           where account_id = v_account
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
-                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created')
+                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'channel.set', 'channel.deleted')
                  or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;

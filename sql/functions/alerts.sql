@@ -11,7 +11,8 @@ declare
   v_id uuid := cue.uuid_v7(p_now);
 begin
   update cue.cue_runs set alerted = true where cue_id = c.id and not alerted;
-  update cue.alerts set metadata = metadata || p_metadata, message = p_message, resolved_at = null, resolution = null
+  update cue.alerts set metadata = metadata || p_metadata, message = p_message, resolved_at = null, resolution = null,
+                        snoozed_failures = snoozed_failures + (snoozed_until is not null)::int
    where cue_id = c.id and alert_type = p_type and acknowledged_at is null;
   if found then return null; end if;
   select max(acknowledged_at) into v_previous from cue.alerts where cue_id = c.id and alert_type = p_type;
@@ -22,6 +23,7 @@ begin
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   perform cue.add_alert_event('alert.raised', v_id, p_now);
+  perform cue.add_raised_notices(c, v_id, p_severity, p_now);
   return v_id;
 end $$;
 comment on function cue.raise_alert is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -53,29 +55,34 @@ create or replace function cue.resolve_alerts(p_cue_id text, p_now timestamptz d
 language plpgsql security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_resolved uuid[];
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
-     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
-  update cue.alerts a
-     set resolved_at = p_now,
-         resolution = jsonb_build_object(
-           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
-             select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
-              where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
-    from cue.alerts u
-   cross join lateral (
-     select max(n.created_at) as since from newest n
-      where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
-   cross join lateral (
-     select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
-      where n.created_at > coalesce(p.since, '-infinity')
-        and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
-    join cue.cue_runs r on r.cue_id = p_cue_id
-   where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
-     and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                           when 'cue_paused' then r.failed_runs = 0 else true end;
+     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000),
+  resolved as (
+    update cue.alerts a
+       set resolved_at = p_now,
+           resolution = jsonb_build_object(
+             'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
+               select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
+                where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
+      from cue.alerts u
+     cross join lateral (
+       select max(n.created_at) as since from newest n
+        where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
+     cross join lateral (
+       select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
+        where n.created_at > coalesce(p.since, '-infinity')
+          and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
+      join cue.cue_runs r on r.cue_id = p_cue_id
+     where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
+       and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
+                             when 'cue_paused' then r.failed_runs = 0 else true end
+    returning a.id)
+  select array_agg(r.id) into v_resolved from resolved r;
+  perform cue.add_resolved_notices(v_resolved, p_now);
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
 end $$;
@@ -111,6 +118,23 @@ begin
   perform cue.add_alert_event('alert.acknowledged', l.id, p_now);
 end $$;
 comment on function cue.acknowledge_alert is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
+
+-- Nothing is sent while an alert is snoozed: see begin_notice. It ends with end_snoozes, not at its instant, so that nothing comes in between.
+create or replace function cue.snooze_alert(p_account_id uuid, p_alert_id uuid, p_until timestamptz, p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  if p_until <= p_now then
+    raise exception 'until must be in the future.' using errcode = cue.refusal('QU034');
+  end if;
+  update cue.alerts a
+     set snoozed_until = p_until, snoozed_at = coalesce(a.snoozed_at, p_now), snoozed_failures = case when a.snoozed_at is null then 0 else a.snoozed_failures end
+   where a.id = p_alert_id and a.account_id = p_account_id
+     and exists (select from cue.cues c where c.id = a.cue_id and c.deleted_at is null);
+  if not found then
+    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
+  end if;
+end $$;
+comment on function cue.snooze_alert is 'Sends no notices of an alert until an instant, which moves if it is snoozed already; QU003, QU034.';
 
 create or replace function cue.is_success(p_status cue.execution_status, p_outcome_success boolean) returns boolean
 language sql immutable as $$ select p_status = 'success' and p_outcome_success is distinct from false $$;

@@ -104,11 +104,18 @@ begin
 end $$;
 comment on function cue.add_verification_event is 'Adds the event of an outcome that has been verified or rejected.';
 
+create or replace function cue.alert_data(p_alert_id uuid) returns jsonb
+language sql stable security definer as $$
+  select to_jsonb(v) - '{account_id,notices}'::text[] || jsonb_build_object(
+           'acknowledged_at', cue.iso(v.acknowledged_at), 'resolved_at', cue.iso(v.resolved_at), 'snoozed_until', cue.iso(v.snoozed_until),
+           'created_at', cue.iso(v.created_at))
+    from cue.alert_view v where v.id = p_alert_id
+$$;
+comment on function cue.alert_data is 'Returns an alert as lists show it, without its notices.';
+
 create or replace function cue.add_alert_event(p_type cue.event_type, p_alert_id uuid, p_now timestamptz default now()) returns void
 language sql security definer as $$
-  select cue.add_event(v.account_id, p_type, to_jsonb(v) - 'account_id' || jsonb_build_object(
-           'acknowledged_at', cue.iso(v.acknowledged_at), 'created_at', cue.iso(v.created_at)), p_now, v.cue_id, v.execution_id)
-    from cue.alert_view v where v.id = p_alert_id
+  select cue.add_event(l.account_id, p_type, cue.alert_data(l.id), p_now, l.cue_id, l.execution_id) from cue.alerts l where l.id = p_alert_id
 $$;
 comment on function cue.add_alert_event is 'Adds an event about an alert.';
 
@@ -215,6 +222,7 @@ begin
   delete from cue.new_events where seq = any (v_seqs);
   if v_accounts is null then return cardinality(v_seqs); end if;
   update cue.event_order set last_place = v_last;
+  perform cue.add_event_notices(v_accounts, v_place, v_last, p_now);
   update cue.event_days set left_out_from = coalesce(left_out_from, v_place + 1), left_out_to = v_last
    where account_id = any (v_left_out) and day = v_day;
   perform cue.add_limit_event(u.id, 'events_per_day', p_most_per_day, p_now) from unnest(v_reached) as u (id);
@@ -294,8 +302,9 @@ begin
   delete from cue.new_events where account_id = p_account_id;
   delete from cue.events where account_id = p_account_id;
   delete from cue.event_days where account_id = p_account_id;
+  delete from cue.notices where account_id = p_account_id;
 end $$;
-comment on function cue.delete_events is 'Deletes the events of an account.';
+comment on function cue.delete_events is 'Deletes the events and notices of an account.';
 
 -- Work that has waited for 15 seconds. The first entry of each task in the index is its oldest, so a backlog costs nothing.
 create or replace function cue.note_unattended(p_now timestamptz default now()) returns int

@@ -19,6 +19,35 @@ begin
 end $$;
 comment on function cue.add_job is 'Adds a pg-boss job with its queue''s settings, unless it exists.';
 
+-- A notice's job has its id. One that is running is replaced: it is the one that asks for another try, or its process has crashed.
+create or replace function cue.add_notice_job(p_notice_id uuid, p_account_id uuid, p_due_at timestamptz) returns void
+language plpgsql security definer as $$
+begin
+  delete from pgboss.job where name = 'notices' and id = p_notice_id and state >= 'active';
+  perform cue.add_job('notices', jsonb_build_object('notice_id', p_notice_id, 'account_id', p_account_id), p_notice_id, p_due_at);
+end $$;
+comment on function cue.add_notice_job is 'Adds the job of a notice, unless one waits.';
+
+-- After a crash, once the time for its try has passed.
+create or replace function cue.requeue_notices(p_limit int default 1000, p_now timestamptz default now()) returns int
+language plpgsql security definer as $$
+declare
+  n cue.notices;
+  v_count int := 0;
+begin
+  for n in
+    select * from cue.notices w
+     where w.due_at < p_now - interval '5 seconds'
+       and not exists (select from pgboss.job j where j.name = 'notices' and j.id = w.id and j.state < 'active')
+     order by w.due_at limit p_limit for update of w skip locked
+  loop
+    perform cue.add_notice_job(n.id, n.account_id, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $$;
+comment on function cue.requeue_notices is 'Adds the missing jobs of notices that are overdue; returns how many.';
+
 create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void
 language plpgsql security definer as $$
 begin

@@ -80,3 +80,13 @@ language sql stable security definer as $$
   select email, plan from cue.accounts where id = p_account_id and plan <> 'free'
 $$;
 comment on function cue.mail_payment_failed is 'Returns the content of the mail about a failed payment, or no row once the plan has ended.';
+
+create or replace function cue.mail_confirm_address(p_address_id uuid) returns table (email text, account_email text)
+language sql stable security definer as $$
+  select d.email, a.email from cue.addresses d join cue.accounts a on a.id = d.account_id where d.id = p_address_id and d.confirmed_at is null
+$$;
+comment on function cue.mail_confirm_address is 'Returns the content of the mail with which an address for channels is confirmed.';
+
+create or replace function cue.mail_channel_test(p_channel_id uuid) returns table (email text, name text)
+language sql stable security definer as $$ select h.target, h.name from cue.channels h where h.id = p_channel_id and h.type = 'email' $$;
+comment on function cue.mail_channel_test is 'Returns the content of the mail that tests a channel.';

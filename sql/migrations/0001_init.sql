@@ -11,7 +11,8 @@ create type cue.audit_event as enum --- Type of an audit log entry.
   ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed',
    'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed',
    'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created',
-   'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released');
+   'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released',
+   'channel.set', 'channel.deleted');
 --- Status of a sign-in. Expiry is not a status: see device_codes.expires_at.
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 --- How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.
@@ -59,6 +60,11 @@ create type cue.event_type as enum
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
    'alert.raised', 'alert.acknowledged', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
    'secret.regenerated', 'limit.reached');
+--- Service that a channel sends to; webhook: a signed request to any address.
+create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
+--- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.
+create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
+create type cue.notice_state as enum ('waiting', 'sent', 'failed'); --- failed: no try is left.
 create type cue.ticket_severity as enum ('low', 'medium', 'high'); --- Severity of a ticket, chosen by its author.
 create type cue.ticket_type as enum ('bug', 'feature-request'); --- Type of a ticket.
 --- Status of a ticket. set_ticket_status changes it, by hand.
@@ -416,6 +422,7 @@ create table cue.cues (
   alert_consecutive_failures int check (alert_consecutive_failures between 1 and 100),
   --- Slots without a success that raise an alert. Null, which means 2, if alerts was never set.
   alert_missed_window_multiplier int check (alert_missed_window_multiplier between 1 and 10),
+  alert_channels text[] check (cardinality(alert_channels) <= 20), --- Names of the channels for its alerts; null: the default ones.
   catch_up cue.catch_up not null default 'run_once_if_missed', --- Policy for slots that came due during an outage.
   verification_mode cue.verification_mode, --- Requirement for a verified success. Null, which means none, if never set.
   created_at timestamptz not null default now(), --- Time of creation.
@@ -874,7 +881,9 @@ create table cue.event_days ( --- How many events an account had on a day, and w
 create index event_days_day on cue.event_days (day);
 
 create table cue.event_subscribers ( --- Accounts for which successes, retries and verifications are events, too.
-  account_id uuid primary key references cue.accounts on delete cascade --- The account.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  source text not null check (source in ('account', 'channels', 'endpoints')), --- Who subscribes: its setting, or one of its channels or endpoints.
+  primary key (account_id, source)
 );
 
 create table cue.unattended_tasks ( --- Waiting work without a live worker, as its event reported it.
@@ -901,11 +910,72 @@ create table cue.alerts ( --- Alerts. At most one of each type is open per cue.
   resolved_at timestamptz,
   resolution jsonb, --- {"after_seconds", "failed", "missed"}, set with resolved_at; the last two count since the success before, at most 1,000.
   created_at timestamptz not null, --- When it was raised.
-  check ((resolved_at is null) = (resolution is null))
+  snoozed_at timestamptz, --- Since when no notice of it is sent. Null: it is not snoozed.
+  snoozed_until timestamptz, --- Until when; null like snoozed_at.
+  snoozed_failures int not null default 0, --- How often it was raised again while snoozed.
+  check ((resolved_at is null) = (resolution is null)),
+  check ((snoozed_at is null) = (snoozed_until is null))
 );
 create index alerts_account on cue.alerts (account_id, id);
 create index alerts_cue on cue.alerts (cue_id, alert_type, acknowledged_at);
 create unique index alerts_open on cue.alerts (cue_id, alert_type) where acknowledged_at is null;
+
+create index alerts_snoozed on cue.alerts (snoozed_until) where snoozed_until is not null;
+
+create table cue.channels ( --- Where alerts and events are sent, besides the alert webhook.
+  id uuid primary key, --- UUIDv7.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  name text not null check (name ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,64}$'), --- Name, as in alerts.channels of cues.
+  type cue.channel_type not null, --- Service.
+  --- Email address, URL, or PagerDuty's routing key. May be a secret, so no view shows all of it.
+  target text not null check (length(target) <= 2048),
+  types cue.event_type[], --- Events that it gets. Null: alerts and their resolution only.
+  severity cue.alert_severity not null default 'high', --- The least severity of its alerts.
+  tags text[] not null default '{}' check (cardinality(tags) <= 10), --- Only what concerns a cue that has all of these tags.
+  is_default boolean not null default false, --- Whether it gets the alerts of cues that name no channels.
+  enabled boolean not null default true, --- Whether anything is sent to it.
+  created_at timestamptz not null, --- Creation time.
+  updated_at timestamptz not null --- Time of the last change.
+);
+create unique index channels_name on cue.channels (account_id, name);
+create index channels_of_events on cue.channels (account_id) where types is not null and enabled;
+
+create table cue.addresses ( --- Email addresses for channels that an account has asked to confirm.
+  id uuid primary key, --- UUIDv7, which the mailed link contains.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  email text not null check (length(email) <= 254), --- The address. Unique in the account, ignoring case.
+  asked_at timestamptz not null, --- When the last link was mailed.
+  confirmed_at timestamptz --- When a link was confirmed. Null: not yet; removed after 30 days.
+);
+create unique index addresses_email on cue.addresses (account_id, lower(email));
+create index addresses_unconfirmed on cue.addresses (asked_at) where confirmed_at is null;
+
+-- No foreign keys of the account and the channel: whoever publishes events would wait for the deletion of an account, which waits for them.
+create table cue.notices ( --- Messages to channels, each with a job of the same id while it waits.
+  id uuid primary key, --- UUIDv7.
+  account_id uuid not null, --- The account.
+  channel_id uuid not null, --- The channel.
+  alert_id uuid references cue.alerts on delete cascade, --- The alert. Null for an event.
+  kind cue.notice_kind not null, --- What it says.
+  snoozed_until timestamptz, --- Of a summary: the end of the snooze.
+  content jsonb, --- The event; of a summary, what happened.
+  state cue.notice_state not null default 'waiting', --- Whether it has been sent.
+  tries int not null default 0, --- Tries that have begun.
+  --- When the next try is due. While one is under way, when another engine may repeat it. Null once it is not waiting.
+  due_at timestamptz,
+  http_status int, --- Of the last response.
+  error text, --- Why the last try failed.
+  sent_at timestamptz, --- When it was accepted; by the mail queue, if it is a mail.
+  created_at timestamptz not null, --- Time of its cause.
+  check ((due_at is not null) = (state = 'waiting')),
+  check ((sent_at is not null) = (state = 'sent')),
+  check ((alert_id is null) = (kind = 'event')),
+  check ((snoozed_until is not null) = (kind = 'summary'))
+);
+create unique index notices_once on cue.notices (alert_id, channel_id, kind, coalesce(snoozed_until, 'infinity')) where alert_id is not null;
+create index notices_of_channel on cue.notices (account_id, channel_id);
+create index notices_due on cue.notices (due_at) where due_at is not null;
+create index notices_of_events on cue.notices (id) where kind = 'event' and due_at is null;
 
 create table cue.tickets ( --- Support tickets.
   id int primary key generated always as identity, --- Ticket number shown to users.

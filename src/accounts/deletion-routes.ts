@@ -90,6 +90,25 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 
   app.get(
+    '/auth/confirm-address',
+    { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
+    async (request, reply) => {
+      const { token } = request.query
+      idIn('confirm-address', token)
+      return sendPage(reply, 200, pages.confirmAddress({ action: `${root}/auth/confirm-address`, token }))
+    }
+  )
+
+  app.post(
+    '/auth/confirm-address',
+    { config: { public: true }, schema: { hide: true, body: schemas.TokenForm }, errorHandler: pageErrors(problem) },
+    async (request, reply) => {
+      await fn.confirmAddress({ address_id: idIn('confirm-address', request.body.token) })
+      return sendPage(reply, 200, pages.emailConfirmed)
+    }
+  )
+
+  app.get(
     '/auth/not-me',
     { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
     async (request, reply) => {

@@ -10,6 +10,8 @@ const paths = {
   'cancel-deletion': '/auth/cancel-deletion',
   /** The id is that of an account. */
   'confirm-email': '/auth/confirm-email',
+  /** The id is that of an address for channels. */
+  'confirm-address': '/auth/confirm-address',
   /** The id is that of an account. */
   'not-me': '/auth/not-me'
 }

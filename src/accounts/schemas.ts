@@ -12,10 +12,9 @@ const Scopes = Type.Array(Type.Enum([...scopes]), {
 })
 const NewKey = Type.String({ description: 'The key itself. Shown only in this response.' })
 
-export const Register = Strict({
-  // The format also allows undeliverable addresses: quoted names, bare hosts and address literals.
-  email: Type.String({ format: 'email', pattern: '^[^"\\s]{1,64}@[^\\[\\s]+\\.[A-Za-z][A-Za-z0-9-]*$', maxLength: 254 })
-})
+/** The format also allows undeliverable addresses: quoted names, bare hosts and address literals. */
+export const Email = Type.String({ format: 'email', pattern: '^[^"\\s]{1,64}@[^\\[\\s]+\\.[A-Za-z][A-Za-z0-9-]*$', maxLength: 254 })
+export const Register = Strict({ email: Email })
 export const Registered = Type.Object({ api_key: NewKey, email: Type.String(), id: Type.String(), plan: Type.Enum([...plans]) })
 
 export const Me = Type.Object({

@@ -31,7 +31,7 @@ export const listAlerts = async (db: Kysely<DB>, account_id: string, query: List
       .select(sql<number>`count(*)`.as('total'))
       .executeTakeFirstOrThrow()
   ])
-  const alerts = rows.slice(0, limit) as Static<typeof Alert>[]
+  const alerts = rows.slice(0, limit) as unknown as Static<typeof Alert>[]
   const next = rows.length > limit ? alerts.at(-1)!.id : null
   return { alerts, ...pageInfo(query, isSearch, { total, next, end }) }
 }

@@ -1,7 +1,8 @@
 /** Alerts. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { CountTo, IdCursor, NextCursor, Nullable, Page, SearchTo, Timestamp, TotalExact, Uuid } from '../schemas.ts'
+import { Instant } from '../schedule/schemas.ts'
+import { CountTo, IdCursor, NextCursor, Nullable, Page, SearchTo, Strict, Timestamp, TotalExact, Uuid } from '../schemas.ts'
 
 const alertTypes = enums.alertType
 
@@ -32,8 +33,22 @@ export const Alert = Type.Object({
       missed: Type.Integer({ description: 'Executions and slots that were missed since then.' })
     })
   ),
+  snoozed_until: Nullable({ ...Timestamp, description: 'Nothing is sent to channels before then.' }),
+  notices: Type.Array(
+    Type.Object({
+      channel: Type.String({ description: 'Name of the channel.' }),
+      kind: Type.Enum([...enums.noticeKind], { description: '`summary`: what happened while the alert was snoozed.' }),
+      state: Type.Enum([...enums.noticeState], { description: '`failed`: after five tries. A mail is `sent` when it is queued.' }),
+      tries: Type.Integer(),
+      http_status: Nullable(Type.Integer()),
+      error: Nullable(Type.String({ description: 'Why the last try failed.' })),
+      sent_at: Nullable(Type.String({ format: 'date-time' }))
+    }),
+    { description: 'Messages to channels, oldest first.' }
+  ),
   created_at: Timestamp
 })
+export const SnoozeAlert = Strict({ until: Instant })
 export const Alerts = Type.Object({
   alerts: Type.Array(Alert),
   total: Type.Integer(),

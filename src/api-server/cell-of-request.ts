@@ -27,6 +27,7 @@ const bodies: Record<string, Kind> = {
   '/v1/auth/mcp-exchange': 'session_token',
   '/v1/auth/me/cancel-deletion': 'link',
   '/auth/confirm-email': 'link',
+  '/auth/confirm-address': 'link',
   '/auth/not-me': 'link',
   '/v1/billing/webhook': 'event'
 }
@@ -34,6 +35,7 @@ const bodies: Record<string, Kind> = {
 const pages: Record<string, string> = {
   '/auth/cancel-deletion': 'token',
   '/auth/confirm-email': 'token',
+  '/auth/confirm-address': 'token',
   '/auth/not-me': 'token',
   '/auth/device': 'code',
   '/v1/auth/verify': 'device_code'

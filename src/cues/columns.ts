@@ -66,6 +66,9 @@ export const bounds = {
     "minimum": 1,
     "maximum": 10
   },
+  "alert_channels": {
+    "maxItems": 20
+  },
   "key": {
     "pattern": "^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$"
   },

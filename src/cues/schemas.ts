@@ -1,6 +1,7 @@
 /** Cues on the wire. */
 import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { enums } from '../catalog.ts'
+import { ChannelName } from '../channels/schemas.ts'
 import { Execution, GivenOverlap, Outcome, Overlap } from '../executions/schemas.ts'
 import { DeclaredSchedule, GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, Nullable, orElse, Strict, Tag, Timestamp } from '../schemas.ts'
@@ -66,7 +67,15 @@ const delivery = {
 }
 const alerts = {
   consecutive_failures: Whole('alert_consecutive_failures', 'Failures in a row that raise an alert.'),
-  missed_window_multiplier: Whole('alert_missed_window_multiplier', 'Gaps between slots that may pass without a success before an alert.')
+  missed_window_multiplier: Whole('alert_missed_window_multiplier', 'Gaps between slots that may pass without a success before an alert.'),
+  channels: Nullable(
+    Type.Array(ChannelName, {
+      ...bounds.alert_channels,
+      uniqueItems: true,
+      description:
+        'Names of the channels that get its alerts; `[]`: none. Default: those with `default: true`, also if none of these exists.'
+    })
+  )
 }
 const verification = { mode: Type.Enum([...modes], { description: 'What a reported success needs to be verified.' }) }
 const callback = {
@@ -207,7 +216,7 @@ export const cue = {
   retry: Type.Object({ ...retry, on_worker_failure: Type.Optional(retry.on_worker_failure) }),
   on_failure: Type.Object({ ...on_failure, pause_after: Type.Optional(Type.Integer()) }),
   delivery: Nullable(Type.Object(delivery)),
-  alerts: Nullable(Type.Object(alerts)),
+  alerts: Nullable(Type.Object({ ...alerts, channels: Type.Optional(Type.Array(Type.String())) })),
   catch_up: Type.Enum([...policies]),
   verification: Nullable(Type.Object(verification)),
   next_run: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'When the next slot fires.' })),

@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, EventType, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EventType, ExecutionStatus, KeyScope, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
@@ -17,8 +17,10 @@ export const functions = {
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
   beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now name full_accounts passed_over'],
   begin_attempts: ['rows', 'execution_ids lease now'],
+  begin_channel_test: ['row', 'account_id name now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
+  begin_notice: ['row', 'notice_id lease now'],
   begin_test: ['row', 'account_id cue_id url payload now'],
   billing_account: ['row', 'account_id', 'stable'],
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
@@ -32,6 +34,7 @@ export const functions = {
   claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
   claim_next: ['rows', 'claims lease now'],
   claimable_page: ['rows', 'account_id task limit bytes now', 'stable'],
+  confirm_address: ['value', 'address_id now'],
   confirm_email: ['value', 'account_id now'],
   count_accounts: ['value', '', 'stable'],
   create_cue: ['value', 'account_id cue next_run now next_slot actor'],
@@ -44,6 +47,7 @@ export const functions = {
   cue_id_by_key: ['value', 'account_id key', 'stable'],
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
+  delete_channel: ['value', 'account_id name actor ip now'],
   delete_cue: ['value', 'account_id cue_id now version actor'],
   delete_cues: ['values', 'account_id cue_ids now actor'],
   delete_due_accounts: ['value', 'batch now'],
@@ -65,6 +69,8 @@ export const functions = {
   end_idempotent: ['value', 'account_id route key request_hash status body now'],
   end_issue: ['value', 'ticket_id url'],
   end_memory_notice: ['value', 'subscription_id version url'],
+  end_notice: ['value', 'notice_id tries http_status error is_final retry_after_ms now'],
+  end_snoozes: ['value', 'limit now'],
   ended_executions: ['rows', '', 'stable'],
   ended_pauses: ['rows', 'limit now skip', 'stable'],
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
@@ -98,6 +104,8 @@ export const functions = {
   look_ahead_by_schedule: ['rows', 'until limit skip_accounts now', 'stable'],
   look_waiting: ['rows', 'after after_id limit now', 'stable'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
+  mail_channel_test: ['row', 'channel_id', 'stable'],
+  mail_confirm_address: ['row', 'address_id', 'stable'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
   mail_deletion_requested: ['row', 'deletion_id', 'stable'],
   mail_downgrade: ['row', 'account_id cue_ids', 'stable'],
@@ -133,6 +141,7 @@ export const functions = {
   publish_events: ['value', 'limit most_per_day now'],
   purge_cue: ['value', 'cue_id batch'],
   put_calendar: ['value', 'account_id name description dates ranges revision now'],
+  put_channel: ['value', 'account_id name type target types severity tags is_default enabled actor ip now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   queue_operation: ['value', 'operation_id delay'],
   read_cue_details: ['rows', 'account_ids cue_ids now', 'stable'],
@@ -145,6 +154,7 @@ export const functions = {
   read_execution_details: ['rows', 'account_ids execution_ids', 'stable'],
   read_history: ['rows', 'account_id cue_id bounds', 'stable'],
   read_memory: ['row', 'account_id release reader now'],
+  read_notice: ['row', 'notice_id now'],
   read_operator: ['row', 'now', 'stable'],
   read_overview: ['row', 'account_id from now', 'stable'],
   read_usage: ['row', 'account_id actor now', 'stable'],
@@ -168,6 +178,7 @@ export const functions = {
   report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
+  requeue_notices: ['value', 'limit now'],
   requeue_operations: ['value', 'now'],
   requeue_purges: ['value', 'now'],
   resume_cues: ['value', 'cue_ids versions next_runs now next_slots'],
@@ -182,9 +193,11 @@ export const functions = {
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies headers errors retry_after_ms gone reports omitted now'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
+  snooze_alert: ['value', 'account_id alert_id until now'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
   stored_response: ['row', 'account_id route key request_hash now', 'stable'],
+  subscribe: ['value', 'account_id source subscribes'],
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
   take_last_slots: ['rows', 'cue_ids versions expected missed_after lease now'],
@@ -293,6 +306,12 @@ export type BegunAttempt = {
   plain: boolean
 }
 
+export type BeginChannelTestRow = {
+  type: ChannelType
+  target: string
+  secrets: string[] | null
+}
+
 export type BeginIdempotentRow = {
   status: number
   body: string
@@ -308,6 +327,20 @@ export type BeginIssueRow = {
   type: TicketType
   created_at: Date
   tried: boolean
+}
+
+export type BeginNoticeRow = {
+  kind: NoticeKind
+  type: ChannelType
+  target: string
+  alert_id: string | null
+  severity: AlertSeverity | null
+  cue_name: string | null
+  alert: unknown | null
+  content: unknown | null
+  tries: number
+  created_at: Date
+  secrets: string[] | null
 }
 
 export type BillingAccountRow = {
@@ -606,6 +639,16 @@ export type LookWaitingRow = {
   account_id: string
   due_at: number
   is_due: boolean
+}
+
+export type MailChannelTestRow = {
+  email: string
+  name: string
+}
+
+export type MailConfirmAddressRow = {
+  email: string
+  account_email: string
 }
 
 export type MailCueFailedRow = {
@@ -932,6 +975,20 @@ export type ReadMemoryRow = {
   updated_at: Date
 }
 
+export type ReadNoticeRow = {
+  kind: NoticeKind
+  type: ChannelType
+  target: string
+  alert_id: string | null
+  severity: AlertSeverity | null
+  cue_name: string | null
+  alert: unknown | null
+  content: unknown | null
+  tries: number
+  created_at: Date
+  secrets: string[] | null
+}
+
 export type ReadOperatorRow = {
   postgres: string
   size_bytes: number
@@ -1084,8 +1141,10 @@ export type Functions = {
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
   beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null; name?: string | null; full_accounts?: string[] | null; passed_over?: string[] | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
+  beginChannelTest: (args: { account_id: string; name: string }) => Promise<BeginChannelTestRow>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
+  beginNotice: (args: { notice_id: string; lease?: string | null }) => Promise<BeginNoticeRow | undefined>
   beginTest: (args: { account_id: string; cue_id?: string | null; url?: string | null; payload?: string | null }) => Promise<BegunAttempt>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
@@ -1099,6 +1158,7 @@ export type Functions = {
   claimExecutions: (args: { account_id: string; worker_id: string; execution_id?: string | null; tasks?: string[] | null; limit?: number | null; lease?: string | null }) => Promise<ClaimExecutionsRow[]>
   claimNext: (args: { claims: object | string; lease?: string | null }) => Promise<ClaimNextRow[]>
   claimablePage: (args: { account_id: string; task?: string | null; limit?: number | null; bytes?: number | null }) => Promise<ClaimablePageRow[]>
+  confirmAddress: (args: { address_id: string }) => Promise<void>
   confirmEmail: (args: { account_id: string }) => Promise<void>
   countAccounts: (args: object) => Promise<number>
   createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<string>
@@ -1111,6 +1171,7 @@ export type Functions = {
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
   databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
+  deleteChannel: (args: { account_id: string; name: string; actor?: string | null; ip?: string | null }) => Promise<void>
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
   deleteCues: (args: { account_id: string; cue_ids: string[]; actor?: string | null }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
@@ -1132,6 +1193,8 @@ export type Functions = {
   endIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer; status: number; body: string }) => Promise<void>
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
   endMemoryNotice: (args: { subscription_id: string; version: number | null; url?: string | null }) => Promise<void>
+  endNotice: (args: { notice_id: string; tries: number; http_status?: number | null; error?: string | null; is_final?: boolean | null; retry_after_ms?: number | null }) => Promise<NoticeState | null>
+  endSnoozes: (args: { limit?: number | null }) => Promise<number>
   endedExecutions: (args: object) => Promise<EndedExecutionsRow[]>
   endedPauses: (args: { limit?: number | null; skip?: string[] | null }) => Promise<EndedPausesRow[]>
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
@@ -1165,6 +1228,8 @@ export type Functions = {
   lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadByScheduleRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
+  mailChannelTest: (args: { channel_id: string }) => Promise<MailChannelTestRow | undefined>
+  mailConfirmAddress: (args: { address_id: string }) => Promise<MailConfirmAddressRow | undefined>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>
   mailDeletionRequested: (args: { deletion_id: string }) => Promise<MailDeletionRequestedRow | undefined>
   mailDowngrade: (args: { account_id: string; cue_ids: string[] }) => Promise<MailDowngradeRow | undefined>
@@ -1200,6 +1265,7 @@ export type Functions = {
   publishEvents: (args: { limit?: number | null; most_per_day?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
   putCalendar: (args: { account_id: string; name: string; description: string | null; dates: string[]; ranges: object | string; revision?: number | null }) => Promise<number>
+  putChannel: (args: { account_id: string; name: string; type: ChannelType; target: string; types?: EventType[] | null; severity?: AlertSeverity | null; tags?: string[] | null; is_default?: boolean | null; enabled?: boolean | null; actor?: string | null; ip?: string | null }) => Promise<string>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
   readCueDetails: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCueDetailsRow[]>
@@ -1212,6 +1278,7 @@ export type Functions = {
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
   readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>
+  readNotice: (args: { notice_id: string }) => Promise<ReadNoticeRow | undefined>
   readOperator: (args: object) => Promise<ReadOperatorRow>
   readOverview: (args: { account_id: string; from?: Date | null }) => Promise<ReadOverviewRow>
   readUsage: (args: { account_id: string; actor: string }) => Promise<ReadUsageRow | undefined>
@@ -1235,6 +1302,7 @@ export type Functions = {
   reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null }) => Promise<ExecutionsRow>
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>
+  requeueNotices: (args: { limit?: number | null }) => Promise<number>
   requeueOperations: (args: object) => Promise<number>
   requeuePurges: (args: object) => Promise<number>
   resumeCues: (args: { cue_ids: string[]; versions: number[]; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<number>
@@ -1249,9 +1317,11 @@ export type Functions = {
   setPlans: (args: { plans: object | string }) => Promise<void>
   settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; headers: (unknown | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
+  snoozeAlert: (args: { account_id: string; alert_id: string; until: Date }) => Promise<void>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>
+  subscribe: (args: { account_id: string; source: string; subscribes: boolean }) => Promise<void>
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>
   takeLastSlots: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>

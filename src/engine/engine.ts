@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Purpose } from '../accounts/keys.ts'
 import { startCustomers } from '../billing/customers.ts'
 import { constants } from '../catalog.ts'
+import { startNotices } from '../channels/send.ts'
 import { type Config, engineConnections } from '../config.ts'
 import type { Clock } from '../database/clock.ts'
 import { readClock } from '../database/follow-clock.ts'
@@ -60,6 +61,8 @@ const windowsMs = 10_000
 const clockMs = 15_000
 const publishMs = 1000
 const unattendedMs = 20_000
+/** A crash delays a notice by its lease and by this. */
+const noticesMs = 10_000
 
 export type Engine = {
   /** Stops within 25 seconds. Returns the number of attempts returned to the queue. */
@@ -284,6 +287,7 @@ const listen = (
 /** Starts to work off the queues of pg-boss. */
 const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweeping, now }: Parts, jobs: Jobs): Promise<void> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
+  await startNotices({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })
   await startOperations({ jobs, fn, computing: sweeping.computing, now, log })
@@ -318,6 +322,8 @@ const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>,
       { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
       { task: 'publish events', everyMs: publishMs, work: publisher.publish },
       { task: 'note unattended tasks', everyMs: unattendedMs, work: () => fn.noteUnattended({}) },
+      { task: 'end snoozes', everyMs: noticesMs, work: () => fn.endSnoozes({}) },
+      { task: 'requeue notices', everyMs: noticesMs, work: () => fn.requeueNotices({}) },
       { task: 'check missed windows', everyMs: windowsMs, isDue: wakeTimes.mayHavePassedWindow, work: createWindowSweep(sweeping) }
     ]
   })

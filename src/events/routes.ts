@@ -10,7 +10,8 @@ import { invalid } from '../errors.ts'
 import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
 import { cursorOf, placeOf } from './cursor.ts'
-import { EventHeaders, Events, eventTypes, ListEvents } from './schemas.ts'
+import { EventHeaders, Events, ListEvents } from './schemas.ts'
+import { readTypes } from './types.ts'
 
 type Query = Static<typeof ListEvents>
 type Filters = { account_id: string; types?: EventType[]; cue_id?: string; tags?: string[] }
@@ -153,13 +154,7 @@ const afterOf = (account_id: string, { after }: Query, last: string | undefined)
   ])
 }
 
-/** @throws ApiError for a type that does not exist */
 const typesOf = ({ types }: Query): EventType[] | undefined =>
-  types?.split(',').flatMap(name => {
-    const matching = eventTypes.filter(type => type === name || (name.endsWith('.*') && type.startsWith(name.slice(0, -1))))
-    if (matching.length > 0) return matching
-    const msg = `There is no type ${JSON.stringify(name)}. Types are ${eventTypes.join(', ')}, and such as execution.*`
-    throw invalid([{ type: 'value_error', loc: ['query', 'types'], msg, input: types }])
-  })
+  types === undefined ? types : readTypes(types.split(','), ['query', 'types'], types)
 
 export default routes

@@ -38,9 +38,11 @@ export const executionLine = (execution: Omit<Execution, 'outcome'>) => ({ ...ex
 
 export const AlertLine = Type.Object({
   alert_id: Type.String(),
-  ...Type.Omit(alerts.Alert, ['id', 'metadata', 'acknowledged_at', 'resolution']).properties
+  ...Type.Omit(alerts.Alert, ['id', 'metadata', 'acknowledged_at', 'resolution', 'snoozed_until', 'notices']).properties
 })
-export const alertLine = (alert: Omit<Alert, 'metadata' | 'acknowledged' | 'acknowledged_at' | 'resolution'>) => ({
+export const alertLine = (
+  alert: Omit<Alert, 'metadata' | 'acknowledged' | 'acknowledged_at' | 'resolution' | 'snoozed_until' | 'notices'>
+) => ({
   ...alert,
   alert_id: alert.id
 })

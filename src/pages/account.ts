@@ -37,6 +37,16 @@ export const confirmEmail = ({ action, token }: { action: string; token: string 
 <p class="soft">Not you? Close this page. The mail about the account has a link that deletes it.</p>`
 })
 
+export const confirmAddress = ({ action, token }: { action: string; token: string }): Page => ({
+  title: 'Receive alerts at this address?',
+  body: html`<p>An account wants to send alerts to your email address. Confirm it only if you expect them.</p>
+<form method="post" action="${action}">
+<input type="hidden" name="token" value="${token}">
+<button>Confirm this address</button>
+</form>
+<p class="soft">To receive none, close this page.</p>`
+})
+
 export const emailConfirmed: Page = {
   title: 'Your address is confirmed',
   body: html`<p>You can close this page.</p>`

@@ -92,6 +92,8 @@ t.test('raises an alert at the third consecutive failure and updates it with eac
     acknowledged_at: null,
     resolved_at: null,
     resolution: null,
+    snoozed_until: null,
+    notices: [],
     created_at: '2030-01-15T09:00:03.000Z'
   })
   await ends.exhausted(cue_id)

@@ -114,8 +114,8 @@ t.test('every table with an account_id is emptied with the account', async t => 
       order by 1`
   )
   t.same(
-    rows,
-    [{ name: 'attempts' }, { name: 'dead_letters' }, { name: 'executions' }, { name: 'payload_counters' }, { name: 'usage_counters' }],
+    pluck(rows, 'name'),
+    ['attempts', 'dead_letters', 'event_days', 'events', 'executions', 'new_events', 'notices', 'payload_counters', 'usage_counters'],
     'these are removed in batches with their cues, or explicitly'
   )
 })

@@ -69,6 +69,15 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('resumeCue', [cue.id])
   const { url } = await receiver(t)
   await send('testCue', [], { url, payload: { rows: 3 } })
+  await send('putChannel', ['ops'], {
+    type: 'slack',
+    target: 'https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX',
+    default: true
+  })
+  await send('listChannels')
+  await send('getChannel', ['ops'])
+  await service.call('PUT', '/v1/channels/probe', { type: 'webhook', target: url })
+  await send('testChannel', ['probe'])
   await send('putCueByKey', ['billing/report'], { name: 'billing report', schedule: { every: '6h' }, callback_url: hook })
   await send('getCueByKey', ['billing/report'])
   await send('deleteCueByKey', ['billing/report'])
@@ -125,6 +134,7 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('listExecutions', [], undefined, { query: `?cue_id=${failing.id}&limit=1` })
   await send('getExecution', [dead.id])
   const { alerts } = await send('listAlerts')
+  await send('snoozeAlert', [alerts[0].id], { until: '2030-01-15T12:00:00Z' })
   await send('acknowledgeAlert', [alerts[0].id])
   await fn.publishEvents({})
   await send('listEvents', [], undefined, { query: '?after=start&types=alert.*&limit=1' })
@@ -215,6 +225,7 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('deleteCue', [work.id])
   await send('deleteWorker', ['laptop'])
   await send('deleteCalendar', ['holidays'])
+  await send('deleteChannel', ['ops'])
   const lone = await register()
   await send('regenerateKey', [], undefined, { as: as(lone), ...confirmed })
   await send('deleteAccount', [], undefined, confirmed)

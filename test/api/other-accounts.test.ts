@@ -27,16 +27,18 @@ const unknown: Record<string, [code: string, ids: string[]]> = {
   operation_id: ['operation_not_found', ['op_000000000000', 'x']],
   ticket_id: ['ticket_not_found', ['999999', '0', '-1', 'x', '1.5', '99999999999', '2147483648', '1e3', "1' or '1'='1", '../1']],
   worker_id: ['worker_not_found', ['w2', '😀']],
-  name: ['calendar_not_found', ['none', ' ']]
+  name: ['calendar_not_found', ['none', ' ']],
+  channel_name: ['channel_not_found', ['none', ' ']]
 }
 /** What a call needs to get as far as looking for its subject. */
 const bodies: Record<string, object> = {
   'PATCH /v1/auth/keys/{key_id}': { label: 'mine' },
-  'POST /v1/executions/{execution_id}/outcome': { success: true }
+  'POST /v1/executions/{execution_id}/outcome': { success: true },
+  'POST /v1/alerts/{alert_id}/snooze': { until: '2030-02-01T09:00:00Z' }
 }
 const headers = { 'x-claim-token': randomUUID(), 'x-worker-id': 'w1' }
 // They create what they don't find.
-const exempt = ['PUT /v1/cues/by-key/{key}', 'PUT /v1/calendars/{name}']
+const exempt = ['PUT /v1/cues/by-key/{key}', 'PUT /v1/calendars/{name}', 'PUT /v1/channels/{channel_name}']
 
 t.test('what belongs to another account is not found', async t => {
   const { call, post, get, pool, account, as, register, clock, fn } = await build(t, '2030-01-15T09:00:00Z')
@@ -45,6 +47,7 @@ t.test('what belongs to another account is not found', async t => {
   await fn.heartbeatWorker({ account_id: account.id, worker_id: 'w1', handlers: [] })
   await post(`/v1/executions/${execution.id}/claim`, { worker_id: 'w1' })
   await call('PUT', '/v1/calendars/holidays', { dates: ['12-25'] })
+  await call('PUT', '/v1/channels/ops', { type: 'webhook', target: 'https://example.com/alerts' })
   await pool.query("select cue.raise_alert(c, 'missed_window', 'high', 'late', '{}', $2) from cue.cues c where id = $1", [
     cue.id,
     execution.id
@@ -63,7 +66,8 @@ t.test('what belongs to another account is not found', async t => {
     operation_id: operation.id,
     ticket_id: String(ticket.ticket_id),
     worker_id: 'w1',
-    name: 'holidays'
+    name: 'holidays',
+    channel_name: 'ops'
   }
   const state = async () =>
     JSON.stringify(await Promise.all(['cues', 'executions', 'operations', 'auth/keys'].map(path => get(`/v1/${path}`))))
@@ -89,7 +93,7 @@ t.test('what belongs to another account is not found', async t => {
     }
   t.same([...tried].sort(), Object.keys(unknown).sort())
   t.equal(await state(), before)
-  for (const list of ['cues', 'executions', 'alerts', 'operations', 'calendars', 'workers', 'support'])
+  for (const list of ['cues', 'executions', 'alerts', 'operations', 'calendars', 'channels', 'workers', 'support'])
     t.equal((await other.get(`/v1/${list}`)).total, 0, list)
   exactly(t, await other.get('/v1/auth/audit'), { total: 1, events: [{ event: 'account.registered' }] })
   exactly(t, await other.get('/v1/auth/keys'), { keys: [{ label: 'default' }] })

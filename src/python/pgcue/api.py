@@ -189,6 +189,7 @@ class DeliveryInput(TypedDict, total=False):
 class AlertSettingsInput(TypedDict, total=False):
     consecutive_failures: int
     missed_window_multiplier: int
+    channels: Optional[List[str]]
 
 
 class VerificationInput(TypedDict, total=False):
@@ -226,6 +227,7 @@ class StrictDeliveryInput(TypedDict, total=False):
 class StrictAlertSettingsInput(TypedDict, total=False):
     consecutive_failures: int
     missed_window_multiplier: int
+    channels: Optional[List[str]]
 
 
 class StrictVerificationInput(TypedDict, total=False):
@@ -345,6 +347,23 @@ class CalendarInput(TypedDict, total=False):
     description: Optional[str]
     dates: List[str]
     ranges: List[RangeInput]
+
+
+class _ChannelInputNeeded(TypedDict):
+    type: Literal["email", "slack", "discord", "teams", "ntfy", "pagerduty", "webhook"]
+    target: str
+
+
+class _ChannelInputOptional(TypedDict, total=False):
+    types: Optional[List[str]]
+    severity: Literal["info", "warning", "high", "critical"]
+    tags: List[str]
+    default: bool
+    enabled: bool
+
+
+class ChannelInput(_ChannelInputNeeded, _ChannelInputOptional):
+    pass
 
 
 _OperationInputFilterOptionalKeywords = TypedDict("_OperationInputFilterOptionalKeywords", {"from": 'str'}, total=False)
@@ -531,9 +550,17 @@ class Delivery(TypedDict):
     await_outcome: bool
 
 
-class AlertSettings(TypedDict):
+class _AlertSettingsNeeded(TypedDict):
     consecutive_failures: int
     missed_window_multiplier: int
+
+
+class _AlertSettingsOptional(TypedDict, total=False):
+    channels: List[str]
+
+
+class AlertSettings(_AlertSettingsNeeded, _AlertSettingsOptional):
+    pass
 
 
 class Verification(TypedDict):
@@ -825,6 +852,19 @@ class Calendar(TypedDict):
     updated_at: str
 
 
+class Channel(TypedDict):
+    name: str
+    type: Literal["email", "slack", "discord", "teams", "ntfy", "pagerduty", "webhook"]
+    severity: Literal["info", "warning", "high", "critical"]
+    tags: List[str]
+    default: bool
+    enabled: bool
+    target: str
+    types: Optional[List[str]]
+    created_at: str
+    updated_at: str
+
+
 class Execution(TypedDict):
     id: str
     cue_id: str
@@ -999,6 +1039,16 @@ class AlertResolution(TypedDict):
     missed: int
 
 
+class AlertNotices(TypedDict):
+    channel: str
+    kind: Literal["raised", "resolved", "summary", "event"]
+    state: Literal["waiting", "sent", "failed"]
+    tries: int
+    http_status: Optional[int]
+    error: Optional[str]
+    sent_at: Optional[str]
+
+
 class Alert(TypedDict):
     id: str
     cue_id: str
@@ -1011,6 +1061,8 @@ class Alert(TypedDict):
     acknowledged_at: Optional[str]
     resolved_at: Optional[str]
     resolution: Optional[AlertResolution]
+    snoozed_until: Optional[str]
+    notices: List[AlertNotices]
     created_at: str
 
 
@@ -1737,6 +1789,22 @@ class ListAlertsResult(TypedDict):
     has_more: bool
 
 
+class SnoozeAlertBody(TypedDict):
+    until: str
+
+
+class ListChannelsResult(TypedDict):
+    channels: List[Channel]
+    total: int
+    limit: int
+    offset: int
+
+
+class TestChannelResult(TypedDict, total=False):
+    http_status: int
+    error: str
+
+
 class ListEventsResultEvents(TypedDict):
     id: str
     type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached"]
@@ -2083,6 +2151,30 @@ class Client(Transport):
     def acknowledge_alert(self, alert_id: str) -> Alert:
         """Acknowledge an alert."""
         return self.call("POST", f"/v1/alerts/{segment(alert_id)}/acknowledge", repeatable=True)
+
+    def snooze_alert(self, alert_id: str, body: SnoozeAlertBody) -> Alert:
+        """Send nothing about an alert until a time."""
+        return self.call("POST", f"/v1/alerts/{segment(alert_id)}/snooze", body=body)
+
+    def list_channels(self, *, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListChannelsResult, Channel]:
+        """List channels by name."""
+        return Listing(lambda query: self.call("GET", "/v1/channels", query=query), "channels", {"limit": limit, "offset": offset})
+
+    def get_channel(self, channel_name: str) -> Channel:
+        """Get a channel."""
+        return self.call("GET", f"/v1/channels/{segment(channel_name)}")
+
+    def put_channel(self, channel_name: str, body: ChannelInput) -> Channel:
+        """Create or replace a channel."""
+        return self.call("PUT", f"/v1/channels/{segment(channel_name)}", body=body)
+
+    def delete_channel(self, channel_name: str) -> None:
+        """Delete a channel."""
+        return self.call("DELETE", f"/v1/channels/{segment(channel_name)}")
+
+    def test_channel(self, channel_name: str) -> TestChannelResult:
+        """Send a test message to a channel."""
+        return self.call("POST", f"/v1/channels/{segment(channel_name)}/test")
 
     def list_events(self, *, after: Optional[str] = None, types: Optional[str] = None, cue_id: Optional[str] = None, tag: Optional[List[str]] = None, limit: Optional[int] = None, wait: Optional[float] = None, accept: Optional[str] = None, last_event_id: Optional[str] = None) -> Listing[ListEventsResult, ListEventsResultEvents]:
         """Read the feed of events, oldest first."""
