@@ -1,5 +1,5 @@
 /** `pgcue alerts …` */
-import { acting, filtersOf, listing } from './command.ts'
+import { acting, command, filtersOf, fromApi, listing } from './command.ts'
 import { cueOption } from './reference.ts'
 
 export const list = listing(
@@ -21,3 +21,14 @@ export const acknowledge = acting(
   ({ alerts }, id) => alerts.acknowledge(id),
   ({ id, acknowledged_at }) => `Alert ${id} acknowledged at ${acknowledged_at}`
 )
+
+export const snooze = command({
+  options: fromApi('snoozeAlert', {
+    until: { member: 'until', help: 'when its channels hear of it again: ISO 8601, or so long from now: +2h' }
+  }),
+  run: async ({ args: [id], ready }) => {
+    const { client, body } = await ready<{ until: string }>()
+    return client.alerts.snooze(id!, body.until)
+  },
+  text: ({ id, snoozed_until }) => `Alert ${id} snoozed until ${snoozed_until}`
+})

@@ -10,6 +10,7 @@ export type Entry = {
 
 const account = () => import('./account.ts')
 const alerts = () => import('./alerts.ts')
+const channels = () => import('./channels.ts')
 const apply = () => import('./apply.ts')
 const calendars = () => import('./calendars.ts')
 // It gets the commands, which it would import in a circle.
@@ -84,7 +85,12 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
   Alerts: {
     overview: entry('', 'Show what needs attention, and how the last 24 hours went', overview, 'overview'),
     'alerts list': entry('', 'List alerts, newest first', alerts, 'list'),
-    'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge')
+    'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge'),
+    'alerts snooze': entry('<ID>', 'Send nothing about an alert to channels until a time', alerts, 'snooze'),
+    'channels list': entry('', 'List channels by name', channels, 'list'),
+    'channels set': entry('<NAME>', 'Create or replace a channel', channels, 'set'),
+    'channels test': entry('<NAME>', 'Send a test message to a channel', channels, 'test'),
+    'channels delete': entry('<NAME>', 'Delete a channel', channels, 'remove')
   },
   Account: {
     register: entry('<EMAIL>', 'Create an account and store its key', login, 'register'),

@@ -125,7 +125,14 @@ export const members = {
     description: 'description',
     overlap: { member: 'overlap', value: 'RULE' },
     'catch-up': { member: 'catch_up', value: 'POLICY' },
-    tag: { member: 'tags', value: 'TAG' }
+    tag: { member: 'tags', value: 'TAG' },
+    'alert-channel': {
+      member: 'alerts.channels',
+      multiple: true,
+      value: 'NAME',
+      help: "channel that gets its alerts; '' for none (default: those with --default)",
+      read: (channels: string[]) => channels.filter(Boolean)
+    }
   })
 } as const
 

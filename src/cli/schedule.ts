@@ -72,7 +72,7 @@ export const showCue = (cue: Cue, out: Output) => {
     ...{ id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, reason, version },
     ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars },
     ...{ next_run, next_slot: next_slot === next_run ? null : next_slot, last_run, runs },
-    ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap }
+    ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap, alert_channels: cue.alerts?.channels }
   })
   if (!warning) return
   out.line('')

@@ -27,6 +27,7 @@ export const createMethods = (options: ClientOptions) => {
   const cue = (id: string) => `/v1/cues/${encodeURIComponent(id)}`
   const byKey = (key: string) => `/v1/cues/by-key/${encodeURIComponent(key)}`
   const calendar = (name: string) => `/v1/calendars/${encodeURIComponent(name)}`
+  const channel = (name: string) => `/v1/channels/${encodeURIComponent(name)}`
   const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
   const operation = (id: string) => `/v1/operations/${encodeURIComponent(id)}`
 
@@ -144,7 +145,20 @@ export const createMethods = (options: ClientOptions) => {
 
     alerts: {
       list: (filter?: T.AlertFilter, o?: CallOptions) => list<T.Alerts>()('alerts', '/v1/alerts', filter, o),
-      acknowledge: (id: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/acknowledge`, undefined, o)
+      acknowledge: (id: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/acknowledge`, undefined, o),
+      /** Sends nothing to channels until then, and afterwards what happened meanwhile. */
+      snooze: (id: string, until: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/snooze`, { until }, o)
+    },
+
+    /** Where alerts and events are sent. */
+    channels: {
+      list: (page?: T.PageQuery, o?: CallOptions) => list<T.Channels>()('channels', '/v1/channels', page, o),
+      get: (name: string, o?: CallOptions) => get<T.Channel>(channel(name), {}, o),
+      /** Creates or replaces a channel. An address that is not confirmed gets a link first: `address_unconfirmed`. */
+      put: (name: string, body: T.PutChannel, o?: CallOptions) => call<T.Channel>('PUT', channel(name), { body }, o),
+      delete: (name: string, o?: CallOptions) => remove(channel(name), o),
+      /** Sends a message now; `error` says why it would not arrive. */
+      test: (name: string, o?: CallOptions) => call<T.ChannelTest>('POST', `${channel(name)}/test`, { wait: 30 }, o)
     },
 
     keys: {

@@ -4,6 +4,7 @@ import type * as accounts from '../accounts/schemas.ts'
 import type * as signIn from '../accounts/sign-in-schemas.ts'
 import type * as alerts from '../alerts/schemas.ts'
 import type * as calendars from '../calendars/schemas.ts'
+import type * as channels from '../channels/schemas.ts'
 import type * as declared from '../cues/declared-schemas.ts'
 import type * as lists from '../cues/list-schemas.ts'
 import type * as cues from '../cues/schemas.ts'
@@ -135,6 +136,11 @@ export interface Workers extends Answer<typeof workers.Workers> {}
 export interface Alert extends Answer<typeof alerts.Alert> {}
 export interface Alerts extends Answer<typeof alerts.Alerts> {}
 export interface AlertFilter extends Filter<typeof alerts.ListAlerts> {}
+/** Where alerts and events are sent. */
+export interface Channel extends Answer<typeof channels.Channel> {}
+export interface Channels extends Answer<typeof channels.Channels> {}
+export interface PutChannel extends Given<typeof channels.PutChannel> {}
+export interface ChannelTest extends Answer<typeof channels.ChannelTest> {}
 
 export interface Registered extends Answer<typeof accounts.Registered> {}
 /** The account. */

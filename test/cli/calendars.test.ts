@@ -1,6 +1,7 @@
 import t from 'tap'
 import { cliStage } from '../support/cli-stage.ts'
 import { exactly } from '../support/exactly.ts'
+import { receiver } from '../support/receiver.ts'
 
 t.test('creates, lists, shows and deletes a calendar, and cues that use it', async t => {
   const { cli, json } = await cliStage(t)
@@ -34,6 +35,34 @@ t.test('creates, lists, shows and deletes a calendar, and cues that use it', asy
   exactly(t, await cli(['preview', '0 9 * * *', '--from', '2099-12-23T10:00:00Z', '--exclude', '12-24', '--count', '1']), {
     out: /2099-12-25/
   })
+})
+
+t.test('sets, lists, tests and deletes a channel, and routes and snoozes alerts', async t => {
+  const { cli, json, pool } = await cliStage(t)
+  const hook = await receiver(t)
+  const set = 'channels set ops --type webhook --default --event alert.raised --event cue.created --tag a --no-enabled --target'.split(' ')
+  exactly(t, await json([...set, hook.url]), {
+    name: 'ops',
+    target: /^http:\/\/127\.0\.0\.1:\d+\/\*{8}$/,
+    types: ['alert.raised', 'cue.created'],
+    tags: ['a'],
+    default: true,
+    enabled: false
+  })
+  exactly(t, await cli(['channels', 'list']), { code: 0, out: /ops +webhook +http/ })
+  exactly(t, await cli(['channels', 'test', 'ops']), { code: 0, out: 'Sent: HTTP 200\n' })
+  hook.answer({ status: 500 })
+  exactly(t, await cli(['channels', 'test', 'ops']), { code: 1, out: /500/ })
+  const cue = await json('cues create report --cron @daily --worker --alert-channel ops --alert-channel b'.split(' '))
+  t.strictSame(cue.alerts.channels, ['ops', 'b'])
+  exactly(t, await cli(['cues', 'get', cue.id]), { out: /alert channels +ops/ })
+  t.strictSame((await json(['cues', 'update', cue.id, '--alert-channel', ''])).alerts.channels, [])
+  const alert = await pool.query("select cue.raise_alert(c, 'missed_window', 'high', 'late', '{}') as id from cue.cues c where id = $1", [
+    cue.id
+  ])
+  exactly(t, await cli(['alerts', 'snooze', alert.rows[0].id, '--until', '+2h']), { code: 0, out: /snoozed until 20/ })
+  exactly(t, await cli(['channels', 'delete', 'ops']), { code: 0, out: 'Channel ops deleted\n' })
+  exactly(t, await cli(['channels', 'list']), { code: 0, out: 'No channels.\n' })
 })
 
 t.test('rejects what is not an exclusion, and names the option that the service refuses', async t => {

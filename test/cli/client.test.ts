@@ -58,12 +58,16 @@ t.test('iterates over all pages of a list', async t => {
   for (const name of ['a', 'b', 'c', 'd', 'e']) {
     await client.cues.create({ ...workerCue, name })
     await client.calendars.put(name, { dates: ['12-25'] })
+    await client.channels.put(name, { type: 'webhook', target: 'https://example.com/' })
   }
   t.strictSame(await names(client.cues.list({ limit: 2 })), ['e', 'd', 'c', 'b', 'a'])
   t.strictSame(await names(client.cues.list({ limit: 2, offset: 2 })), ['c', 'b', 'a'])
   t.strictSame(await names(client.cues.list({ limit: 5 })), ['e', 'd', 'c', 'b', 'a'])
   t.strictSame(await names(client.calendars.list({ limit: 2 })), ['a', 'b', 'c', 'd', 'e'])
   t.strictSame(await names(client.calendars.list({ limit: 2, offset: 3 })), ['d', 'e'])
+  t.strictSame(await names(client.channels.list({ limit: 2, offset: 3 })), ['d', 'e'])
+  await client.channels.delete('a')
+  exactly(t, await client.channels.get('b'), { name: 'b', target: 'https://example.com/********' })
   await pool.query("update cue.cues set name = 'x' where account_id = $1 and name = 'a'", [account.id])
   t.strictSame(await names(client.cues.list({ name: 'x', limit: 1 })), ['x'])
   for await (const key of client.keys.list()) t.equal(key.label, 'default')
