@@ -35,7 +35,7 @@ await onStage({ durable: false }, async stage => {
     'calendar-edit': 'calendars/holidays%2Fde/edit',
     unknown: 'nothing'
   }
-  const lists = `cues executions inbox errors destinations workers alerts operations calendars keys sessions usage audit settings support operator`
+  const lists = `cues executions inbox errors destinations workers alerts channels operations calendars keys sessions usage audit settings support operator`
   for (const name of lists.split(' ')) paths[name] = name
 
   const browser = await chromium.launch({ executablePath, args, headless: true })

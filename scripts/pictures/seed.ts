@@ -220,6 +220,8 @@ export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
   await call('POST', '/v1/operations', { type: 'replay', filter: { error: '503' }, rate_per_minute: 5 })
   await call('POST', '/v1/auth/keys', { label: 'report worker', scopes: ['worker'] })
   await call('POST', '/v1/auth/keys', { label: 'deploy pipeline', scopes: ['read', 'write'] })
+  await call('PUT', '/v1/channels/ops', { type: 'slack', target: 'https://hooks.slack.com/services/T0/B0/x', default: true })
+  await call('PUT', '/v1/channels/on-call', { type: 'pagerduty', target: 'a'.repeat(32), types: ['execution.failed', 'task.*'] })
   await call('PUT', '/v1/calendars/holidays%2Fde', {
     description: 'Public holidays in Germany, and our own days off',
     dates: ['01-01', '05-01', '10-03', '12-25', '12-26', weekday(now, 3)],

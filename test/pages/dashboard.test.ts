@@ -563,6 +563,7 @@ test('pages are accessible, on a desktop and on a phone', async t => {
   const { execution_id } = await post('/v1/executions/claim', { worker_id: 'w1' })
   await post(`/v1/executions/${execution_id}/outcome`, { success: true, summary: 'done' }, { 'x-worker-id': 'w1' })
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['report'] })
+  await call('PUT', '/v1/channels/ops', { type: 'slack', target: 'https://hooks.slack.com/services/x', default: true })
   await call('PUT', '/v1/calendars/holidays', { dates: ['12-25'], ranges: [{ from: '2030-01-01T12:00', to: '2030-01-02T00:00' }] })
   await stage.onEachScreen(t, api_key, async (page, screen) => {
     for (const path of [
@@ -580,6 +581,7 @@ test('pages are accessible, on a desktop and on a phone', async t => {
       '/workers',
       '/alerts',
       '/operations',
+      '/channels',
       '/calendars',
       '/calendars/holidays',
       '/calendars/holidays/edit',

@@ -20,6 +20,7 @@ export const groups: { name: string; items: NavItem[] }[] = [
       { path: '/workers', name: 'Workers', icon: 'worker' },
       { path: '/destinations', name: 'Destinations', icon: 'webhook' },
       { path: '/alerts', name: 'Alerts', icon: 'alert' },
+      { path: '/channels', name: 'Channels', icon: 'bell' },
       { path: '/operations', name: 'Operations', icon: 'replay' },
       { path: '/calendars', name: 'Calendars', icon: 'calendar' }
     ]

@@ -5,6 +5,7 @@ import { Alerts } from './pages/alerts.tsx'
 import { Audit } from './pages/audit.tsx'
 import { EditCalendar, NewCalendar } from './pages/calendar-form.tsx'
 import { CalendarPage, CalendarsPage } from './pages/calendars.tsx'
+import { ChannelsPage } from './pages/channels.tsx'
 import { CuePage } from './pages/cue.tsx'
 import { EditCue, NewCue } from './pages/cue-form.tsx'
 import { CuesPage } from './pages/cues.tsx'
@@ -35,6 +36,7 @@ const pages: Record<string, ComponentType<never>> = {
   '/destinations': Destinations,
   '/workers': Workers,
   '/alerts': Alerts,
+  '/channels': ChannelsPage,
   '/operations': OperationsPage,
   '/operations/:id': OperationPage,
   '/calendars': CalendarsPage,

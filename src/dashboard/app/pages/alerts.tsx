@@ -68,7 +68,7 @@ export const Alerts = () => {
 }
 
 const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
-  const { id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, resolved_at, resolution, created_at } = alert
+  const { id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, resolved_at, resolution, notices, created_at } = alert
   const mayAcknowledge = useMay('write') && !acknowledged_at
   const acknowledge = () => act(() => post(`/v1/alerts/${id}/acknowledge`), 'Acknowledged').then(reload)
   return (
@@ -85,6 +85,9 @@ const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
           {resolution && <span>succeeded again after {duration(resolution.after_seconds * 1000)}</span>}
           {acknowledged_at && <span>acknowledged</span>}
           {acknowledged_at && <When at={acknowledged_at} only="relative" />}
+          {notices.map(({ channel, kind, state, error }) => (
+            <span key={channel + kind} title={error ?? undefined}>{`${channel}: ${kind} ${state}${error ? `, ${error}` : ''}`}</span>
+          ))}
         </p>
       </div>
       {mayAcknowledge && <Button label="Acknowledge" icon="check" onClick={() => void acknowledge()} />}

@@ -159,6 +159,7 @@ export const fields: readonly Field[] = [
     ...bounds.alert_consecutive_failures,
     byDefault: implied.alert_consecutive_failures
   }),
+  field('failures', 'alerts.channels', 'Channels of its alerts', 'list', { placeholder: 'ops', hint: 'Empty: the default ones.' }),
   field('failures', 'on_failure.webhook', 'Webhook for failures', 'text', { placeholder: 'https://example.com/failed' }),
   field('failures', 'on_failure.email', 'Email me when an execution fails', 'check', same('yes')),
   field('failures', 'on_failure.pause', 'Pause when an execution fails', 'check')

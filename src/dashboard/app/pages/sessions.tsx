@@ -13,24 +13,13 @@ import { When } from '../ui/when.tsx'
 
 type Session = Sessions['sessions'][number]
 
-const programs: [RegExp, string][] = [
-  [/Edg\//, 'Edge'],
-  [/OPR\//, 'Opera'],
-  [/Firefox\//, 'Firefox'],
-  [/Chrome\//, 'Chrome'],
-  [/Safari\//, 'Safari']
-]
-const systems: [RegExp, string][] = [
-  [/Android/, 'Android'],
-  [/iPhone|iPad/, 'iOS'],
-  [/Windows/, 'Windows'],
-  [/Mac OS X/, 'macOS'],
-  [/Linux/, 'Linux']
-]
+/** The first that matches. */
+const programs = { Edge: /Edg\//, Opera: /OPR\//, Firefox: /Firefox\//, Chrome: /Chrome\//, Safari: /Safari\// }
+const systems = { Android: /Android/, iOS: /iPhone|iPad/, Windows: /Windows/, macOS: /Mac OS X/, Linux: /Linux/ }
 /** Firefox on Linux; what is not a browser, in its own words. */
 export const programOf = (agent: string | null): string => {
   if (!agent) return 'Unknown program'
-  const named = (names: [RegExp, string][]) => names.find(([pattern]) => pattern.test(agent))?.[1]
+  const named = (names: Record<string, RegExp>) => Object.keys(names).find(name => names[name]!.test(agent))
   const [program, system] = [named(programs), named(systems)]
   return program ? (system ? `${program} on ${system}` : program) : agent
 }
