@@ -284,7 +284,7 @@ comment on view cue.worker_view is 'Workers as their heartbeats describe them.';
 
 create or replace view cue.alert_view as
 select l.id, l.account_id, l.cue_id, l.execution_id, l.alert_type, l.severity, l.message, l.metadata, l.acknowledged_at is not null as acknowledged,
-       l.acknowledged_at, l.created_at
+       l.acknowledged_at, l.resolved_at, l.resolution, l.created_at
   from cue.alerts l join cue.cues c on c.id = l.cue_id
  where c.deleted_at is null;
 comment on view cue.alert_view is 'Alerts as the API shows them.';

@@ -235,6 +235,14 @@ export interface Alerts {
    */
   metadata: Generated<Json>;
   /**
+   * {"after_seconds", "failed", "missed"}, set with resolved_at; the last two count since the success before, at most 1,000.
+   */
+  resolution: Json | null;
+  /**
+   * When the cue last succeeded after it. Null: not since it was raised, or raised again while it was open.
+   */
+  resolved_at: Timestamp | null;
+  /**
    * Urgency.
    */
   severity: AlertSeverity;
@@ -251,6 +259,8 @@ export interface AlertView {
   id: string | null;
   message: string | null;
   metadata: Json | null;
+  resolution: Json | null;
+  resolved_at: Timestamp | null;
   severity: AlertSeverity | null;
 }
 
@@ -574,6 +584,10 @@ export interface CueRuns {
    * The cue's account, copied so that finding due cues needs no join.
    */
   account_id: string;
+  /**
+   * Whether an alert of the cue is not resolved.
+   */
+  alerted: Generated<boolean>;
   /**
    * The cue.
    */

@@ -54,7 +54,7 @@ export const Overview = Type.Object(
       { description: 'Cues that were not paused by a request.' }
     ),
     alerts: Type.Array(
-      Type.Object({ id, alert_type, severity, message, cue_id, execution_id, created_at: At, succeeded_at: Nullable(At) }),
+      Type.Object({ id, alert_type, severity, message, cue_id, execution_id, created_at: At, resolved_at: Nullable(At) }),
       {
         description: 'Alerts to acknowledge, newest first.'
       }

@@ -993,6 +993,12 @@ class OperationDetail(TypedDict):
     errors: List[OperationDetailErrors]
 
 
+class AlertResolution(TypedDict):
+    after_seconds: int
+    failed: int
+    missed: int
+
+
 class Alert(TypedDict):
     id: str
     cue_id: str
@@ -1003,6 +1009,8 @@ class Alert(TypedDict):
     metadata: Dict[str, Any]
     acknowledged: bool
     acknowledged_at: Optional[str]
+    resolved_at: Optional[str]
+    resolution: Optional[AlertResolution]
     created_at: str
 
 
@@ -1059,7 +1067,7 @@ class OverviewAlerts(TypedDict):
     cue_id: str
     execution_id: Optional[str]
     created_at: str
-    succeeded_at: Optional[str]
+    resolved_at: Optional[str]
 
 
 class OverviewUpcoming(TypedDict):
