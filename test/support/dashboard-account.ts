@@ -29,7 +29,7 @@ export const accountPages = (stage: Stage, test: Declare): void => {
     const day = page.getByRole('button', { name: /^17 / }).first()
     await day.click()
     t.equal(await day.getAttribute('aria-pressed'), 'true')
-    await page.getByLabel('Dates that I click repeat every year').check()
+    await page.getByLabel('New dates repeat every year').check()
     await page.getByRole('button', { name: /^25 December / }).click()
     await page.getByRole('button', { name: /^26 December / }).click()
     await page.getByRole('button', { name: /^26 December / }).click()

@@ -9,8 +9,7 @@ import { TextField, useText } from '../ui/form.tsx'
 import { Page } from '../ui/page.tsx'
 import { List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { AccountLimits, accountColumns } from './account-limits.tsx'
-import { Holds, OnCall } from './on-call.tsx'
+import { AccountLimits, accountColumns, Holds, OnCall } from './operator-actions.tsx'
 
 type Cell = Operator['cells'][number]
 type Figures = NonNullable<Cell['figures']>

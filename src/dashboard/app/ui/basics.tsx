@@ -122,6 +122,16 @@ export const Problem = ({ failure }: { failure: Failure | undefined }) => {
   )
 }
 
+/** An error that appears may be out of sight, or under an editor's bar. */
+const reveal = (shown: Element | null) => shown?.scrollIntoView({ block: 'nearest' })
+/** Why something was refused. */
+export const Refusal = ({ text, id }: { text: string | undefined; id?: string }) =>
+  text ? (
+    <p id={id} class="field-error message" role="alert" ref={reveal}>
+      {text}
+    </p>
+  ) : null
+
 export const Loading = ({ lines = 5 }: { lines?: number }) => (
   <div class="panel loading" role="status" aria-label="Loading">
     {Array.from({ length: lines }, (_, n) => (
