@@ -205,6 +205,9 @@ export const Empty = ({ title, text, calls, action }: EmptyProps) => (
   </div>
 )
 
+/** Whether the screen is a phone's, as in the style sheets. */
+export const isNarrow = (): boolean => matchMedia('(max-width: 760px)').matches
+
 export const useTitle = (title: string): void => {
   useEffect(() => {
     document.title = `${title} – pgcue`
