@@ -248,6 +248,18 @@ test('lists are sorted, and filtered by a tag that is typed or clicked, in the a
   await page.getByRole('link', { name: 'greek' }).click()
   await page.getByText('1 cue', { exact: true }).waitFor()
   t.equal(await page.getByLabel('Tag', { exact: true }).inputValue(), 'greek')
+  const { id } = await post(`/v1/cues/${(await page.getByRole('link', { name: 'beta' }).getAttribute('href'))!.split('/').at(-1)}/fire`)
+  await stage.visit(page, '/executions')
+  for (const [typed, found] of [
+    ['beta', '1 execution'],
+    ['alpha', 'No execution matches']
+  ] as const) {
+    await page.getByLabel('Cue', { exact: true }).fill(typed)
+    await page.keyboard.press('Enter')
+    await page.getByText(found, { exact: true }).waitFor()
+  }
+  t.match(page.url(), /\?cue_id=cue_\w+$/)
+  t.ok(id)
   t.same(page.complaints, [])
 })
 

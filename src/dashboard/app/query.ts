@@ -1,7 +1,7 @@
 /** Reads that repeat while somebody looks: they pause while the page is hidden, and while the user types or has selected rows. */
 import { focusManager, QueryClient, QueryObserver, type QueryObserverOptions } from '@tanstack/query-core'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { Failure, get, type Query, queryText, service } from './api.ts'
+import { type Failure, failureOf, get, type Query, queryText, service } from './api.ts'
 
 export type Read<T> = {
   data: T | undefined
@@ -45,7 +45,6 @@ const pollMs = (): number => {
 }
 const hasRoom = () => service.callsLeft >= service.callsPerMinute / 3
 
-const failureOf = (error: unknown) => (error instanceof Failure ? error : new Failure(0, 'bug', String(error)))
 const isFinal = ({ status }: Failure) => [401, 403, 404, 422].includes(status)
 
 type Options<T> = {

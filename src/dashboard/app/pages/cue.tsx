@@ -151,17 +151,8 @@ const factOf = (field: Field, draft: Draft): [string, Children] => {
   ]
 }
 
-const Definition = ({
-  title,
-  parts,
-  cue,
-  more = []
-}: {
-  title: string
-  parts: Field['part'][]
-  cue: CueDetail
-  more?: [string, Children][]
-}) => {
+type DefinitionProps = { title: string; parts: Field['part'][]; cue: CueDetail; more?: [string, Children][] }
+const Definition = ({ title, parts, cue, more = [] }: DefinitionProps) => {
   const draft = draftOf(cue)
   const items = fields.filter(({ part, kind, isUsed }) => parts.includes(part) && kind !== 'json' && isUsed?.(draft) !== false)
   return (

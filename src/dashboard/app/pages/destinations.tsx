@@ -6,10 +6,10 @@ import { useMe } from '../session.ts'
 import { duration } from '../time.ts'
 import { Bars } from '../ui/bars.tsx'
 import { Badge, count, counted, Empty } from '../ui/basics.tsx'
+import { useWindow, WindowSelect } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { type Column, List } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { useWindow, WindowSelect } from '../ui/window.tsx'
 import { createCueCalls } from './teach.ts'
 
 type Destination = Answer['destinations'][number]
@@ -43,8 +43,17 @@ const columnsFor = ({ since, until }: Answer): Column<Destination>[] => [
   ['Failed', destination => <Failures of={destination} />, 'number'],
   ['Median', ({ response_p50_ms }) => timeOr(response_p50_ms), 'number'],
   ['p95', ({ response_p95_ms }) => timeOr(response_p95_ms), 'number'],
-  ['Last attempt', ({ last_attempt }) => <Attempt of={last_attempt} />],
-  ['Last error', ({ last_error }) => (last_error ? <Attempt of={last_error} /> : '–')]
+  [
+    'Last attempt',
+    ({ last_attempt, last_error }) => [
+      <Attempt of={last_attempt} />,
+      last_error && last_error.execution_id !== last_attempt.execution_id && (
+        <div class="under">
+          last error: <Attempt of={last_error} />
+        </div>
+      )
+    ]
+  ]
 ]
 
 export const Destinations = () => {

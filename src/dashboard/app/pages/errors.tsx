@@ -6,12 +6,12 @@ import { useHold, useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { Badge, Button, count, counted, Empty, Panel } from '../ui/basics.tsx'
+import { useWindow, WindowSelect } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, StatusBadge } from '../ui/results.tsx'
 import { BulkDialog, type BulkType } from '../ui/select.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { useWindow, WindowSelect } from '../ui/window.tsx'
 import { errorCalls } from './teach.ts'
 
 type Group = Answer['errors'][number]

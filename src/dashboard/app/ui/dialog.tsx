@@ -1,6 +1,6 @@
 /** Dialogs over the page, forms, and questions before something is done. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Failure } from '../api.ts'
+import { type Failure, failureOf } from '../api.ts'
 import { Button, type Children, Refusal } from './basics.tsx'
 import { say } from './toast.tsx'
 
@@ -25,27 +25,6 @@ export const Dialog = ({ title, onClose, children, kind }: DialogProps) => {
       </div>
     </dialog>
   )
-}
-
-/** Runs an action that calls the API; returns whether it is running, and why it failed. */
-const useAction = () => {
-  const [busy, setBusy] = useState(false)
-  const [failure, setFailure] = useState<Failure>()
-  const run = async (action: () => Promise<unknown>, done?: string): Promise<boolean> => {
-    setBusy(true)
-    setFailure(undefined)
-    try {
-      await action()
-      if (done) say(done)
-      return true
-    } catch (error) {
-      setFailure(error instanceof Failure ? error : new Failure(0, 'bug', String(error)))
-      return false
-    } finally {
-      setBusy(false)
-    }
-  }
-  return { busy, failure, run }
 }
 
 /** Runs an action, and shows why it failed in a toast: for actions without a form. */
@@ -80,22 +59,22 @@ const textOf = ({ fields, message }: Failure): string => {
 }
 
 /** A form that runs an action, shows why it failed, and is busy meanwhile. */
-export const Form = ({
-  label,
-  action,
-  done,
-  onDone,
-  kind = 'main',
-  isDisabled,
-  class: name = 'stack',
-  text,
-  beside,
-  children
-}: FormProps) => {
-  const { busy, failure, run } = useAction()
+export const Form = ({ label, action, done, onDone, text, beside, children, ...form }: FormProps) => {
+  const { kind = 'main', isDisabled, class: name = 'stack' } = form
+  const [busy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<Failure>()
   const submit = async (event: Event) => {
     event.preventDefault()
-    if (await run(action, done)) onDone?.()
+    setBusy(true)
+    setFailure(undefined)
+    try {
+      await action()
+      if (done) say(done)
+      onDone?.()
+    } catch (error) {
+      setFailure(failureOf(error))
+    }
+    setBusy(false)
   }
   return (
     <form class={name} onSubmit={submit}>
