@@ -29,6 +29,7 @@ export const usage = command({
     out.line('')
     out.fields({
       'projected executions': `${executions.projected_month_end}${executions.will_exceed_limit ? `, over the limit: ${upgrade_url}` : ''}`,
+      'still scheduled': `about ${executions.scheduled_until_month_end}`,
       outcomes: `${outcomes.reported} reported, ${outcomes.succeeded} succeeded, ${outcomes.failed} failed`,
       requests: `${rate_limit.current_usage}${rate_limit.limit === null ? '' : ` of ${rate_limit.limit}`} in this minute`
     })

@@ -97,9 +97,11 @@ const columnsFor = (withSeconds: boolean, ofOneCue?: boolean, zone?: string): (C
 type Brief = Execution | (Omit<Execution, 'outcome'> & { outcome: unknown })
 type TableProps = { executions: Brief[]; ofOneCue?: boolean; zone?: string; selection?: Selection }
 
-/** A cue may have slots that are less than a minute apart. */
-const isDense = (executions: Brief[]) =>
-  [...Map.groupBy(executions, ({ cue_id }) => cue_id).values()].some(runs => areDense(runs.map(({ scheduled_for }) => scheduled_for)))
+/** Whether slots of a cue are less than a minute apart. */
+const isDense = (executions: Brief[]) => {
+  const slots = executions.filter(({ triggered_by }) => triggered_by === 'schedule')
+  return [...Map.groupBy(slots, ({ cue_id }) => cue_id).values()].some(runs => areDense(runs.map(({ scheduled_for }) => scheduled_for)))
+}
 
 export const ExecutionTable = ({ executions, ofOneCue, zone, selection }: TableProps) => (
   <Table

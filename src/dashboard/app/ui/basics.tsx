@@ -97,7 +97,7 @@ export const Figure = ({ name, value, note, tone, children }: FigureProps) => (
 export const Facts = ({ items }: { items: [string, Children][] }) => (
   <dl class="facts">
     {items
-      .filter(([, value]) => value !== null && value !== undefined && value !== '')
+      .filter(([, value]) => String(value ?? '') !== '')
       .map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
