@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type LocalAccount, localFile, readLocalAccount } from '../accounts/local-file.ts'
-import { draftIn } from '../files/directories.ts'
+import { draftIn } from '../directories.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 
 type Env = Record<string, string | undefined>
