@@ -113,12 +113,12 @@ language sql stable security definer as $$
                             from (select c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules from cue.cues c
                                    where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and not c.memory_check
                                    limit 1000) q
-                           group by 1, 2, 3, 4, 5) g) s
+                           group by 1, 2, 3, 4, 5 order by cues desc limit 200) g) s
    where a.id = p_account_id
 $$;
 comment on function cue.read_usage is
-  'Returns an account''s use of its plan, and of the calling credential''s rate limit; and the schedules of up to 1,000 active cues, with how '
-  'many have each.';
+  'Returns an account''s use of its plan, and of the calling credential''s rate limit; and the 200 most common schedules '
+  'of up to 1,000 active cues, with how many have each.';
 
 create or replace function cue.start_grace(a cue.accounts, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

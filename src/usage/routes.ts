@@ -11,7 +11,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/usage',
     {
-      config: { scope: 'read' },
+      // Computing schedules may take as long as a list.
+      config: { scope: 'read', isList: true },
       schema: {
         tags: ['billing'],
         operationId: 'getUsage',

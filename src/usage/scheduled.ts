@@ -8,8 +8,8 @@ import { effort } from '../schedule/slots.ts'
 import { zoneOf } from '../schedule/zones.ts'
 
 const dayMs = 86_400_000
-/** Of all searches: some tens of milliseconds. */
-const stepsOfAll = 100_000
+/** Of all searches: some milliseconds, or some tens with many exclusions. */
+const stepsOfAll = 25_000
 
 /** On a day on which it runs. */
 const runsPerDay = (schedule: Schedule): number => {
@@ -37,7 +37,7 @@ const runsUntil = (schedule: Schedule, now: number, end: number): number => {
 
 export type Schedules = readonly (StoredSchedule & { cues: number })[]
 
-/** @param active the number of active cues: those without a schedule here, and those for which there is no time, count as the others do */
+/** @param active the number of active cues: those whose schedule is not here, or for which there are no steps left, count as the others do */
 export const scheduledUntil = async (schedules: Schedules, active: number, now: number, end: number): Promise<number> => {
   const yieldToRequests = createYield()
   const last = effort.steps + stepsOfAll

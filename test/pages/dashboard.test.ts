@@ -278,6 +278,7 @@ test('long lists have pages, and totals beyond 1,000 are not counted', async t =
   await page.getByRole('img', { name: /^Executions since/ }).waitFor()
   t.same(await page.getByRole('navigation', { name: 'Status' }).getByRole('button').allInnerTexts(), ['all 1,010', 'success 1,010'])
   t.equal(await page.locator('tbody tr').count(), 50)
+  t.match(await page.locator('tbody time').first().innerText(), /, \d\d:\d\d:\d\d$/, 'slots a second apart')
   t.equal(await page.locator('td.number').nth(1).textContent(), '400 ms *, the last of 2 attempts; 1 min in total')
   await page.setViewportSize({ width: 1440, height: 900 })
   const visible = "[...document.querySelectorAll('tbody tr')].filter(row => row.getBoundingClientRect().bottom <= innerHeight).length"
@@ -498,11 +499,27 @@ test('a hidden tab reads nothing', async t => {
   page.on('request', request => void reads.push(new URL(request.url()).pathname))
   await page.clock.runFor(60_000)
   t.same([...new Set(reads)].sort(), ['/v1/executions', '/v1/overview'])
-  await page.evaluate("Object.defineProperty(document, 'hidden', { value: true }); document.dispatchEvent(new Event('visibilitychange'))")
+  // One read ends when the tab has been hidden for minutes.
+  let release = () => {}
+  const held = new Promise<void>(resolve => {
+    release = resolve
+  })
+  await page.route('**/v1/executions?*', route => held.then(() => route.continue()))
+  const late = page.waitForResponse(/v1\/executions/)
+  await page.clock.runFor(30_000)
+  await page.evaluate(
+    "Object.defineProperty(document, 'hidden', { value: true, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))"
+  )
   await page.clock.runFor(1000)
   reads.length = 0
   await page.clock.runFor(60_000)
+  release()
+  await (await late).finished()
+  await page.clock.runFor(60_000)
   t.same(reads, [])
+  await page.evaluate("Object.defineProperty(document, 'hidden', { value: false }); document.dispatchEvent(new Event('visibilitychange'))")
+  await page.clock.runFor(100)
+  await eventually(() => reads.length >= 2)
 })
 
 test('pages are accessible, on a desktop and on a phone', async t => {

@@ -20,6 +20,11 @@ const createAndFire = async ({ t, page, url, requests }: Tour) => {
   await page.getByLabel('Cron expression').fill('30 8 * * 1')
   await page.getByText(/^Mondays at 08:30/).waitFor()
   t.equal(await page.getByRole('list', { name: 'Next 8 runs' }).getByRole('listitem').count(), 8)
+  await page.getByLabel('Cron expression').fill('*/20 * * * * *')
+  await page
+    .locator('.run-clock', { hasText: /:\d\d:[024]0$/ })
+    .first()
+    .waitFor()
   await page.getByLabel('Cron expression').fill('30 8 * * MOON')
   await page.getByText(/^No runs/).waitFor()
   await page.getByLabel('Key').fill('two words')

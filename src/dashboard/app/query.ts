@@ -13,6 +13,7 @@ export type Read<T> = {
 
 // The service compares and orders; numbers that keep their digits must not be copied.
 const client = new QueryClient({ defaultOptions: { queries: { networkMode: 'always', retry: false, structuralSharing: false } } })
+client.mount() // to read again what is old when the page is shown
 
 /** Forgets everything, such as when somebody else signs in. */
 export const forget = (): void => client.clear()
@@ -59,7 +60,8 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
   const options = client.defaultQueryOptions({
     queryKey: [path, queryText(query)],
     queryFn: ({ signal }) => get<T>(path!, query, signal),
-    enabled: path !== undefined,
+    // Also if the page is drawn again while it is hidden, with another time window. What is read once is read at once.
+    enabled: () => path !== undefined && !(repeat && document.hidden),
     staleTime: 5000,
     refetchOnMount: 'always',
     refetchOnWindowFocus: repeat,
