@@ -1826,7 +1826,8 @@ create view cue.cue_run_view as
     fired_count,
     version - COALESCE(recomputed, 0) AS version,
     version AS revision,
-    last_slot
+    last_slot,
+    GREATEST(failed_deliveries, failed_outcomes) AS failures
    FROM cue.cue_runs;
 comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
 grant select on cue.cue_run_view to cue_reader, cue_service;
@@ -9606,8 +9607,10 @@ AS $function$
 declare
   v_from timestamptz;
   v_to timestamptz;
+  v_width interval;
 begin
   select w.since, w.until into v_from, v_to from cue.time_window(p_from, p_to, '24 hours', p_now) w;
+  v_width := greatest(date_trunc('minute', (least(v_to, p_now) - v_from) / 24), interval '1 minute');
   return query
   with newest as materialized (
     select e.id, e.cue_id, e.attempts, e.attempt_ms, e.http_status, e.last_attempt_at from cue.executions e
@@ -9637,13 +9640,21 @@ begin
            percentile_disc(0.5) within group (order by a.duration_ms) filter (where a.http_status is not null) as p50,
            percentile_disc(0.95) within group (order by a.duration_ms) filter (where a.http_status is not null) as p95,
            (array_agg(jsonb_build_object('at', cue.iso(a.finished_at), 'http_status', a.http_status, 'error', a.error, 'execution_id', a.id)
-              order by a.finished_at desc, a.id desc))[1] as last
+              order by a.finished_at desc, a.id desc))[1] as last,
+           (array_agg(jsonb_build_object('at', cue.iso(a.finished_at), 'http_status', a.http_status, 'error', a.error, 'execution_id', a.id)
+              order by a.finished_at desc, a.id desc) filter (where a.result = 'failed'))[1] as last_error
       from attempts a group by a.host),
-  most as (select * from grouped g order by g.attempts desc, g.host limit 100)
+  most as (select * from grouped g order by g.attempts desc, g.host limit 100),
+  volume as (
+    select v.host, jsonb_agg(jsonb_build_object('at', cue.iso(v.at), 'succeeded', v.succeeded, 'failed', v.failed) order by v.at) as volume
+      from (select a.host, date_bin(v_width, a.finished_at, 'epoch') as at, count(*) filter (where a.result = 'success') as succeeded,
+                   count(*) filter (where a.result = 'failed') as failed
+              from attempts a join most using (host) group by 1, 2) v group by v.host)
   select s.since, s.until, (select count(*)::int from grouped),
          coalesce((select jsonb_agg(jsonb_build_object('host', m.host, 'cues', m.cues, 'attempts', m.attempts,
                      'per_minute', round(m.attempts / s.minutes, 2), 'failures', m.failures, 'response_p50_ms', m.p50, 'response_p95_ms', m.p95,
-                     'last_attempt', m.last) order by m.attempts desc, m.host) from most m), '[]')
+                     'last_attempt', m.last, 'last_error', m.last_error, 'volume', v.volume) order by m.attempts desc, m.host)
+                     from most m join volume v using (host)), '[]')
     from span s;
 end $function$;
 comment on function cue.read_destinations(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns up to 100 hosts that an account''s webhooks went to in a time window, the busiest first, by the attempts of at most its newest 2,000 executions.';
@@ -9986,7 +9997,7 @@ comment on function cue.read_overview(uuid,timestamp with time zone,timestamp wi
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer)
+ RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer, schedules jsonb)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -9994,16 +10005,25 @@ CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
-         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
+         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute,
+         s.schedules
     from cue.accounts a cross join lateral cue.limits_of(a) p,
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,
          lateral (select coalesce(sum(x.executions), 0)::bigint as executions, coalesce(sum(x.reported), 0)::bigint as reported,
                          coalesce(sum(x.succeeded), 0)::bigint as succeeded, coalesce(sum(x.failed), 0)::bigint as failed
-                    from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u
+                    from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u,
+         lateral (select coalesce(jsonb_agg(to_jsonb(g)), '[]') as schedules
+                    from (select q.schedule_type, q.cron, q.at, q.timezone,
+                                 case when pg_column_size(q.schedule_rules) > 1000 then q.schedule_rules - 'exclude' else q.schedule_rules end
+                                   as schedule_rules, count(*) as cues
+                            from (select c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules from cue.cues c
+                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and not c.memory_check
+                                   limit 1000) q
+                           group by 1, 2, 3, 4, 5 order by cues desc limit 200) g) s
    where a.id = p_account_id
 $function$;
-comment on function cue.read_usage(uuid,text,timestamp with time zone) is 'Returns an account''s use of its plan, and of the calling credential''s rate limit.';
+comment on function cue.read_usage(uuid,text,timestamp with time zone) is 'Returns an account''s use of its plan, and of the calling credential''s rate limit; and the 200 most common schedules of up to 1,000 active cues, with how many have each.';
 grant execute on function cue.read_usage(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.ready_window(p_subject text, p_weight bigint, p_window bigint, p_wait boolean, p_now timestamp with time zone)

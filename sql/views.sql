@@ -3,7 +3,7 @@
 
 create or replace view cue.cue_run_view as
 select cue_id, account_id, next_run, case when next_run is not null then coalesce(next_slot, next_run) end as next_slot, last_run, run_count, fired_count,
-       version - coalesce(recomputed, 0) as version, version as revision, last_slot
+       version - coalesce(recomputed, 0) as version, version as revision, last_slot, greatest(failed_deliveries, failed_outcomes) as failures
   from cue.cue_runs;
 comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
 

@@ -788,6 +788,7 @@ export interface CueRuns {
 export interface CueRunView {
   account_id: string | null;
   cue_id: string | null;
+  failures: number | null;
   fired_count: number | null;
   last_run: Timestamp | null;
   last_slot: Timestamp | null;

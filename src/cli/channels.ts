@@ -1,6 +1,7 @@
 /** `pgcue channels …` */
 import type { Channel, PutChannel } from '../client/index.ts'
-import { acting, command, data, filtersOf, fromApi, listing } from './command.ts'
+import { acting, data, filtersOf, fromApi, listing } from './command.ts'
+import { CliError } from './exit-codes.ts'
 import type { Output } from './output.ts'
 
 const show = ({ created_at: created, updated_at: updated, ...channel }: Channel, out: Output) =>
@@ -13,7 +14,7 @@ export const list = listing(
   { empty: 'No channels.', options: filtersOf('listChannels') }
 )
 
-export const set = command({
+export const set = acting(({ channels }, name, body: PutChannel) => channels.put(name, body), show, {
   options: {
     ...data,
     ...fromApi('putChannel', {
@@ -34,19 +35,17 @@ export const set = command({
   notes: `What is not given gets its default. An email address that is not confirmed yet gets a link first.
 
 Example
-  pgcue channels set ops --type slack --target https://hooks.slack.com/services/T0/B0/XXXX --default`,
-  run: async ({ args: [name], ready }) => {
-    const { client, body } = await ready<PutChannel>()
-    return client.channels.put(name!, body)
-  },
-  text: show
+  pgcue channels set ops --type slack --target https://hooks.slack.com/services/T0/B0/XXXX --default`
 })
 
-export const test = command({
-  run: async ({ args: [name], connect }) => (await connect()).channels.test(name!),
-  text: ({ http_status, error }) => error ?? `Sent: HTTP ${http_status}`,
-  exitCode: ({ error }) => (error === undefined ? 0 : 1)
-})
+export const test = acting(
+  async ({ channels }, name) => {
+    const { http_status, error } = await channels.test(name)
+    if (error !== undefined) throw new CliError(error)
+    return { http_status }
+  },
+  ({ http_status }) => `Sent: HTTP ${http_status}`
+)
 
 export const remove = acting(
   ({ channels }, name) => channels.delete(name).then(() => ({ name, deleted: true })),

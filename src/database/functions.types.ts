@@ -1033,6 +1033,7 @@ export type ReadUsageRow = {
   failed: number
   requests_used: number
   requests_per_minute: number | null
+  schedules: unknown
 }
 
 export type RefreshSessionRow = {

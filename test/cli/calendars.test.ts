@@ -52,7 +52,7 @@ t.test('sets, lists, tests and deletes a channel, and routes and snoozes alerts'
   exactly(t, await cli(['channels', 'list']), { code: 0, out: /ops +webhook +http/ })
   exactly(t, await cli(['channels', 'test', 'ops']), { code: 0, out: 'Sent: HTTP 200\n' })
   hook.answer({ status: 500 })
-  exactly(t, await cli(['channels', 'test', 'ops']), { code: 1, out: /500/ })
+  exactly(t, await cli(['channels', 'test', 'ops']), { code: 1, err: /500/ })
   const cue = await json('cues create report --cron @daily --worker --alert-channel ops --alert-channel b'.split(' '))
   t.strictSame(cue.alerts.channels, ['ops', 'b'])
   exactly(t, await cli(['cues', 'get', cue.id]), { out: /alert channels +ops/ })

@@ -18,6 +18,8 @@ export class Failure extends Error {
   }
 }
 
+export const failureOf = (error: unknown): Failure => (error instanceof Failure ? error : new Failure(0, 'bug', String(error)))
+
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export type Query = Record<string, string | number | boolean | readonly string[] | undefined>
 type Options = { query?: Query; body?: unknown; headers?: Record<string, string>; signal?: AbortSignal }
@@ -49,7 +51,7 @@ export const call = async <T>(method: Method, path: string, { query = {}, body, 
   const text = await response.text()
   note(response.headers)
   if (response.ok) return (text === '' ? null : parseExactly(text)) as T
-  const failure = failureOf(response, text)
+  const failure = refusalOf(response, text)
   if (failure.status === 401 && !signingIn.includes(path)) whenSignedOut()
   throw failure
 }
@@ -81,7 +83,7 @@ export const queryText = (query: Query): string => {
 
 type ErrorBody = { error?: { code?: string; message?: string }; detail?: { loc: (string | number)[]; msg: string }[] }
 
-const failureOf = ({ status, headers }: Response, text: string): Failure => {
+const refusalOf = ({ status, headers }: Response, text: string): Failure => {
   let body: ErrorBody = {}
   try {
     body = JSON.parse(text)

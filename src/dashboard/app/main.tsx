@@ -3,7 +3,7 @@ import { render } from 'preact'
 import { useCallback, useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { LocationProvider, useLocation } from 'preact-iso/router'
 import type { Me } from '../../client/types.ts'
-import { Failure, get, onSignedOut } from './api.ts'
+import { type Failure, failureOf, get, onSignedOut } from './api.ts'
 import { SignIn } from './pages/sign-in.tsx'
 import { forget } from './query.ts'
 import { mayBeSignedIn } from './root.ts'
@@ -38,7 +38,7 @@ const App = () => {
       session.value = await get<Me>('/v1/auth/me')
       setState({ kind: 'signed-in' })
     } catch (error) {
-      const failure = error instanceof Failure ? error : new Failure(0, 'bug', String(error))
+      const failure = failureOf(error)
       if (failure.status === 401) return setState({ kind: 'signed-out', problem })
       setState({ kind: 'starting', failure })
       setTimeout(() => start(problem), Math.max(failure.retryAfter * 1000, 2000))

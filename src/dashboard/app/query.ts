@@ -1,7 +1,7 @@
 /** Reads that repeat while somebody looks: they pause while the page is hidden, and while the user types or has selected rows. */
 import { focusManager, QueryClient, QueryObserver, type QueryObserverOptions } from '@tanstack/query-core'
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import { Failure, get, type Query, queryText, service } from './api.ts'
+import { type Failure, failureOf, get, type Query, queryText, service } from './api.ts'
 
 export type Read<T> = {
   data: T | undefined
@@ -13,6 +13,7 @@ export type Read<T> = {
 
 // The service compares and orders; numbers that keep their digits must not be copied.
 const client = new QueryClient({ defaultOptions: { queries: { networkMode: 'always', retry: false, structuralSharing: false } } })
+client.mount() // to read again what is old when the page is shown
 
 /** Forgets everything, such as when somebody else signs in. */
 export const forget = (): void => client.clear()
@@ -45,7 +46,6 @@ const pollMs = (): number => {
 }
 const hasRoom = () => service.callsLeft >= service.callsPerMinute / 3
 
-const failureOf = (error: unknown) => (error instanceof Failure ? error : new Failure(0, 'bug', String(error)))
 const isFinal = ({ status }: Failure) => [401, 403, 404, 422].includes(status)
 
 type Options<T> = {
@@ -60,7 +60,8 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
   const options = client.defaultQueryOptions({
     queryKey: [path, queryText(query)],
     queryFn: ({ signal }) => get<T>(path!, query, signal),
-    enabled: path !== undefined,
+    // Also if the page is drawn again while it is hidden, with another time window. What is read once is read at once.
+    enabled: () => path !== undefined && !(repeat && document.hidden),
     staleTime: 5000,
     refetchOnMount: 'always',
     refetchOnWindowFocus: repeat,

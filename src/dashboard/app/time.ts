@@ -67,10 +67,11 @@ const day = { day: 'numeric', month: 'short' } as const
 const clock = { hour: '2-digit', minute: '2-digit' } as const
 
 /** 15 Jan, 09:00: without the year if it is the current one. */
-export const shortTime = (iso: string | number, zone: string): string => {
+export const shortTime = (iso: string | number, zone: string, withSeconds = false): string => {
   const date = new Date(iso)
   const isThisYear = date.getFullYear() === new Date(serviceNow()).getFullYear()
-  return format(zone, { ...day, ...(isThisYear ? {} : { year: 'numeric' }), ...clock }).format(date)
+  const second = withSeconds ? ({ second: '2-digit' } as const) : {}
+  return format(zone, { ...day, ...(isThisYear ? {} : { year: 'numeric' }), ...clock, ...second }).format(date)
 }
 /** Tue 15 Jan 2030, 09:00:00.123 GMT+1 */
 export const fullTime = (iso: string | number, zone: string): string =>
@@ -86,6 +87,10 @@ export const fullTime = (iso: string | number, zone: string): string =>
 export const clockTime = (iso: string | number, zone: string): string => format(zone, { ...clock, second: '2-digit' }).format(new Date(iso))
 export const hourTime = (iso: string | number, zone: string): string => format(zone, clock).format(new Date(iso))
 export const dayName = (iso: string | number, zone: string): string => format(zone, { weekday: 'long', ...day }).format(new Date(iso))
+
+/** Whether any two are less than a minute apart, so that times need seconds. Neighbours are next to each other. */
+export const areDense = (times: string[]): boolean =>
+  times.some((at, n) => n > 0 && Math.abs(Date.parse(at) - Date.parse(times[n - 1]!)) < 60_000)
 
 const units: [string, number][] = [
   ['year', 31_536_000],

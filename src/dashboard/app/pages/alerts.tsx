@@ -1,7 +1,6 @@
 /** Alerts, to acknowledge. */
 import type { Alerts as Answer } from '../../../client/types.ts'
 import { post } from '../api.ts'
-import { useRows } from '../keys.ts'
 import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
@@ -31,7 +30,6 @@ export const Alerts = () => {
     count_to: 1000,
     search_to: SEARCH_TO
   })
-  useRows()
   return (
     <Page
       title="Alerts"

@@ -91,13 +91,8 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
         })
       )
   ]
-  const shares = usage
-    ? ([
-        ['executions', usage.executions],
-        ['cues', usage.cues]
-      ] as const)
-    : []
-  for (const [name, { used, limit, percent_used }] of shares) {
+  for (const name of usage ? (['executions', 'cues'] as const) : []) {
+    const { used, limit, percent_used } = usage![name]
     if (limit === null || percent_used < 80) continue
     items.push({
       key: `usage ${name}`,

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { CueDetail, Executions } from '../../../client/types.ts'
 import { post } from '../api.ts'
-import { useRows, useShortcuts } from '../keys.ts'
+import { useShortcuts } from '../keys.ts'
 import { plain } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
@@ -38,7 +38,6 @@ export const CuePage = ({ id }: { id: string }) => {
   const isActive = cue?.status === 'active'
   const isPaused = cue?.status === 'paused'
   const resume = () => act(() => post(`/v1/cues/${id}/resume`, {}), 'The cue runs again').then(read.reload)
-  useRows()
   useShortcuts(
     mayWrite && cue
       ? [
@@ -152,17 +151,8 @@ const factOf = (field: Field, draft: Draft): [string, Children] => {
   ]
 }
 
-const Definition = ({
-  title,
-  parts,
-  cue,
-  more = []
-}: {
-  title: string
-  parts: Field['part'][]
-  cue: CueDetail
-  more?: [string, Children][]
-}) => {
+type DefinitionProps = { title: string; parts: Field['part'][]; cue: CueDetail; more?: [string, Children][] }
+const Definition = ({ title, parts, cue, more = [] }: DefinitionProps) => {
   const draft = draftOf(cue)
   const items = fields.filter(({ part, kind, isUsed }) => parts.includes(part) && kind !== 'json' && isUsed?.(draft) !== false)
   return (

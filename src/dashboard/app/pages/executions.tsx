@@ -1,21 +1,32 @@
 /** The list of executions. */
 import { enums } from '../../../catalog.ts'
 import type { Execution, Executions, Overview } from '../../../client/types.ts'
-import { useRows } from '../keys.ts'
 import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { duration, localZone, serviceNow, shortTime, useZone } from '../time.ts'
+import { areDense, duration, localZone, serviceNow, shortTime, useZone } from '../time.ts'
 import { Bars } from '../ui/bars.tsx'
 import { count, Empty } from '../ui/basics.tsx'
-import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.tsx'
+import {
+  CueFilter,
+  FilterChips,
+  FilterSelect,
+  NoMatch,
+  Pager,
+  SEARCH_TO,
+  SearchBox,
+  startOf,
+  TagFilter,
+  useFilters,
+  useWindow,
+  windows
+} from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
 import { BulkBar, type BulkType, type Selection, useSelection } from '../ui/select.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { startOf, useWindow, windows } from '../ui/window.tsx'
 import { fireCalls } from './teach.ts'
 
 const statuses = enums.executionStatus
@@ -65,7 +76,7 @@ const Reason = ({ of, ofOneCue }: { of: Execution; ofOneCue?: boolean }) => (
   </div>
 )
 
-const columnsFor = (ofOneCue?: boolean, zone?: string): (Column<Execution> | false)[] => [
+const columnsFor = (withSeconds: boolean, ofOneCue?: boolean, zone?: string): (Column<Execution> | false)[] => [
   [
     'Status',
     of => (
@@ -77,7 +88,7 @@ const columnsFor = (ofOneCue?: boolean, zone?: string): (Column<Execution> | fal
     'cell-status bare'
   ],
   [ofOneCue ? 'Result' : 'Cue', of => <Reason of={of} ofOneCue={ofOneCue} />, 'cell-main'],
-  ['Scheduled for', of => <When at={of.scheduled_for} zone={zone} />, 'cell-when bare'],
+  ['Scheduled for', of => <When at={of.scheduled_for} zone={zone} withSeconds={withSeconds} />, 'cell-when bare'],
   !ofOneCue && ['Outcome', of => <Outcome of={of} />, 'cell-outcome minor bare'],
   !ofOneCue && ['Attempts', of => of.attempts, 'number minor'],
   ['Duration', of => <Duration of={of} />, 'number']
@@ -86,11 +97,17 @@ const columnsFor = (ofOneCue?: boolean, zone?: string): (Column<Execution> | fal
 type Brief = Execution | (Omit<Execution, 'outcome'> & { outcome: unknown })
 type TableProps = { executions: Brief[]; ofOneCue?: boolean; zone?: string; selection?: Selection }
 
+/** Whether slots of a cue are less than a minute apart. */
+const isDense = (executions: Brief[]) => {
+  const slots = executions.filter(({ triggered_by }) => triggered_by === 'schedule')
+  return [...Map.groupBy(slots, ({ cue_id }) => cue_id).values()].some(runs => areDense(runs.map(({ scheduled_for }) => scheduled_for)))
+}
+
 export const ExecutionTable = ({ executions, ofOneCue, zone, selection }: TableProps) => (
   <Table
     caption="Executions"
     kind="lines executions"
-    columns={columnsFor(ofOneCue, zone)}
+    columns={columnsFor(isDense(executions), ofOneCue, zone)}
     rows={executions as Execution[]}
     id={({ id }) => id}
     select={selection && { selection, label: ({ id }) => `the execution ${id}` }}
@@ -103,8 +120,8 @@ const bulkTypes: BulkType[] = [
   { type: 'dismiss', label: 'Dismiss', icon: 'check', does: 'will no longer be listed as dead letters' }
 ]
 
-const filterNames = 'cue_id status outcome_state triggered_by worker_id result_type tag error error_group dead from to within cursor'
-const chips = { error_group: 'Error', cue_id: 'Cue', tag: 'Tag', worker_id: 'Worker', from: 'From', to: 'Until' }
+const filterNames = 'cue_id status outcome_state triggered_by worker_id result_type tag error error_group dead from to within cursor sort'
+const chips = { error_group: 'Error', worker_id: 'Worker', from: 'From', to: 'Until' }
 
 /** Counts by status as tabs, and the volume, of a window: the last 24 hours unless another one is chosen. */
 const States = () => {
@@ -136,12 +153,11 @@ const States = () => {
 }
 
 export const ExecutionsPage = () => {
-  const { within, ...filters } = useFilters(filterNames)
+  const { within, sort, ...filters } = useFilters(filterNames)
   const since = startOf(within)
-  const query = { ...filters, since, limit: 50, count_to: 1000, search_to: SEARCH_TO }
+  const query = { ...filters, since, sort, limit: 50, count_to: 1000, search_to: SEARCH_TO }
   const read = useRead<Executions>('/v1/executions', query, { every: ({ executions }) => whileMoving(executions) })
   const me = useMe()
-  useRows()
   const isFiltered = Object.values(filters).some(Boolean) || Boolean(since)
   const { cursor: _, result_type, dead, from, ...rest } = filters
   // Without a start, an operation would take those of the last 7 days only.
@@ -160,6 +176,9 @@ export const ExecutionsPage = () => {
           <FilterSelect label="Any trigger" name="triggered_by" options={optionsOf('triggerKind')} />
           <FilterSelect label="Any time" name="within" options={windows} />
           <FilterSelect label="All executions" name="dead" options={[{ value: 'true', label: 'dead letters only' }]} />
+          <CueFilter />
+          <TagFilter />
+          <FilterSelect label="Newest first" name="sort" options={[{ value: 'duration', label: 'Longest of the newest 1,000' }]} />
           <SearchBox label="Search errors" name="error" />
           <FilterChips names={chips} />
         </>

@@ -1,26 +1,26 @@
 /** Schedules in words, with the next runs. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Preview } from '../../../client/types.ts'
-import { Failure, post } from '../api.ts'
-import { dayName, hourTime, relative, useNow } from '../time.ts'
+import { type Failure, failureOf, post } from '../api.ts'
+import { areDense, clockTime, dayName, hourTime, relative, useNow } from '../time.ts'
 import { counted } from '../ui/basics.tsx'
 
 type Schedule = Record<string, unknown>
-type SchedulePreview = { data?: Preview; failure?: Failure; isLoading: boolean }
+type SchedulePreview = { data?: Preview; failure?: Failure }
 
 /** Asks the service what a schedule means, shortly after its last change, and again when its next run is another one. */
 export const useSchedulePreview = (schedule: Schedule | undefined, runs: number, nextRun?: string | null): SchedulePreview => {
-  const [state, setState] = useState<SchedulePreview>({ isLoading: true })
+  const [state, setState] = useState<SchedulePreview>({})
   const key = schedule && JSON.stringify(schedule)
   useEffect(() => {
-    if (!key) return setState({ isLoading: false })
+    if (!key) return setState({})
     let stopped = false
     const timer = setTimeout(async () => {
       try {
         const data = await post<Preview>('/v1/schedules/preview', { schedule: JSON.parse(key), count: runs })
-        if (!stopped) setState({ data, isLoading: false })
+        if (!stopped) setState({ data })
       } catch (error) {
-        if (!stopped) setState({ failure: error instanceof Failure ? error : undefined, isLoading: false })
+        if (!stopped) setState({ failure: failureOf(error) })
       }
     }, 200)
     return () => {
@@ -37,9 +37,10 @@ export const NextRuns = ({ preview: { next, excluded }, zone }: { preview: Previ
   if (next.length === 0) return <p class="soft">No further runs.</p>
   const skipped = excluded.map(({ at }) => ({ at, note: null, isExcluded: true }))
   const all = [...next.map(run => ({ ...run, isExcluded: false })), ...skipped].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
+  const clock = areDense(all.map(({ at }) => at)) ? clockTime : hourTime
   const texts = (at: string) => (
     <>
-      <span class="run-clock">{hourTime(at, zone)}</span>
+      <span class="run-clock">{clock(at, zone)}</span>
       <span class="run-day">{dayName(at, zone)}</span>
     </>
   )

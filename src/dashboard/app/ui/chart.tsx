@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { isDark } from '../theme.ts'
-import { clockTime, localZone, shortTime } from '../time.ts'
+import { hourTime, localZone, shortTime } from '../time.ts'
 
 type Series = { name: string /** A colour of the style sheet. */; color: string; values: (number | null)[] }
 type ChartProps = {
@@ -20,6 +20,8 @@ const colorOf = (element: HTMLElement, name: string): string => {
   element.style.color = ''
   return color
 }
+
+const dateOf = (at: number, zone: string) => shortTime(at, zone).replace(/, .*/, '')
 
 export const Chart = ({ label, times, series, unit, height = 180 }: ChartProps) => {
   const ref = useRef<HTMLDivElement>(null)
@@ -55,10 +57,7 @@ export const Chart = ({ label, times, series, unit, height = 180 }: ChartProps) 
               ...axis,
               grid: { show: false },
               size: 26,
-              values: (_, values) =>
-                values.map(value =>
-                  isShort ? clockTime(value * 1000, localZone()).slice(0, 5) : shortTime(value * 1000, localZone()).replace(/, .*/, '')
-                ),
+              values: (_, values) => values.map(value => (isShort ? hourTime : dateOf)(value * 1000, localZone())),
               space: 70
             },
             {

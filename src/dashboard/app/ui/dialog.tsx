@@ -1,7 +1,7 @@
 /** Dialogs over the page, forms, and questions before something is done. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Failure } from '../api.ts'
-import { Button, type Children } from './basics.tsx'
+import { type Failure, failureOf } from '../api.ts'
+import { Button, type Children, Refusal } from './basics.tsx'
 import { say } from './toast.tsx'
 
 type DialogProps = { title: string; onClose: () => void; children: Children; kind?: 'wide' | 'palette' }
@@ -27,27 +27,6 @@ export const Dialog = ({ title, onClose, children, kind }: DialogProps) => {
   )
 }
 
-/** Runs an action that calls the API; returns whether it is running, and why it failed. */
-const useAction = () => {
-  const [busy, setBusy] = useState(false)
-  const [failure, setFailure] = useState<Failure>()
-  const run = async (action: () => Promise<unknown>, done?: string): Promise<boolean> => {
-    setBusy(true)
-    setFailure(undefined)
-    try {
-      await action()
-      if (done) say(done)
-      return true
-    } catch (error) {
-      setFailure(error instanceof Failure ? error : new Failure(0, 'bug', String(error)))
-      return false
-    } finally {
-      setBusy(false)
-    }
-  }
-  return { busy, failure, run }
-}
-
 /** Runs an action, and shows why it failed in a toast: for actions without a form. */
 export const act = async (action: () => Promise<unknown>, done?: string): Promise<void> => {
   try {
@@ -67,25 +46,41 @@ type FormProps = {
   kind?: 'main' | 'danger'
   isDisabled?: boolean
   class?: string
+  /** Above the fields. */
+  text?: Children
   /** Beside the button. */
   beside?: Children
   children?: Children | ((failure: Failure | undefined) => Children)
 }
+/** Several fields are listed one by one, also those that the form does not have. */
+const textOf = ({ fields, message }: Failure): string => {
+  const refused = Object.entries(fields)
+  return refused.length > 1 ? refused.map(entry => entry.join(': ')).join('\n') : message
+}
+
 /** A form that runs an action, shows why it failed, and is busy meanwhile. */
-export const Form = ({ label, action, done, onDone, kind = 'main', isDisabled, class: name = 'stack', beside, children }: FormProps) => {
-  const { busy, failure, run } = useAction()
+export const Form = ({ label, action, done, onDone, text, beside, children, ...form }: FormProps) => {
+  const { kind = 'main', isDisabled, class: name = 'stack' } = form
+  const [busy, setBusy] = useState(false)
+  const [failure, setFailure] = useState<Failure>()
   const submit = async (event: Event) => {
     event.preventDefault()
-    if (await run(action, done)) onDone?.()
+    setBusy(true)
+    setFailure(undefined)
+    try {
+      await action()
+      if (done) say(done)
+      onDone?.()
+    } catch (error) {
+      setFailure(failureOf(error))
+    }
+    setBusy(false)
   }
   return (
     <form class={name} onSubmit={submit}>
+      {text && <p>{text}</p>}
       {typeof children === 'function' ? children(failure) : children}
-      {failure && (
-        <p class="field-error" role="alert">
-          {failure.message}
-        </p>
-      )}
+      <Refusal text={failure && textOf(failure)} />
       <div class="row">
         <Button label={label} kind={kind} type="submit" busy={busy} disabled={isDisabled} />
         {beside}

@@ -1,10 +1,14 @@
 /** Lists: filters in the address, keyset pages, totals. */
 import type { VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import type { Cues } from '../../../client/types.ts'
+import { get } from '../api.ts'
 import type { Option } from '../labels.ts'
+import { useRead } from '../query.ts'
 import { usePlace } from '../router.ts'
 import { Button, count, counted, Empty, totalText } from './basics.tsx'
-import { SelectField } from './form.tsx'
+import { act } from './dialog.tsx'
+import { SelectField, TextField } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { type Column, Table } from './table.tsx'
 
@@ -49,7 +53,44 @@ export const FilterSelect = ({ label, name, options }: { label: string; name: st
   )
 }
 
-/** Filters that are set by links, such as a tag; they can be removed. */
+type Listed = Cues['cues'][number]
+type TypedProps = {
+  name: string
+  label: string
+  suggest: (cue: Listed) => readonly string[]
+  /** What the filter takes, and how it is shown; otherwise the text itself. */
+  toValue?: (text: string, newest: Listed[]) => Promise<string | undefined>
+  toText?: (value: string, newest: Listed[]) => string | undefined
+}
+/** A filter that is typed, with suggestions from the newest cues. */
+const TypedFilter = ({ name, label, suggest, toValue, toText }: TypedProps) => {
+  const { query, setQuery } = usePlace()
+  const [isUsed, use] = useState(false)
+  const newest = useRead<Cues>(isUsed ? '/v1/cues' : undefined, { limit: 100, count_to: 0 }, { repeat: false }).data?.cues ?? []
+  const applied = query[name] ?? ''
+  const shown = toText?.(applied, newest) ?? applied
+  const [text, setText] = useState(shown)
+  useEffect(() => setText(shown), [shown])
+  const apply = () => act(async () => setQuery({ [name]: ((await toValue?.(text.trim(), newest)) ?? text.trim()) || undefined }))
+  return (
+    <TextField
+      {...{ label, placeholder: `Any ${label.toLowerCase()}`, hidden: true, value: text, onInput: setText, maxLength: 255 }}
+      list={[...new Set(newest.flatMap(suggest))].sort()}
+      onFocus={() => use(true)}
+      onChange={() => void apply()}
+    />
+  )
+}
+export const TagFilter = () => <TypedFilter name="tag" label="Tag" suggest={({ tags }) => tags} />
+
+const cueOf = async (text: string, newest: Listed[]) =>
+  newest.find(({ name }) => name === text)?.id ??
+  (text && (await get<Cues>('/v1/cues', { search: text, limit: 1, count_to: 0 })).cues[0]?.id)
+const nameOf = (value: string, newest: Listed[]) => newest.find(({ id }) => id === value)?.name
+/** A cue by its name, or by what else finds it. */
+export const CueFilter = () => <TypedFilter name="cue_id" label="Cue" suggest={({ name }) => [name]} toValue={cueOf} toText={nameOf} />
+
+/** Filters that are set by links, such as a worker; they can be removed. */
 export const FilterChips = ({ names }: { names: Record<string, string> }) => {
   const { query, setQuery } = usePlace()
   return Object.entries(names).map(
@@ -143,3 +184,30 @@ export const NoMatch = ({ noun, next_cursor }: { noun: string; next_cursor: stri
     />
   )
 }
+
+/** Time windows that end now, chosen in the address. */
+const spans: Record<string, [label: string, ms: number]> = {
+  '1h': ['Last hour', 3_600_000],
+  '24h': ['Last 24 hours', 86_400_000],
+  '7d': ['Last 7 days', 604_800_000],
+  '30d': ['Last 30 days', 2_592_000_000]
+}
+
+export const windows = Object.entries(spans).map(([value, [label]]) => ({ value, label }))
+
+/** The start of the window. To the minute, so that the address of the read stays the same. */
+export const startOf = (within: string | undefined): string | undefined => {
+  const span = spans[within ?? '']
+  return span && new Date(Math.floor((Date.now() - span[1]) / 60_000) * 60_000).toISOString()
+}
+
+/** The window of the address, or the usual one. */
+export const useWindow = (usual: string): { within: string; from: string } => {
+  const { within: chosen = usual } = usePlace().query
+  const within = spans[chosen] ? chosen : usual
+  return { within, from: startOf(within)! }
+}
+
+export const WindowSelect = ({ usual }: { usual: string }) => (
+  <FilterSelect label={spans[usual]![0]} name="within" options={windows.filter(({ value }) => value !== usual)} />
+)

@@ -71,12 +71,8 @@ export const Table = <T,>({ caption, columns: all, rows, kind = '', id, rowClass
 }
 
 /** A table in a panel. */
-export const List = <T,>({
-  none,
-  actions,
-  title = '',
-  ...table
-}: Omit<Props<T>, 'caption'> & { title?: string; none?: string; actions?: Children }) => (
+type ListProps<T> = Omit<Props<T>, 'caption'> & { title?: string; none?: string; actions?: Children }
+export const List = <T,>({ none, actions, title = '', ...table }: ListProps<T>) => (
   <Panel title={title} actions={actions} flush>
     {table.rows.length === 0 && none ? <p class="soft item">{none}</p> : <Table caption={title} {...table} />}
   </Panel>

@@ -8,10 +8,12 @@ type Props = {
   /** A time to come: it is now until the page is read again. */
   isNext?: boolean
   none?: string
+  /** Then without the relative time, as there is no room for both. */
+  withSeconds?: boolean
 }
 
 /** 15 Jan, 09:00, with the relative time before or alone; the full time is its title, once the pointer is there. */
-export const When = ({ at, zone, only, isNext, none = '–' }: Props) => {
+export const When = ({ at, zone, only, isNext, none = '–', withSeconds }: Props) => {
   const now = useNow()
   const choice = useZone()
   if (!at) return <span class="soft">{none}</span>
@@ -21,8 +23,8 @@ export const When = ({ at, zone, only, isNext, none = '–' }: Props) => {
   }
   return (
     <time dateTime={at} class="when" onPointerEnter={explain}>
-      {only !== 'absolute' && <span>{relative(at, isNext ? Math.min(now, Date.parse(at)) : now)}</span>}
-      {only !== 'relative' && <span class={only ? undefined : 'soft'}>{shortTime(at, shown())}</span>}
+      {only !== 'absolute' && !withSeconds && <span>{relative(at, isNext ? Math.min(now, Date.parse(at)) : now)}</span>}
+      {only !== 'relative' && <span class={only || withSeconds ? undefined : 'soft'}>{shortTime(at, shown(), withSeconds)}</span>}
     </time>
   )
 }
