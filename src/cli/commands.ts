@@ -16,6 +16,7 @@ const calendars = () => import('./calendars.ts')
 const completion = async () => ({ completion: (await import('./completion.ts')).createCompletion(commands) })
 const cues = () => import('./cues.ts')
 const errors = () => import('./errors.ts')
+const events = () => import('./events.ts')
 const executions = () => import('./executions.ts')
 const exports = () => import('./export.ts')
 const imports = () => import('./import.ts')
@@ -83,6 +84,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
   },
   Alerts: {
     overview: entry('', 'Show what needs attention, and how the last 24 hours went', overview, 'overview'),
+    events: entry('', 'Print what happened in the account, and with --follow what happens', events, 'events'),
     'alerts list': entry('', 'List alerts, newest first', alerts, 'list'),
     'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge')
   },

@@ -10,7 +10,7 @@ import { invalid } from '../errors.ts'
 import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
 import { cursorOf, placeOf } from './cursor.ts'
-import { EventHeaders, Events, eventTypes, ListEvents } from './schemas.ts'
+import { Events, eventTypes, ListEvents } from './schemas.ts'
 
 type Query = Static<typeof ListEvents>
 type Filters = { account_id: string; types?: EventType[]; cue_id?: string; tags?: string[] }
@@ -42,11 +42,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Read the feed of events, oldest first',
         description:
           'What happened in the account. Whoever continues from each `cursor` misses none, and may get one twice: `id` tells. With ' +
-          '`Accept: text/event-stream` it is a stream, in which `id` is the cursor, and an event `heartbeat` comes every 15 seconds. ' +
+          '`Accept: text/event-stream` it is a stream, in which `id` is the cursor, `Last-Event-ID` resumes, and an event `heartbeat` comes every ' +
+          '15 seconds. ' +
           '`execution.succeeded`, `execution.retrying` and `execution.verified` only come with `PATCH /v1/auth/me {"events": "all"}`. Events are ' +
           'kept for 7 days (EVENT_RETENTION_DAYS).',
         querystring: ListEvents,
-        headers: EventHeaders,
         response: { 200: Events }
       }
     },
@@ -56,7 +56,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const filters: Filters = { account_id, types: typesOf(request.query), cue_id, tags }
       const { accept = '', 'last-event-id': last } = request.headers
       const isStream = accept.includes('text/event-stream')
-      const after = afterOf(account_id, request.query, isStream ? last : undefined)
+      const after = afterOf(account_id, request.query, isStream ? last?.toString() : undefined)
       if (isStream) return stream(filters, after, reply)
       let latest = await page(filters, after, limit)
       if (after !== undefined) {
