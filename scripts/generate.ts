@@ -65,7 +65,7 @@ export const openapiFiles = (): Record<string, string> => {
   const script = fileURLToPath(new URL('openapi/main.ts', import.meta.url))
   const document = execFileSync(process.execPath, [script], { encoding: 'utf8', maxBuffer: 2 ** 26 })
   const parsed = JSON.parse(document)
-  return { 'src/openapi.json': document, 'src/python/pgcue/api.py': pythonClient(parsed), 'src/cli/fields.ts': cliFields(parsed) }
+  return { 'src/openapi.json': document, 'src/python/pgcue/api.py': pythonClient(parsed), 'src/cli/fields.generated.ts': cliFields(parsed) }
 }
 
 const isCheck = process.argv.includes('--check')

@@ -26,7 +26,7 @@ create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached');
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
@@ -148,8 +148,11 @@ create table cue.alerts (
   message text not null,
   metadata jsonb not null default '{}'::jsonb,
   acknowledged_at timestamp with time zone,
+  resolved_at timestamp with time zone,
+  resolution jsonb,
   created_at timestamp with time zone not null,
   constraint alerts_pkey PRIMARY KEY (id),
+  constraint alerts_check CHECK ((resolved_at IS NULL) = (resolution IS NULL)),
   constraint alerts_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE,
   constraint alerts_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
@@ -166,6 +169,8 @@ comment on column cue.alerts.severity is 'Urgency.';
 comment on column cue.alerts.message is 'Description for people, as of the latest update.';
 comment on column cue.alerts.metadata is 'Depends on the type, such as failure_count and first_failure_at (updated while the alert is open) or previous_acknowledged_at.';
 comment on column cue.alerts.acknowledged_at is 'When it was acknowledged. Null: open.';
+comment on column cue.alerts.resolved_at is 'When the cue last succeeded after it. Null: not since it was raised, or raised again while it was open.';
+comment on column cue.alerts.resolution is '{"after_seconds", "failed", "missed"}, set with resolved_at; the last two count since the success before, at most 1,000.';
 comment on column cue.alerts.created_at is 'When it was raised.';
 grant select on cue.alerts to cue_service;
 
@@ -361,6 +366,7 @@ create table cue.cue_runs (
   excluded_at timestamp with time zone,
   recomputed integer,
   tracked boolean not null default false,
+  alerted boolean not null default false,
   schedule_key uuid,
   refused_from timestamp with time zone,
   constraint cue_runs_pkey PRIMARY KEY (cue_id),
@@ -371,7 +377,7 @@ create table cue.cue_runs (
 ) with (fillfactor=50);
 CREATE INDEX cue_runs_excluded ON cue.cue_runs USING btree (excluded_at) WHERE (excluded_at IS NOT NULL);
 CREATE INDEX cue_runs_next ON cue.cue_runs USING btree (next_run, account_id) WHERE (next_run IS NOT NULL);
-CREATE INDEX cue_runs_noted ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0) OR tracked);
+CREATE INDEX cue_runs_noted ON cue.cue_runs USING btree (cue_id) WHERE ((failed_deliveries > 0) OR (failed_runs > 0) OR tracked OR alerted);
 CREATE INDEX cue_runs_window_ends ON cue.cue_runs USING btree (success_due_at) WHERE (success_due_at < COALESCE(next_run, 'infinity'::timestamp with time zone));
 comment on table cue.cue_runs is 'The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.';
 comment on column cue.cue_runs.cue_id is 'The cue.';
@@ -394,6 +400,7 @@ comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if i
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
 comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
+comment on column cue.cue_runs.alerted is 'Whether an alert of the cue is not resolved.';
 comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: shared with none.';
 comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
 grant select on cue.cue_runs to cue_service;
@@ -1514,6 +1521,8 @@ create view cue.alert_view as
     l.metadata,
     l.acknowledged_at IS NOT NULL AS acknowledged,
     l.acknowledged_at,
+    l.resolved_at,
+    l.resolution,
     l.created_at
    FROM cue.alerts l
      JOIN cue.cues c ON c.id = l.cue_id
@@ -1677,7 +1686,8 @@ create view cue.cue_run_view as
     fired_count,
     version - COALESCE(recomputed, 0) AS version,
     version AS revision,
-    last_slot
+    last_slot,
+    GREATEST(failed_deliveries, failed_outcomes) AS failures
    FROM cue.cue_runs;
 comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
 grant select on cue.cue_run_view to cue_reader, cue_service;
@@ -2396,7 +2406,8 @@ CREATE OR REPLACE FUNCTION cue.add_alert_event(p_type cue.event_type, p_alert_id
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.add_event(v.account_id, p_type, to_jsonb(v) - 'account_id' || jsonb_build_object(
-           'acknowledged_at', cue.iso(v.acknowledged_at), 'created_at', cue.iso(v.created_at)), p_now, v.cue_id, v.execution_id)
+           'acknowledged_at', cue.iso(v.acknowledged_at), 'resolved_at', cue.iso(v.resolved_at), 'created_at', cue.iso(v.created_at)),
+           p_now, v.cue_id, v.execution_id)
     from cue.alert_view v where v.id = p_alert_id
 $function$;
 comment on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an alert.';
@@ -3004,6 +3015,7 @@ begin
   end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
+    perform cue.resolve_alerts(c.id, p_now);
     perform cue.end_one_time_cue(c, 'completed', p_now);
     return;
   end if;
@@ -4413,6 +4425,7 @@ begin
     update cue.cue_runs
        set failed_outcomes = 0, failed_deliveries = case e.transport when 'worker' then 0 else failed_deliveries end
      where cue_id = c.id and (failed_outcomes > 0 or failed_deliveries > 0 and e.transport = 'worker');
+    if e.status = 'success' then perform cue.resolve_alerts(c.id, p_now); end if;
   elsif e.outcome_success is false then
     perform cue.count_failure(e, c, true, p_now);
   end if;
@@ -5935,12 +5948,14 @@ declare
   v_again boolean := 1 < any (p_attempts);
   v_failing text[];
   v_tracked text[];
+  v_alerted text[];
   v_moved int;
 begin
   -- Usually none. Comes first, because cue_runs precede executions in the lock order.
-  select array_agg(l.cue_id) filter (where l.is_failing), array_agg(l.cue_id) filter (where l.tracked) into v_failing, v_tracked from (
-    select cue_id, failed_deliveries > 0 or failed_runs > 0 as is_failing, tracked from cue.cue_runs
-     where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0 or tracked) order by cue_id for update) l;
+  select array_agg(l.cue_id) filter (where l.is_failing), array_agg(l.cue_id) filter (where l.tracked), array_agg(l.cue_id) filter (where l.alerted)
+    into v_failing, v_tracked, v_alerted from (
+    select cue_id, failed_deliveries > 0 or failed_runs > 0 as is_failing, tracked, alerted from cue.cue_runs
+     where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0 or tracked or alerted) order by cue_id for update) l;
   if v_failing is not null then
     update cue.cue_runs c
        set failed_deliveries = 0,
@@ -5988,6 +6003,12 @@ begin
        order by u.nth), p_now);
   end if;
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
+  if v_alerted is not null then
+    perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
+     where (select true from cue.executions x
+             where x.id = any (p_execution_ids) and x.id between v_first and v_last and x.cue_id = u.id and x.status = 'success' and x.ended_at = p_now
+             limit 1);
+  end if;
   return v_moved;
 end $function$;
 comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
@@ -7253,8 +7274,9 @@ begin
      where coalesce((select true from cue.cue_runs r where r.cue_id = u.id for update skip locked),
                     (select false from cue.cue_runs r where r.cue_id = u.id limit 1), true)
        and (select true from cue.accounts a where a.id = (select c.account_id from cue.cues c where c.id = u.id) for key share skip locked)
-       and (select count(*) from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null)
-           = (select count(*) from (select from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null for update skip locked) o));
+       and (select count(*) from cue.alerts l where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null))
+           = (select count(*) from (select from cue.alerts l
+                where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null) for update skip locked) o));
 end $function$;
 comment on function cue.lock_free_cues(text[]) is 'Locks and returns the cues that are free, with the rows that the end of an execution may write.';
 grant execute on function cue.lock_free_cues(text[]) to cue_service;
@@ -8955,7 +8977,8 @@ declare
   v_previous timestamptz;
   v_id uuid := cue.uuid_v7(p_now);
 begin
-  update cue.alerts set metadata = metadata || p_metadata, message = p_message
+  update cue.cue_runs set alerted = true where cue_id = c.id and not alerted;
+  update cue.alerts set metadata = metadata || p_metadata, message = p_message, resolved_at = null, resolution = null
    where cue_id = c.id and alert_type = p_type and acknowledged_at is null;
   if found then return null; end if;
   select max(acknowledged_at) into v_previous from cue.alerts where cue_id = c.id and alert_type = p_type;
@@ -9057,8 +9080,10 @@ AS $function$
 declare
   v_from timestamptz;
   v_to timestamptz;
+  v_width interval;
 begin
   select w.since, w.until into v_from, v_to from cue.time_window(p_from, p_to, '24 hours', p_now) w;
+  v_width := greatest(date_trunc('minute', (least(v_to, p_now) - v_from) / 24), interval '1 minute');
   return query
   with newest as materialized (
     select e.id, e.cue_id, e.attempts, e.attempt_ms, e.http_status, e.last_attempt_at from cue.executions e
@@ -9088,13 +9113,21 @@ begin
            percentile_disc(0.5) within group (order by a.duration_ms) filter (where a.http_status is not null) as p50,
            percentile_disc(0.95) within group (order by a.duration_ms) filter (where a.http_status is not null) as p95,
            (array_agg(jsonb_build_object('at', cue.iso(a.finished_at), 'http_status', a.http_status, 'error', a.error, 'execution_id', a.id)
-              order by a.finished_at desc, a.id desc))[1] as last
+              order by a.finished_at desc, a.id desc))[1] as last,
+           (array_agg(jsonb_build_object('at', cue.iso(a.finished_at), 'http_status', a.http_status, 'error', a.error, 'execution_id', a.id)
+              order by a.finished_at desc, a.id desc) filter (where a.result = 'failed'))[1] as last_error
       from attempts a group by a.host),
-  most as (select * from grouped g order by g.attempts desc, g.host limit 100)
+  most as (select * from grouped g order by g.attempts desc, g.host limit 100),
+  volume as (
+    select v.host, jsonb_agg(jsonb_build_object('at', cue.iso(v.at), 'succeeded', v.succeeded, 'failed', v.failed) order by v.at) as volume
+      from (select a.host, date_bin(v_width, a.finished_at, 'epoch') as at, count(*) filter (where a.result = 'success') as succeeded,
+                   count(*) filter (where a.result = 'failed') as failed
+              from attempts a join most using (host) group by 1, 2) v group by v.host)
   select s.since, s.until, (select count(*)::int from grouped),
          coalesce((select jsonb_agg(jsonb_build_object('host', m.host, 'cues', m.cues, 'attempts', m.attempts,
                      'per_minute', round(m.attempts / s.minutes, 2), 'failures', m.failures, 'response_p50_ms', m.p50, 'response_p95_ms', m.p95,
-                     'last_attempt', m.last) order by m.attempts desc, m.host) from most m), '[]')
+                     'last_attempt', m.last, 'last_error', m.last_error, 'volume', v.volume) order by m.attempts desc, m.host)
+                     from most m join volume v using (host)), '[]')
     from span s;
 end $function$;
 comment on function cue.read_destinations(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns up to 100 hosts that an account''s webhooks went to in a time window, the busiest first, by the attempts of at most its newest 2,000 executions.';
@@ -9400,8 +9433,7 @@ begin
                    where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
          (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
                    'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
-                   'succeeded_at', (select cue.iso(max(e.ended_at)) from newest e
-                                     where e.cue_id = a.cue_id and e.has_succeeded and e.ended_at > a.created_at)) order by a.id desc), '[]')
+                   'resolved_at', cue.iso(a.resolved_at)) order by a.id desc), '[]')
             from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
                    where not o.acknowledged order by o.id desc limit 20) a),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')
@@ -9417,7 +9449,7 @@ comment on function cue.read_overview(uuid,timestamp with time zone,timestamp wi
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer)
+ RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer, schedules jsonb)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -9425,16 +9457,25 @@ CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
-         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
+         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute,
+         s.schedules
     from cue.accounts a cross join lateral cue.limits_of(a) p,
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,
          lateral (select coalesce(sum(x.executions), 0)::bigint as executions, coalesce(sum(x.reported), 0)::bigint as reported,
                          coalesce(sum(x.succeeded), 0)::bigint as succeeded, coalesce(sum(x.failed), 0)::bigint as failed
-                    from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u
+                    from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u,
+         lateral (select coalesce(jsonb_agg(to_jsonb(g)), '[]') as schedules
+                    from (select q.schedule_type, q.cron, q.at, q.timezone,
+                                 case when pg_column_size(q.schedule_rules) > 1000 then q.schedule_rules - 'exclude' else q.schedule_rules end
+                                   as schedule_rules, count(*) as cues
+                            from (select c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules from cue.cues c
+                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and not c.memory_check
+                                   limit 1000) q
+                           group by 1, 2, 3, 4, 5) g) s
    where a.id = p_account_id
 $function$;
-comment on function cue.read_usage(uuid,text,timestamp with time zone) is 'Returns an account''s use of its plan, and of the calling credential''s rate limit.';
+comment on function cue.read_usage(uuid,text,timestamp with time zone) is 'Returns an account''s use of its plan, and of the calling credential''s rate limit; and the schedules of up to 1,000 active cues, with how many have each.';
 grant execute on function cue.read_usage(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.ready_window(p_subject text, p_weight bigint, p_window bigint, p_wait boolean, p_now timestamp with time zone)
@@ -10407,6 +10448,51 @@ AS $function$
       end $function$;
 comment on function cue.reset_cue(cue.cues) is 'Returns a cue with the table''s defaults in all columns of its definition, except the payload.';
 grant execute on function cue.reset_cue(cue.cues) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.resolve_alerts(p_cue_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_id uuid;
+begin
+  if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
+  for v_id in
+  with newest as materialized (
+    select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
+     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
+  update cue.alerts a
+     set resolved_at = p_now,
+         resolution = jsonb_build_object(
+           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
+             select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
+              where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
+    from cue.alerts u
+   cross join lateral (
+     select max(n.created_at) as since from newest n
+      where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
+   cross join lateral (
+     select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
+      where n.created_at > coalesce(p.since, '-infinity')
+        and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
+    join cue.cue_runs r on r.cue_id = p_cue_id
+   where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
+     and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
+                           when 'cue_paused' then r.failed_runs = 0 else true end
+  returning a.id
+  loop
+    perform cue.add_alert_event('alert.resolved', v_id, p_now);
+  end loop;
+  update cue.cue_runs r set alerted = false
+   where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
+end $function$;
+comment on function cue.resolve_alerts(text,timestamp with time zone) is 'Resolves the alerts of a cue that has just succeeded, unless their cause goes on.';
+grant execute on function cue.resolve_alerts(text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.resume_cues(p_cue_ids text[], p_versions integer[], p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer

@@ -3,7 +3,7 @@
 
 create or replace view cue.cue_run_view as
 select cue_id, account_id, next_run, case when next_run is not null then coalesce(next_slot, next_run) end as next_slot, last_run, run_count, fired_count,
-       version - coalesce(recomputed, 0) as version, version as revision, last_slot
+       version - coalesce(recomputed, 0) as version, version as revision, last_slot, greatest(failed_deliveries, failed_outcomes) as failures
   from cue.cue_runs;
 comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
 
@@ -293,7 +293,7 @@ comment on view cue.worker_view is 'Workers as their heartbeats describe them.';
 
 create or replace view cue.alert_view as
 select l.id, l.account_id, l.cue_id, l.execution_id, l.alert_type, l.severity, l.message, l.metadata, l.acknowledged_at is not null as acknowledged,
-       l.acknowledged_at, l.created_at
+       l.acknowledged_at, l.resolved_at, l.resolution, l.created_at
   from cue.alerts l join cue.cues c on c.id = l.cue_id
  where c.deleted_at is null;
 comment on view cue.alert_view is 'Alerts as the API shows them.';

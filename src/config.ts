@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { constants } from './catalog.ts'
 import { oneServer, readCells, requireOneServer } from './cells/settings.ts'
-import { draftIn, makeDirectory } from './files/directories.ts'
+import { draftIn, makeDirectory } from './directories.ts'
 import { isObject } from './json/canonical-json.ts'
 
 export type Plan = 'free' | 'pro' | 'scale'

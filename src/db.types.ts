@@ -32,7 +32,7 @@ export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -238,6 +238,14 @@ export interface Alerts {
    */
   metadata: Generated<Json>;
   /**
+   * {"after_seconds", "failed", "missed"}, set with resolved_at; the last two count since the success before, at most 1,000.
+   */
+  resolution: Json | null;
+  /**
+   * When the cue last succeeded after it. Null: not since it was raised, or raised again while it was open.
+   */
+  resolved_at: Timestamp | null;
+  /**
    * Urgency.
    */
   severity: AlertSeverity;
@@ -254,6 +262,8 @@ export interface AlertView {
   id: string | null;
   message: string | null;
   metadata: Json | null;
+  resolution: Json | null;
+  resolved_at: Timestamp | null;
   severity: AlertSeverity | null;
 }
 
@@ -578,6 +588,10 @@ export interface CueRuns {
    */
   account_id: string;
   /**
+   * Whether an alert of the cue is not resolved.
+   */
+  alerted: Generated<boolean>;
+  /**
    * The cue.
    */
   cue_id: string;
@@ -666,6 +680,7 @@ export interface CueRuns {
 export interface CueRunView {
   account_id: string | null;
   cue_id: string | null;
+  failures: number | null;
   fired_count: number | null;
   last_run: Timestamp | null;
   last_slot: Timestamp | null;

@@ -38,7 +38,8 @@ export const orElse = <T extends TSchema>(code: ErrorCode, message: string, sche
 /** The beginning of a pattern of names that occur in paths, from which clients remove `.` and `..`. The same as in checks of columns. */
 export const notDots = '(?![.]{1,2}$)'
 
-export const uuidPattern = '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$'
+export const uuid = '[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}'
+export const uuidPattern = `^${uuid}$`
 
 /** An id in a path. A malformed id gets the same error as an unknown one. */
 export const Uuid = (code: ErrorCode, message = 'Not found in this account.') =>
@@ -68,9 +69,10 @@ export const Page = (limit = 20) => ({
 
 /** Keyset pages take the same time wherever they begin. */
 export const NextCursor = Nullable(Type.String({ description: 'The `cursor` of the next page; null on the last one.' }))
-export const IdCursor = Type.Optional(
-  Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The `next_cursor` of the page before; instead of `offset`.' })
-)
+const ofPage = 'The `next_cursor` of the page before; instead of `offset`.'
+export const IdCursor = Type.Optional(Type.String({ format: 'uuid', pattern: uuidPattern, description: ofPage }))
+/** Of a list that has several orders. */
+export const Cursor = (pattern: string) => Type.Optional(Type.String({ pattern: `^(${pattern}|\\d{1,5})$`, description: ofPage }))
 export const TotalExact = Type.Boolean({ description: 'False if there are more than `total`, as it was counted up to `count_to`.' })
 export const CountTo = Type.Optional(
   Type.Integer({ minimum: 0, maximum: constants.countedTo, description: 'Count `total` only up to this number, which is faster.' })

@@ -35,7 +35,7 @@ begin
 end $$;
 comment on function cue.lock_cues is 'Locks cues and then their cue_runs, each by id.';
 
--- Sweeps serve many accounts and wait for none. Also locked: cue_runs, open alerts, and the account, which a new alert references.
+-- Sweeps serve many accounts and wait for none. Also locked: cue_runs, alerts that are open or unresolved, and the account, which a new alert references.
 create or replace function cue.lock_free_cues(p_cue_ids text[]) returns text[]
 language plpgsql security definer as $$
 declare
@@ -47,8 +47,9 @@ begin
      where coalesce((select true from cue.cue_runs r where r.cue_id = u.id for update skip locked),
                     (select false from cue.cue_runs r where r.cue_id = u.id limit 1), true)
        and (select true from cue.accounts a where a.id = (select c.account_id from cue.cues c where c.id = u.id) for key share skip locked)
-       and (select count(*) from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null)
-           = (select count(*) from (select from cue.alerts l where l.cue_id = u.id and l.acknowledged_at is null for update skip locked) o));
+       and (select count(*) from cue.alerts l where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null))
+           = (select count(*) from (select from cue.alerts l
+                where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null) for update skip locked) o));
 end $$;
 comment on function cue.lock_free_cues is 'Locks and returns the cues that are free, with the rows that the end of an execution may write.';
 
@@ -93,12 +94,14 @@ declare
   v_again boolean := 1 < any (p_attempts);
   v_failing text[];
   v_tracked text[];
+  v_alerted text[];
   v_moved int;
 begin
   -- Usually none. Comes first, because cue_runs precede executions in the lock order.
-  select array_agg(l.cue_id) filter (where l.is_failing), array_agg(l.cue_id) filter (where l.tracked) into v_failing, v_tracked from (
-    select cue_id, failed_deliveries > 0 or failed_runs > 0 as is_failing, tracked from cue.cue_runs
-     where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0 or tracked) order by cue_id for update) l;
+  select array_agg(l.cue_id) filter (where l.is_failing), array_agg(l.cue_id) filter (where l.tracked), array_agg(l.cue_id) filter (where l.alerted)
+    into v_failing, v_tracked, v_alerted from (
+    select cue_id, failed_deliveries > 0 or failed_runs > 0 as is_failing, tracked, alerted from cue.cue_runs
+     where cue_id = any (p_cue_ids) and (failed_deliveries > 0 or failed_runs > 0 or tracked or alerted) order by cue_id for update) l;
   if v_failing is not null then
     update cue.cue_runs c
        set failed_deliveries = 0,
@@ -146,6 +149,12 @@ begin
        order by u.nth), p_now);
   end if;
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
+  if v_alerted is not null then
+    perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
+     where (select true from cue.executions x
+             where x.id = any (p_execution_ids) and x.id between v_first and v_last and x.cue_id = u.id and x.status = 'success' and x.ended_at = p_now
+             limit 1);
+  end if;
   return v_moved;
 end $$;
 comment on function cue.finish_attempts is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';

@@ -12,8 +12,10 @@ language plpgsql stable security definer as $$
 declare
   v_from timestamptz;
   v_to timestamptz;
+  v_width interval;
 begin
   select w.since, w.until into v_from, v_to from cue.time_window(p_from, p_to, '24 hours', p_now) w;
+  v_width := greatest(date_trunc('minute', (least(v_to, p_now) - v_from) / 24), interval '1 minute');
   return query
   with newest as materialized (
     select e.id, e.cue_id, e.attempts, e.attempt_ms, e.http_status, e.last_attempt_at from cue.executions e
@@ -43,13 +45,21 @@ begin
            percentile_disc(0.5) within group (order by a.duration_ms) filter (where a.http_status is not null) as p50,
            percentile_disc(0.95) within group (order by a.duration_ms) filter (where a.http_status is not null) as p95,
            (array_agg(jsonb_build_object('at', cue.iso(a.finished_at), 'http_status', a.http_status, 'error', a.error, 'execution_id', a.id)
-              order by a.finished_at desc, a.id desc))[1] as last
+              order by a.finished_at desc, a.id desc))[1] as last,
+           (array_agg(jsonb_build_object('at', cue.iso(a.finished_at), 'http_status', a.http_status, 'error', a.error, 'execution_id', a.id)
+              order by a.finished_at desc, a.id desc) filter (where a.result = 'failed'))[1] as last_error
       from attempts a group by a.host),
-  most as (select * from grouped g order by g.attempts desc, g.host limit 100)
+  most as (select * from grouped g order by g.attempts desc, g.host limit 100),
+  volume as (
+    select v.host, jsonb_agg(jsonb_build_object('at', cue.iso(v.at), 'succeeded', v.succeeded, 'failed', v.failed) order by v.at) as volume
+      from (select a.host, date_bin(v_width, a.finished_at, 'epoch') as at, count(*) filter (where a.result = 'success') as succeeded,
+                   count(*) filter (where a.result = 'failed') as failed
+              from attempts a join most using (host) group by 1, 2) v group by v.host)
   select s.since, s.until, (select count(*)::int from grouped),
          coalesce((select jsonb_agg(jsonb_build_object('host', m.host, 'cues', m.cues, 'attempts', m.attempts,
                      'per_minute', round(m.attempts / s.minutes, 2), 'failures', m.failures, 'response_p50_ms', m.p50, 'response_p95_ms', m.p95,
-                     'last_attempt', m.last) order by m.attempts desc, m.host) from most m), '[]')
+                     'last_attempt', m.last, 'last_error', m.last_error, 'volume', v.volume) order by m.attempts desc, m.host)
+                     from most m join volume v using (host)), '[]')
     from span s;
 end $$;
 comment on function cue.read_destinations is

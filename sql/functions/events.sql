@@ -107,7 +107,8 @@ comment on function cue.add_verification_event is 'Adds the event of an outcome 
 create or replace function cue.add_alert_event(p_type cue.event_type, p_alert_id uuid, p_now timestamptz default now()) returns void
 language sql security definer as $$
   select cue.add_event(v.account_id, p_type, to_jsonb(v) - 'account_id' || jsonb_build_object(
-           'acknowledged_at', cue.iso(v.acknowledged_at), 'created_at', cue.iso(v.created_at)), p_now, v.cue_id, v.execution_id)
+           'acknowledged_at', cue.iso(v.acknowledged_at), 'resolved_at', cue.iso(v.resolved_at), 'created_at', cue.iso(v.created_at)),
+           p_now, v.cue_id, v.execution_id)
     from cue.alert_view v where v.id = p_alert_id
 $$;
 comment on function cue.add_alert_event is 'Adds an event about an alert.';

@@ -239,6 +239,7 @@ begin
   end if;
   if e.outcome_recorded_at = p_now then perform cue.count_outcome(e, c, p_now); end if;
   if e.status = 'success' and (e.outcome_success or e.transport = 'webhook' and not coalesce(c.await_outcome, false)) then
+    perform cue.resolve_alerts(c.id, p_now);
     perform cue.end_one_time_cue(c, 'completed', p_now);
     return;
   end if;

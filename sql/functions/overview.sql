@@ -104,8 +104,7 @@ begin
                    where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
          (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
                    'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
-                   'succeeded_at', (select cue.iso(max(e.ended_at)) from newest e
-                                     where e.cue_id = a.cue_id and e.has_succeeded and e.ended_at > a.created_at)) order by a.id desc), '[]')
+                   'resolved_at', cue.iso(a.resolved_at)) order by a.id desc), '[]')
             from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
                    where not o.acknowledged order by o.id desc limit 20) a),
          (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')

@@ -94,20 +94,31 @@ comment on function cue.requests_used is 'Returns the number of requests in a cr
 -- All sessions of an account share a limit, as in admit.
 create or replace function cue.read_usage(p_account_id uuid, p_actor text, p_now timestamptz default now()) returns table (
   plan cue.plan, cues_used int, cues_active int, cue_limit int, executions_used bigint, execution_limit int, reported bigint, succeeded bigint,
-  failed bigint, requests_used int, requests_per_minute int
+  failed bigint, requests_used int, requests_per_minute int, schedules jsonb
 )
 language sql stable security definer as $$
   select a.plan, c.used, c.active, p.cues, u.executions, p.executions_per_month, u.reported, u.succeeded, u.failed,
-         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute
+         cue.requests_used(case when p_actor like 'session:%' then 'sessions:' || a.id else p_actor end, '1 minute', p_now), p.requests_per_minute,
+         s.schedules
     from cue.accounts a cross join lateral cue.limits_of(a) p,
          lateral (select count(*)::int as used, (count(*) filter (where q.status = 'active'))::int as active from cue.cues q
                    where q.account_id = a.id and q.deleted_at is null and q.status in ('active', 'paused') and not q.memory_check) c,
          lateral (select coalesce(sum(x.executions), 0)::bigint as executions, coalesce(sum(x.reported), 0)::bigint as reported,
                          coalesce(sum(x.succeeded), 0)::bigint as succeeded, coalesce(sum(x.failed), 0)::bigint as failed
-                    from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u
+                    from cue.usage_counters x where x.account_id = a.id and x.month = cue.usage_month(p_now)) u,
+         lateral (select coalesce(jsonb_agg(to_jsonb(g)), '[]') as schedules
+                    from (select q.schedule_type, q.cron, q.at, q.timezone,
+                                 case when pg_column_size(q.schedule_rules) > 1000 then q.schedule_rules - 'exclude' else q.schedule_rules end
+                                   as schedule_rules, count(*) as cues
+                            from (select c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules from cue.cues c
+                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and not c.memory_check
+                                   limit 1000) q
+                           group by 1, 2, 3, 4, 5) g) s
    where a.id = p_account_id
 $$;
-comment on function cue.read_usage is 'Returns an account''s use of its plan, and of the calling credential''s rate limit.';
+comment on function cue.read_usage is
+  'Returns an account''s use of its plan, and of the calling credential''s rate limit; and the schedules of up to 1,000 active cues, with how '
+  'many have each.';
 
 create or replace function cue.start_grace(a cue.accounts, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

@@ -57,7 +57,7 @@ create type cue.operation_status as enum ('running', 'completed', 'aborted');
 create type cue.event_type as enum
   ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
-   'alert.raised', 'alert.acknowledged', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
+   'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
    'secret.regenerated', 'limit.reached');
 create type cue.ticket_severity as enum ('low', 'medium', 'high'); --- Severity of a ticket, chosen by its author.
 create type cue.ticket_type as enum ('bug', 'feature-request'); --- Type of a ticket.
@@ -506,6 +506,7 @@ create table cue.cue_runs (
   recomputed int,
   --- Like tracked of the cue, for the functions that fire and finish plain executions.
   tracked boolean not null default false,
+  alerted boolean not null default false, --- Whether an alert of the cue is not resolved.
   schedule_key uuid, --- Shared by cues with the same schedule. Null: shared with none.
   --- First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done
   --- at next_run, once an hour. Null: none.
@@ -518,7 +519,7 @@ create table cue.cue_runs (
 ) with (fillfactor = 50);
 -- The cues that an account has at one instant share an entry.
 create index cue_runs_next on cue.cue_runs (next_run, account_id) where next_run is not null;
-create index cue_runs_noted on cue.cue_runs (cue_id) where failed_deliveries > 0 or failed_runs > 0 or tracked;
+create index cue_runs_noted on cue.cue_runs (cue_id) where failed_deliveries > 0 or failed_runs > 0 or tracked or alerted;
 create index cue_runs_excluded on cue.cue_runs (excluded_at) where excluded_at is not null;
 -- Only windows that end before the cue is due again, so that a cue which moves on writes one index less.
 create index cue_runs_window_ends on cue.cue_runs (success_due_at) where success_due_at < coalesce(next_run, 'infinity');
@@ -896,7 +897,11 @@ create table cue.alerts ( --- Alerts. At most one of each type is open per cue.
   --- previous_acknowledged_at.
   metadata jsonb not null default '{}',
   acknowledged_at timestamptz, --- When it was acknowledged. Null: open.
-  created_at timestamptz not null --- When it was raised.
+  --- When the cue last succeeded after it. Null: not since it was raised, or raised again while it was open.
+  resolved_at timestamptz,
+  resolution jsonb, --- {"after_seconds", "failed", "missed"}, set with resolved_at; the last two count since the success before, at most 1,000.
+  created_at timestamptz not null, --- When it was raised.
+  check ((resolved_at is null) = (resolution is null))
 );
 create index alerts_account on cue.alerts (account_id, id);
 create index alerts_cue on cue.alerts (cue_id, alert_type, acknowledged_at);

@@ -1,7 +1,7 @@
 /** Sign-in by device code: the device creates a code and polls; a person enters an email address and confirms with a link. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { outboxOf } from '../directories.ts'
 import { ApiError } from '../errors.ts'
-import { outboxOf } from '../files/directories.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { acceptForms, asksForPage, jsonOrForm, pageErrors } from '../pages/forms.ts'
 import { sendPage } from '../pages/page.ts'

@@ -24,6 +24,14 @@ export const Alert = Type.Object({
   metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Such as `failure_count`; depends on the type.' }),
   acknowledged: Type.Boolean(),
   acknowledged_at: Nullable(Timestamp),
+  resolved_at: Nullable({ ...Timestamp, description: 'When the cue succeeded again. This does not acknowledge the alert.' }),
+  resolution: Nullable(
+    Type.Object({
+      after_seconds: Type.Integer({ description: 'From the alert to that success.' }),
+      failed: Type.Integer({ description: 'Executions that failed since the success before; at most 1,000 are counted.' }),
+      missed: Type.Integer({ description: 'Executions and slots that were missed since then.' })
+    })
+  ),
   created_at: Timestamp
 })
 export const Alerts = Type.Object({

@@ -4,24 +4,20 @@ import { acting, command, filtersOf, listing } from './command.ts'
 import { forgetKey } from './credentials.ts'
 import { UsageError } from './exit-codes.ts'
 
-export const whoami = command({
-  run: async ({ connect }) => {
-    const client = await connect()
-    return { base_url: client.baseUrl, ...(await client.me()) }
-  },
-  text: ({ email, id, plan, api_key_prefix, base_url }, out) =>
+export const whoami = acting(
+  async client => ({ base_url: client.baseUrl, ...(await client.me()) }),
+  ({ email, id, plan, api_key_prefix, base_url }, out) =>
     out.fields({ email, account: id, plan, key: api_key_prefix && `${api_key_prefix}…`, service: base_url })
-})
+)
 
-export const usage = command({
-  run: async ({ connect }) => {
-    const client = await connect()
+export const usage = acting(
+  async client => {
     const answer = await client.usage()
     if (answer?.billing_period) return answer
     const message = `${client.baseUrl} did not respond like pgcue. Check the address of the service.`
     throw new PgcueError({ code: 'unexpected_answer', message })
   },
-  text: ({ plan, billing_period: period, cues, executions, outcomes, rate_limit, upgrade_url }, out) => {
+  ({ plan, billing_period: period, cues, executions, outcomes, rate_limit, upgrade_url }, out) => {
     out.fields({ plan, period: `${period.start} to ${period.end}, ${period.days_remaining} days left` })
     out.line('')
     const rows = Object.entries({ cues, executions }).map(([name, used]) => ({ name, ...used }))
@@ -33,7 +29,7 @@ export const usage = command({
       requests: `${rate_limit.current_usage}${rate_limit.limit === null ? '' : ` of ${rate_limit.limit}`} in this minute`
     })
   }
-})
+)
 
 export const keysList = listing(
   ({ keys }) => keys.list().then(keys => ({ keys })),
@@ -50,14 +46,20 @@ export const keysList = listing(
   { empty: 'No keys.' }
 )
 
-export const keysCreate = command({
-  options: { scopes: { type: 'string', value: 'SCOPES', help: 'comma-separated: read, write, worker, account (default: all)' } },
-  run: async ({ args: [label], options, connect }) => {
-    const scopes = options.scopes?.split(',').map(scope => scope.trim())
-    return (await connect()).keys.create({ label, ...(scopes && { scopes }) } as NewKey)
-  },
-  text: ({ id, label, scopes, api_key }, out) => out.fields({ id, label, scopes: scopes.join(','), key: api_key })
-})
+export const keysCreate = acting(
+  ({ keys }, label, body: Partial<NewKey>) => keys.create({ label, ...body }),
+  ({ id, label, scopes, api_key }, out) => out.fields({ id, label, scopes: scopes.join(','), key: api_key }),
+  {
+    options: {
+      scopes: {
+        type: 'string',
+        value: 'SCOPES',
+        help: 'comma-separated: read, write, worker, account (default: all)',
+        part: (text: string) => ({ scopes: text.split(',').map(scope => scope.trim()) })
+      }
+    }
+  }
+)
 
 export const keysRevoke = acting(
   ({ keys }, id) => keys.revoke(id),
@@ -83,7 +85,7 @@ export const sessionsRevoke = command({
   names: { session_id: 'ID' },
   run: async ({ args: [id], options, connect }): Promise<{ id?: string; revoked: boolean | number }> => {
     if ((id === undefined) !== (options.all === true)) throw new UsageError('give either ID or --all')
-    const { auth } = await connect()
+    const { auth } = connect()
     if (id === undefined) return auth.endSession({ all: true })
     await auth.revokeSession(id)
     return { id, revoked: true }
@@ -92,8 +94,8 @@ export const sessionsRevoke = command({
 })
 
 export const logout = command({
-  run: async ({ baseUrl, io }) => {
-    const base_url = await baseUrl()
+  run: ({ baseUrl, io }) => {
+    const base_url = baseUrl()
     return { base_url, forgotten: forgetKey(io.env, base_url) }
   },
   text: ({ base_url, forgotten }) => (forgotten ? `Removed the stored key for ${base_url}` : `No stored key for ${base_url}`)

@@ -1,10 +1,9 @@
 /** Commands and their options, most of which are members of an API request with the help, values and bounds of its schema. */
-import type { Client } from '../client/index.ts'
+import type { CallOptions, Client } from '../client/index.ts'
 import { instantAfter, isLength, lengthOf } from '../schedule/offset.ts'
 import { UsageError } from './exit-codes.ts'
-import { type Field, fields } from './fields.ts'
-import type { Io } from './io.ts'
-import { isObject, readJson } from './json.ts'
+import { type Field, fields } from './fields.generated.ts'
+import { type Io, isObject, readJson } from './io.ts'
 import type { Column, Output } from './output.ts'
 
 type Body = Record<string, unknown>
@@ -35,15 +34,13 @@ export type Context<O extends Options = Options> = {
   args: string[]
   options: Values<O>
   /** Returns the request that the options describe, and a client for it. @throws UsageError naming the invalid option */
-  ready: <B = Body>() => Promise<{ body: B; client: Client }>
+  ready: <B = Body>() => Promise<{ body: B; call: CallOptions; client: Client }>
   /** Creates a client with the key from the environment or the stored one. @throws CliError if there is neither */
-  connect: () => Promise<Client>
+  connect: () => Client
   /** Creates a client with another key, or without one. */
   clientWith: (baseUrl: string, apiKey?: string) => Client
-  /** Runs another command with the same key, and returns its exit code. */
-  another: (argv: string[]) => Promise<number>
   /** Returns the address of the service. */
-  baseUrl: () => Promise<string>
+  baseUrl: () => string
   out: Output
   io: Io
 }
@@ -56,39 +53,47 @@ export type Command<O extends Options = Options, A = unknown> = {
   names?: Readonly<Record<string, string>>
   /** Handles interruption itself; other commands end immediately. */
   longRunning?: true
-  /** Returns the answer that is shown. Without `text`: an exit code, or anything else for 0. */
-  run: (context: Context<O>) => Promise<A>
+  /** Returns the answer that is shown, or an exit code. */
+  run: (context: Context<O>) => A | Promise<A>
   /** Prints the answer as text, or returns a line; with --json, the answer itself is printed. */
   text?: (answer: A, out: Output, args: string[]) => unknown
-  /** The exit code, which is 0 by default. */
-  exitCode?: (answer: A, options: Values<O>) => number
 }
 
 /** Types a command's options and answer. */
 export const command = <const O extends Options, A>(definition: Command<O, A>): Command => definition as unknown as Command
+
+type Definition = Omit<Command, 'run' | 'text'>
+
+/** A command that calls the API with its first argument and the request that its options describe, and prints the answer. */
+export const acting = <A, B = object>(
+  act: (client: Client, id: string, body: B, call: CallOptions) => Promise<A>,
+  text: (answer: A, out: Output) => unknown,
+  definition: Definition = {}
+): Command =>
+  command({
+    ...definition,
+    run: async ({ args: [id], ready }) => {
+      const { client, body, call } = await ready<B>()
+      return act(client, id!, body, call)
+    },
+    text
+  })
 
 /** A command that prints a page of a list, or the text for an empty one. */
 export const listing = <A extends object, T>(
   read: (client: Client, query: never) => Promise<A>,
   rowsOf: (answer: A) => T[],
   columns: readonly Column<T>[] | ((rows: T[]) => readonly Column<T>[]),
-  { empty, ...definition }: Omit<Command, 'run' | 'text'> & { empty: string }
+  { empty, ...definition }: Definition & { empty: string }
 ): Command =>
-  command({
-    ...definition,
-    run: async ({ ready }) => {
-      const { client, body } = await ready<{ offset?: number }>()
-      return { offset: body.offset, ...(await read(client, body as never)) }
-    },
-    text: (answer, out) => {
+  acting(
+    async (client, _, query: { offset?: number }) => ({ offset: query.offset, ...(await read(client, query as never)) }),
+    (answer, out) => {
       const rows = rowsOf(answer)
       out.list(answer, rows, typeof columns === 'function' ? columns(rows) : columns, empty)
-    }
-  })
-
-/** A command that calls the API with its argument, and prints the answer. */
-export const acting = <A>(act: (client: Client, id: string) => Promise<A>, text: (answer: A, out: Output) => unknown): Command =>
-  command({ run: async ({ args, connect }) => act(await connect(), args[0]!), text })
+    },
+    definition
+  )
 
 /** Returns the options of a command by the members that they set. */
 export const namesOf = ({ options = {}, names }: Command): Record<string, string> => ({
@@ -97,22 +102,19 @@ export const namesOf = ({ options = {}, names }: Command): Record<string, string
 })
 
 /** Merges the parts of all options in their order; an object is merged with that of a previous part. */
-export const bodyOf = async (context: Context, definitions: Options): Promise<Body> => {
+export const bodyOf = async (context: Context, definitions: Options = {}): Promise<Body> => {
   const values = context.options as Body
-  const readers = Object.keys(definitions).flatMap(name =>
-    values[name] === '-' && definitions[name]!.value === 'JSON' ? [`--${name}`] : []
-  )
+  const present = Object.entries(definitions).filter(([name]) => values[name] !== undefined)
+  const readers = present.flatMap(([name, { value }]) => (values[name] === '-' && value === 'JSON' ? [`--${name}`] : []))
   if (readers.length > 1) throw new UsageError(`only one of ${readers.join(' and ')} can read standard input`)
   const body: Body = {}
   const setters = new Map<string, string>()
-  for (const [name, { part, members = [] }] of Object.entries(definitions)) {
-    const value = values[name]
-    if (value === undefined || !part) continue
+  for (const [name, { part = () => ({}), members = [] }] of present) {
     for (const member of members) {
       if (setters.has(member)) throw new UsageError(`give either --${setters.get(member)} or --${name}, not both`)
       setters.set(member, name)
     }
-    merge(body, await part(value as never, name, context, body))
+    merge(body, await part(values[name] as never, name, context, body))
   }
   return body
 }
@@ -130,7 +132,7 @@ const inObjects = (member: string, value: unknown): Body => {
 }
 
 /** An option that is a member of a request: its name in the request, or that and what differs from the schema. */
-type Member = string | (Partial<Option> & { member: string; read?: (value: never, name: string, context: Context) => unknown })
+export type Member = string | (Partial<Option> & { member: string; read?: (value: never, name: string, context: Context) => unknown })
 
 /** Options for members of an operation's request, below a heading of help. */
 export const fromApi = <const M extends Record<string, Member>>(operation: string, members: M, group?: string) =>
@@ -193,22 +195,26 @@ const instantOf = (text: string): string => (text.startsWith('+') && instantAfte
 /** The same for times in the past: `2h` is so long ago. */
 export const pastOf = (text: string): string => (isLength(text) ? new Date(Date.now() - lengthOf(text)).toISOString() : instantOf(text))
 
-/** --data: the whole request as JSON, which other options override. Comes first. */
-const jsonPart = async (text: string, name: string, { io }: Context): Promise<Body> => {
-  const data = await readJson(text, name, io)
-  if (!isObject(data)) throw new UsageError(`--${name} must be a JSON object`)
-  return data
+export const jsonOf = (text: string, name: string, { io }: Context) => readJson(text, name, io)
+
+const dataOf = async (...option: Parameters<typeof jsonOf>): Promise<Body> => {
+  const data = await jsonOf(...option)
+  if (isObject(data)) return data
+  throw new UsageError('--data must be a JSON object')
 }
+/** The whole request, which other options override. Comes first. */
 export const data = {
   data: {
     type: 'string',
     value: 'JSON',
     members: ['data'],
-    part: jsonPart,
+    part: dataOf,
     help: 'other fields of the API request, as a JSON object, @FILE or -'
   }
 } as const
 
+/** Options of the call rather than of its request. */
+export const ifVersion = { 'if-version': { type: 'string', value: 'N', help: 'only if the cue still has this version' } } as const
 export const idempotency = {
   'idempotency-key': { type: 'string', value: 'KEY', help: 'idempotency key: repeating the command within 24 hours has no further effect' }
 } as const

@@ -1,21 +1,15 @@
 /** All commands, in the groups and the order of help. What a command needs to run is loaded when it runs. */
 import type { Command } from './command.ts'
 
-export type Entry = {
-  /** Arguments, such as `<CUE> [ID...]`. */
-  args: string
-  summary: string
-  load: () => Promise<Command>
-}
+/** `args`: such as `<CUE> [ID...]`. */
+type Entry = { args: string; summary: string; load: () => Promise<Command> }
 
 const account = () => import('./account.ts')
 const alerts = () => import('./alerts.ts')
 const apply = () => import('./apply.ts')
 const calendars = () => import('./calendars.ts')
-// It gets the commands, which it would import in a circle.
-const completion = async () => ({ completion: (await import('./completion.ts')).createCompletion(commands) })
+const completion = () => import('./completion.ts')
 const cues = () => import('./cues.ts')
-const errors = () => import('./errors.ts')
 const events = () => import('./events.ts')
 const executions = () => import('./executions.ts')
 const exports = () => import('./export.ts')
@@ -25,12 +19,8 @@ const login = () => import('./login.ts')
 const mcp = () => import('./mcp.ts')
 const operations = () => import('./operations.ts')
 const operator = () => import('./operator.ts')
-const overview = () => import('./overview.ts')
-const preview = () => import('./preview.ts')
 const tour = () => import('./tour.ts')
-const watch = () => import('./watch.ts')
 const worker = () => import('./worker/command.ts')
-const workers = () => import('./workers.ts')
 
 export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> = {
   Cues: {
@@ -45,7 +35,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', cues, 'fire'),
     'cues test': entry('<CUE|URL>', 'Send one signed request to the address of a cue, or to a URL', cues, 'test'),
     'cues delete': entry('[CUE]', 'Delete a cue with its history', cues, 'remove'),
-    preview: entry('[SCHEDULE...]', 'Show when a schedule would run, without creating a cue', preview, 'preview'),
+    preview: entry('[SCHEDULE...]', 'Show when a schedule would run, without creating a cue', calendars, 'preview'),
     'calendars put': entry('<NAME>', 'Create or replace a calendar of dates that cues leave out', calendars, 'put'),
     'calendars list': entry('', 'List calendars by name', calendars, 'list'),
     'calendars get': entry('<NAME>', 'Show a calendar', calendars, 'get'),
@@ -53,14 +43,14 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
   },
   Runs: {
     'executions list': entry('', 'List executions, newest first', executions, 'list'),
-    'executions tail': entry('', 'Print executions as they appear and change', watch, 'tail'),
+    'executions tail': entry('', 'Print executions as they appear and change', executions, 'tail'),
     'executions get': entry('<ID>', 'Show an execution and its attempts', executions, 'get'),
     'executions replay': entry('<ID>', 'Replay an ended execution as a new one', executions, 'replay'),
     'executions cancel': entry('<ID>', 'Cancel a waiting execution', executions, 'cancel'),
     'executions dismiss': entry('<ID>', 'Remove an execution from the dead letters', executions, 'dismiss'),
     'executions verify': entry('<ID>', 'Verify or reject a reported success', executions, 'verify'),
-    errors: entry('', 'List failures that nobody has replayed or dismissed, grouped by error', errors, 'errors'),
-    destinations: entry('', 'List the hosts that webhooks went to in the last 24 hours', errors, 'destinations')
+    errors: entry('', 'List failures that nobody has replayed or dismissed, grouped by error', executions, 'errors'),
+    destinations: entry('', 'List the hosts that webhooks went to in the last 24 hours', executions, 'destinations')
   },
   Bulk: {
     replay: entry('[ID...]', 'Replay many executions', operations, 'replay'),
@@ -79,11 +69,11 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
   Workers: {
     worker: entry('', 'Claim executions, run the handler of each task, report outcomes', worker, 'worker'),
     listen: entry('', 'Claim executions and forward them, signed, to a local URL', listen, 'listen'),
-    'workers list': entry('', 'List registered workers', workers, 'list'),
-    'workers delete': entry('<ID>', 'Remove a worker and release its claims', workers, 'remove')
+    'workers list': entry('', 'List registered workers', alerts, 'listWorkers'),
+    'workers delete': entry('<ID>', 'Remove a worker and release its claims', alerts, 'removeWorker')
   },
   Alerts: {
-    overview: entry('', 'Show what needs attention, and how the last 24 hours went', overview, 'overview'),
+    overview: entry('', 'Show what needs attention, and how the last 24 hours went', alerts, 'overview'),
     events: entry('', 'Print what happened in the account, and with --follow what happens', events, 'events'),
     'alerts list': entry('', 'List alerts, newest first', alerts, 'list'),
     'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge')

@@ -1,9 +1,10 @@
 /** The service's address and API key: from flags, the environment, the local account, or the file written by `pgcue login`. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type LocalAccount, localFile, readLocalAccount } from '../accounts/local-file.ts'
+import { draftIn } from '../directories.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
 
 type Env = Record<string, string | undefined>
@@ -57,9 +58,8 @@ const read = (env: Env): File | undefined => {
 const write = (env: Env, content: File): string => {
   const file = fileOf(env)
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const draft = `${file}.${process.pid}`
+  const draft = draftIn(dirname(file))
   writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
-  chmodSync(draft, 0o600)
   renameSync(draft, file)
   return file
 }
@@ -72,9 +72,10 @@ export const baseUrlOf = (env: Env, flag?: string): string => {
 
 /** @throws CliError if there is no key for this service */
 export const apiKeyOf = (env: Env, baseUrl: string, onLocal: (account: LocalAccount) => void = () => {}): string => {
-  const local = env.PGCUE_API_KEY ? undefined : localOf(env)
+  if (env.PGCUE_API_KEY) return env.PGCUE_API_KEY
+  const local = localOf(env)
   if (local?.base_url === baseUrl) onLocal(local)
-  const key = env.PGCUE_API_KEY || (local?.base_url === baseUrl && local.api_key) || read(env)?.services[baseUrl]?.api_key
+  const key = local?.base_url === baseUrl ? local.api_key : read(env)?.services[baseUrl]?.api_key
   if (key) return key
   throw new CliError(`No key for ${baseUrl}. Set PGCUE_API_KEY, or run: pgcue login`, exitCodes.usage, 'no_key')
 }

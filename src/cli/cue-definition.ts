@@ -1,14 +1,13 @@
 /** Options that define a cue. */
 import type { NewCue } from '../client/index.ts'
 import { instantAfter, isLength, lengthOf, offsetRule } from '../schedule/offset.ts'
-import { type Context, data, fromApi, integer } from './command.ts'
+import { type Context, data, fromApi, integer, jsonOf } from './command.ts'
 import { UsageError } from './exit-codes.ts'
-import { fields } from './fields.ts'
-import { isObject, readJson } from './json.ts'
-import { cronsOf, scheduleOptions } from './schedule.ts'
+import { fields } from './fields.generated.ts'
+import { isObject } from './io.ts'
+import { cronsOf, ofCue, scheduleOptions } from './schedule.ts'
 
-const json = (text: string, name: string, { io }: Context) => readJson(text, name, io)
-export const payloadOption = { value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input', read: json } as const
+export const payloadOption = { value: 'JSON', help: 'payload to deliver: JSON, @FILE, or - for standard input', read: jsonOf } as const
 
 /** The instant that lies so far ahead. */
 const ahead = (length: string, name: string) => {
@@ -31,14 +30,14 @@ const backoffOf = (text: string) =>
     return Number(wait)
   })
 
-const headersOf = (texts: string[]) =>
-  Object.fromEntries(
-    texts.map(text => {
-      const [, name, value] = /^([^:\s]+)\s*:\s*(.*)$/s.exec(text) ?? []
-      if (!name) throw new UsageError(`--header must be NAME: VALUE, not ${text}`)
-      return [name, value]
-    })
-  )
+const headersOf = (texts: string[]) => {
+  const headers = texts.map(text => {
+    const [, name, value] = /^([^:\s]+)\s*:\s*(.*)$/s.exec(text) ?? []
+    if (name) return [name, value]
+    throw new UsageError(`--header must be NAME: VALUE, not ${text}`)
+  })
+  return Object.fromEntries(headers)
+}
 
 const onFailureOf = (texts: string[]) => {
   const parts = texts.flatMap(text => (/^https?:/i.test(text) ? [text] : text.split(',')))
@@ -54,65 +53,53 @@ const onFailureOf = (texts: string[]) => {
 }
 
 const schedule = {
-  ...fromApi(
-    'createCue',
-    {
-      cron: {
-        member: 'schedule.crons',
-        value: 'CRON',
-        help: 'cron expression: five fields, six with seconds, or a macro such as @daily',
-        members: ['cron', 'schedule.cron', 'schedule.crons'],
-        part: (crons: string[]) => ({ schedule: cronsOf(crons) })
-      },
-      in: { member: 'schedule.at', ...inOption },
-      at: { member: 'schedule.at', members: ['at', 'schedule.at'], help: `run once at this time: ${atHelp}` }
+  ...ofCue('Schedule', {
+    cron: {
+      member: 'schedule.crons',
+      value: 'CRON',
+      help: 'cron expression: five fields, six with seconds, or a macro such as @daily',
+      members: ['cron', 'schedule.cron', 'schedule.crons'],
+      part: (crons: string[]) => ({ schedule: cronsOf(crons) })
     },
-    'Schedule'
-  ),
+    in: { member: 'schedule.at', ...inOption },
+    at: { member: 'schedule.at', members: ['at', 'schedule.at'], help: `run once at this time: ${atHelp}` }
+  }),
   ...scheduleOptions
 }
 
-const delivery = fromApi(
-  'createCue',
-  {
-    url: { member: 'callback.url', value: 'URL', help: 'webhook URL' },
-    method: { member: 'callback.method', value: 'METHOD' },
-    header: { member: 'callback.headers', multiple: true, value: 'NAME: VALUE', help: 'header of the request', read: headersOf },
-    payload: { member: 'payload', ...payloadOption },
-    timeout: { member: 'delivery.timeout_seconds', value: 'SECONDS', help: 'time for a response, such as 30 or 2m' }
-  },
-  'Delivery'
-)
+const delivery = ofCue('Delivery', {
+  url: { member: 'callback.url', value: 'URL', help: 'webhook URL' },
+  method: { member: 'callback.method', value: 'METHOD' },
+  header: { member: 'callback.headers', multiple: true, value: 'NAME: VALUE', help: 'header of the request', read: headersOf },
+  payload: { member: 'payload', ...payloadOption },
+  timeout: { member: 'delivery.timeout_seconds', value: 'SECONDS', help: 'time for a response, such as 30 or 2m' }
+})
 
-const outcome = fromApi(
-  'createCue',
-  {
-    'await-outcome': { member: 'delivery.await_outcome', negatable: true, help: 'wait for a reported outcome after a 2xx' },
-    verify: { member: 'verification.mode', value: 'MODE' },
-    retries: {
-      member: 'retry.max_attempts',
-      members: [],
-      read: attemptsOf,
-      help: `attempts after the first (${attempts.min! - 1} to ${attempts.max! - 1}; default: ${Number(attempts.default) - 1})`
-    },
-    backoff: {
-      member: 'retry.backoff_minutes',
-      multiple: undefined,
-      value: 'LENGTHS',
-      help: 'waits before the retries, in minutes or such as 30s,5m,1h (default: 1m,2m,4m)',
-      read: backoffOf
-    },
-    'on-failure': {
-      member: 'on_failure.webhook',
-      multiple: true,
-      value: 'ACTIONS',
-      help: 'email, no-email, pause, no-pause, pause-after=N, a URL, or several of them with commas',
-      members: ['on_failure', 'on_failure.webhook', 'on_failure.pause_after'],
-      part: onFailureOf
-    }
+const outcome = ofCue('Outcome', {
+  'await-outcome': { member: 'delivery.await_outcome', negatable: true, help: 'wait for a reported outcome after a 2xx' },
+  verify: { member: 'verification.mode', value: 'MODE' },
+  retries: {
+    member: 'retry.max_attempts',
+    members: [],
+    read: attemptsOf,
+    help: `attempts after the first (${attempts.min! - 1} to ${attempts.max! - 1}; default: ${Number(attempts.default) - 1})`
   },
-  'Outcome'
-)
+  backoff: {
+    member: 'retry.backoff_minutes',
+    multiple: undefined,
+    value: 'LENGTHS',
+    help: 'waits before the retries, in minutes or such as 30s,5m,1h (default: 1m,2m,4m)',
+    read: backoffOf
+  },
+  'on-failure': {
+    member: 'on_failure.webhook',
+    multiple: true,
+    value: 'ACTIONS',
+    help: 'email, no-email, pause, no-pause, pause-after=N, a URL, or several of them with commas',
+    members: ['on_failure', 'on_failure.webhook', 'on_failure.pause_after'],
+    part: onFailureOf
+  }
+})
 
 /** Options for members of a cue. All others are set with --data. */
 export const members = {
@@ -141,24 +128,18 @@ export const definition = {
     members: ['transport', 'worker'],
     part: () => ({ transport: 'worker' })
   },
-  task: {
-    type: 'string',
-    value: 'TASK',
-    group: 'Delivery',
-    help: 'sets "task" in the payload, which selects the handler',
-    part: (task: string, _: string, __: Context, { payload = {} }: { payload?: unknown }) => {
-      if (!isObject(payload)) throw new UsageError('--task requires a payload that is a JSON object')
-      return { payload: { ...payload, task } }
-    }
-  }
+  task: { type: 'string', value: 'TASK', group: 'Delivery', help: 'sets "task" in the payload, which selects the handler', part: taskPart }
 } as const
 
-/** The body of a whole cue. `name` is the argument, which --data may have instead. */
+function taskPart(task: string, _: string, __: Context, { payload = {} }: { payload?: unknown }) {
+  if (!isObject(payload)) throw new UsageError('--task requires a payload that is a JSON object')
+  return { payload: { ...payload, task } }
+}
+
+/** The request for a whole cue. `name` is the argument, which --data may have instead. */
 export const definitionOf = async ({ options, ready }: Pick<Context<typeof data>, 'options' | 'ready'>, name: string | undefined) => {
-  const missing = new UsageError("missing required argument 'NAME'")
-  if ((name ?? options.data) === undefined) throw missing
-  const { client, body } = await ready<NewCue>()
-  body.name = name ?? body.name
-  if (body.name === undefined) throw missing
-  return { client, body }
+  const request = (name ?? options.data) === undefined ? undefined : await ready<NewCue>()
+  if (request && name !== undefined) request.body.name = name
+  if (request?.body.name === undefined) throw new UsageError("missing required argument 'NAME'")
+  return request
 }

@@ -2,9 +2,9 @@
 import type { Event, EventFeed } from '../client/index.ts'
 import { aboutEvent } from '../events/about.ts'
 import { command, filtersOf } from './command.ts'
+import { poll } from './executions.ts'
 import type { Output } from './output.ts'
 import { cueOption } from './reference.ts'
-import { poll } from './watch.ts'
 
 export const events = command({
   options: {
@@ -17,7 +17,7 @@ export const events = command({
     const { client, body } = await ready<EventFeed>()
     if (!options.follow) {
       const page = await client.events({ after: 'start', ...body, wait: 0 })
-      if (out.json) return page
+      if (out.json) return out.jsonLine(page)
       for (const event of page.events) print(out, event)
       out.line(page.has_more ? `More: --after ${page.cursor}` : `To continue: --after ${page.cursor}`)
       return

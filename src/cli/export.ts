@@ -1,12 +1,11 @@
 /** `pgcue export`: writes cues as a file for `pgcue apply`. */
 import type { Client, Cue, CueFilter } from '../client/index.ts'
 import { defaults } from '../cues/columns.ts'
+import { escapeVariables } from './apply.ts'
 import { command, fromApi } from './command.ts'
-import { escapeVariables } from './declared.ts'
 import { exitCodes } from './exit-codes.ts'
-import { fields } from './fields.ts'
-import { confirms, type Io } from './io.ts'
-import { parseExactly } from './json.ts'
+import { fields } from './fields.generated.ts'
+import { confirms, type Io, parseExactly } from './io.ts'
 import { printable } from './printable.ts'
 import { writeYaml } from './yaml.ts'
 

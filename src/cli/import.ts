@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import type { DeclaredCue } from '../client/index.ts'
 import type { Entry, Importer } from '../import/entries.ts'
+import { escapeVariables } from './apply.ts'
 import { type Context, command } from './command.ts'
-import { escapeVariables } from './declared.ts'
 import { CliError, UsageError } from './exit-codes.ts'
-import { parseExactly, readSource } from './json.ts'
+import { parseExactly, readSource } from './io.ts'
 import { printable } from './printable.ts'
 import { writeYaml } from './yaml.ts'
 

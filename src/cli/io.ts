@@ -1,5 +1,9 @@
-/** The process as commands see it; tests replace it. */
+/** The process as commands see it, which tests replace, and what they read from it: JSON whose numbers keep all their digits. */
+import { readFileSync } from 'node:fs'
+import { parseExactly as parseCanonical } from '../json/canonical-json.ts'
 import { UsageError } from './exit-codes.ts'
+
+export { isObject } from '../json/canonical-json.ts'
 
 export type Io = {
   env: Record<string, string | undefined>
@@ -19,4 +23,37 @@ export const confirms = async (io: Io, question: string): Promise<boolean> => {
   io.stderr.write(`${question} [y/N] `)
   for await (const line of io.stdin) return /^y(es)?\s*$/i.test(String(line))
   return false
+}
+
+/** Parses JSON, also after a byte order mark, with which editors and shells on Windows begin a file or a stream. */
+export const parseExactly = (text: string): unknown => parseCanonical(text.replace(/^\ufeff/, ''))
+
+/** Reads an option's JSON: the value itself, `@file`, or `-` for standard input. */
+export const readJson = async (value: string, name: string, io: Pick<Io, 'stdin'>): Promise<unknown> => {
+  const isSource = value === '-' || value.startsWith('@')
+  return parsed(isSource ? await readSource(value.replace(/^@/, ''), `--${name}: `, io) : value, `--${name}`)
+}
+
+/** @throws UsageError that begins with `what` */
+export const parsed = (text: string, what: string): unknown => {
+  try {
+    return parseExactly(text)
+  } catch (error) {
+    throw new UsageError(`${what} is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+/** Reads a file, or standard input for `-`. @throws UsageError that begins with `what` */
+export const readSource = async (file: string, what: string, { stdin }: Pick<Io, 'stdin'>): Promise<string> => {
+  try {
+    return file === '-' ? await readAll(stdin) : readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`${what}${(error as Error).message}`)
+  }
+}
+
+export const readAll = async (stdin: Io['stdin']): Promise<string> => {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of stdin) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString()
 }

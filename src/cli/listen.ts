@@ -10,7 +10,7 @@ import { signHeaders } from '../deliveries/signature.ts'
 import { canonicalJson } from '../json/canonical-json.ts'
 import { command, integer } from './command.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
-import { parseExactly } from './json.ts'
+import { parseExactly } from './io.ts'
 import { cueIdOf } from './reference.ts'
 import { userAgent } from './version.ts'
 
@@ -35,7 +35,7 @@ and nowhere else.`,
     const url = targetOf(options['forward-to'])
     if (options.cue && options.task) throw new UsageError('give either --cue or --task, not both')
     const timeoutMs = (integer(options.timeout, 'timeout', 1, 600) ?? 30) * 1000
-    const client = await connect()
+    const client = connect()
     const cue = options.cue === undefined ? undefined : await cueIdOf(client, options.cue)
     const secret = options.secret || io.env.PGCUE_WEBHOOK_SECRET || (await secretOf(client))
     if (!out.json) {
@@ -93,8 +93,8 @@ and nowhere else.`,
 })
 
 /** Validates the target. A URL that `fetch` rejects would fail every execution. */
-const targetOf = (text: string | undefined): string => {
-  if (!text || !/^https?:\/\/./i.test(text)) throw new UsageError('--forward-to is required: a URL that starts with http:// or https://')
+const targetOf = (text = ''): string => {
+  if (!/^https?:\/\/./i.test(text)) throw new UsageError('--forward-to is required: a URL that starts with http:// or https://')
   if (!URL.canParse(text)) throw new UsageError('--forward-to is not a valid URL')
   const url = new URL(text)
   if (url.username || url.password) throw new UsageError('--forward-to must not contain a user name or password')

@@ -6,7 +6,7 @@ import { pause } from '../client/transport.ts'
 import { type Context, command } from './command.ts'
 import { localIn, storedEmail, storeKey } from './credentials.ts'
 import { CliError, UsageError } from './exit-codes.ts'
-import { readAll } from './json.ts'
+import { readAll } from './io.ts'
 import { printable } from './printable.ts'
 
 /** The limit is 30 polls per minute. */
@@ -26,7 +26,7 @@ export const login = command({
       throw new UsageError('give only one of --email, --with-key and --local')
     if (args.length > 0 && !options.local) throw new UsageError('DATA_DIR requires --local')
     const local = options.local ? localAccount(args[0]) : undefined
-    const baseUrl = local?.base_url ?? (await context.baseUrl())
+    const baseUrl = local?.base_url ?? context.baseUrl()
     const clientWith = (apiKey?: string) => context.clientWith(baseUrl, apiKey)
     const api_key = local ? local.api_key : options['with-key'] ? (await readAll(io.stdin)).trim() : await keyByMail(context, clientWith)
     if (!api_key) throw new UsageError('no key on standard input')
@@ -41,7 +41,7 @@ export const register = command({
   notes: `The key is stored for the service it belongs to, readable by you alone; with --json it is also printed.
 For an existing account, run: pgcue login`,
   run: async ({ args, baseUrl, clientWith, io }) => {
-    const base_url = await baseUrl()
+    const base_url = baseUrl()
     const stored = storedEmail(io.env, base_url)
     // Storing a new key would lose the old one.
     if (stored !== undefined) throw new CliError(`A key of ${stored} is already stored for ${base_url}. To remove it, run: pgcue logout`)

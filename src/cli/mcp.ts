@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import type { Client } from '../client/index.ts'
 import { command } from './command.ts'
-import { isObject, parseExactly } from './json.ts'
+import { isObject, parseExactly } from './io.ts'
 
 type Message = { jsonrpc?: string; id?: string | number | null; method?: string }
 
@@ -19,7 +19,7 @@ Clients that support HTTP can use /mcp of the service directly, with the key as 
   longRunning: true,
   run: async context => {
     const { io } = context
-    const client = await context.connect()
+    const client = context.connect()
     const lines = createInterface({ input: Readable.from(io.stdin), signal: io.stopping })
     const open = new Set<Promise<void>>()
     for await (const line of lines) {

@@ -1,6 +1,6 @@
 /** `pgcue replay`, `cancel`, `dismiss`, `backfill` and `pgcue operations …`: work on many executions. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Client, DryRun, NewOperation, Operation, OperationDetail } from '../client/index.ts'
+import type { CallOptions, Client, DryRun, NewOperation, Operation, OperationDetail } from '../client/index.ts'
 import { acting, type Context, command, filtersOf, fromApi, idempotency, listing, pastOf } from './command.ts'
 import { executionFilters, since, until } from './executions.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
@@ -20,9 +20,11 @@ const control = {
 } as const
 const overlap = fromApi('createOperation', { overlap: { member: 'overlap', value: 'RULE' } })
 
+type Running = Pick<Context<typeof control>, 'out' | 'io' | 'options'>
+type Request = { client: Client; body: NewOperation; call: CallOptions }
+
 /** Shows what an operation would act on, asks, starts it, and waits for its end. */
-const operate = async (context: Pick<Context<typeof control>, 'out' | 'io' | 'options'>, client: Client, body: NewOperation) => {
-  const { options, out, io } = context
+const operate = async ({ options, out, io }: Running, { client, body, call }: Request) => {
   if (options['dry-run'] || !options.yes) {
     const targets = await client.operations.dryRun(body)
     if (options['dry-run']) return void out.show(targets, () => showSample(targets, out))
@@ -30,7 +32,7 @@ const operate = async (context: Pick<Context<typeof control>, 'out' | 'io' | 'op
     if (!(await confirms(io, `${body.type} ${targets.total} ${body.type === 'backfill' ? 'slots' : 'executions'}?`)))
       return exitCodes.refused
   }
-  const created = await client.operations.create(body, { idempotencyKey: options['idempotency-key'] })
+  const created = await client.operations.create(body, call)
   if (options.detach || created.status !== 'running') return void out.show(created, () => show(created, out))
   if (!out.json) io.stderr.write(`Operation ${created.id}. To stop it: pgcue operations abort ${created.id}\n`)
   const ended = await followed(client, created, io)
@@ -89,8 +91,8 @@ const onExecutions = (type: 'replay' | 'cancel' | 'dismiss', example: string) =>
     run: async context => {
       const hasFilter = Object.keys(filters).some(name => (context.options as Record<string, unknown>)[name] !== undefined)
       if (context.args.length > 0 === hasFilter) throw new UsageError('give either ids or at least one filter, such as --cue or --status')
-      const { client, body } = await context.ready<NewOperation>()
-      return operate(context, client, { ...body, type, ...(!hasFilter && { ids: context.args }) })
+      const request = await context.ready<NewOperation>()
+      return operate(context, { ...request, body: { ...request.body, type, ...(!hasFilter && { ids: context.args }) } })
     }
   })
 
@@ -111,8 +113,8 @@ export const backfill = command({
   notes: 'At most 1,000 slots, oldest first, with their nominal time. Slots that have an execution are left out.',
   run: async context => {
     if (context.options.from === undefined) throw new UsageError('missing option --from')
-    const { client, body, id } = await cueOf<NewOperation>(context)
-    return operate(context, client, { to: new Date().toISOString(), ...body, type: 'backfill', cue_id: id })
+    const { id, ...request } = await cueOf<NewOperation>(context)
+    return operate(context, { ...request, body: { to: new Date().toISOString(), ...request.body, type: 'backfill', cue_id: id } })
   }
 })
 

@@ -1,9 +1,8 @@
 /** `pgcue operator …` */
 import { questions } from '../operator/on-call.ts'
-import { command } from './command.ts'
+import { acting, command } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 
-const options = { account: { type: 'string', value: 'ID', help: 'only this account' } } as const
 const width = Math.max(...Object.keys(questions).map(name => name.length))
 
 export const operator = command({
@@ -20,7 +19,7 @@ export const operator = command({
     if (Boolean(question.needsCue) !== (cue_id !== undefined))
       throw new UsageError(cue_id === undefined ? 'missing argument CUE_ID' : `unexpected argument ${cue_id}`)
     const path = `/v1/operator/on-call/${name}`
-    return (await connect()).call<{ question: string; rows: Record<string, unknown>[] }>('GET', path, { query: { cue_id } })
+    return connect().call<{ question: string; rows: Record<string, unknown>[] }>('GET', path, { query: { cue_id } })
   },
   text: ({ question, rows }, out, [name]) => {
     out.line(question, 'bold')
@@ -34,20 +33,19 @@ export const operator = command({
   }
 })
 
-export const hold = command({
-  options,
-  run: async ({ args: [reason], options, connect }) => {
-    const body = { reason, account_id: options.account }
-    return (await connect()).call<Record<string, unknown>>('POST', '/v1/operator/hold', { body, repeatable: true })
-  },
-  text: (held, out) => out.fields(held)
-})
+const options = {
+  account: { type: 'string', value: 'ID', help: 'only this account', part: (account_id: string) => ({ account_id }) }
+} as const
 
-export const release = command({
-  options,
-  run: async ({ options, connect }) => {
-    const body = { account_id: options.account }
-    return (await connect()).call<{ released: boolean }>('POST', '/v1/operator/release', { body, repeatable: true })
-  },
-  text: ({ released }) => (released ? 'Released.' : 'It was not held.')
-})
+export const hold = acting(
+  (client, reason, body) =>
+    client.call<Record<string, unknown>>('POST', '/v1/operator/hold', { body: { reason, ...body }, repeatable: true }),
+  (held, out) => out.fields(held),
+  { options }
+)
+
+export const release = acting(
+  (client, _, body) => client.call<{ released: boolean }>('POST', '/v1/operator/release', { body, repeatable: true }),
+  ({ released }) => (released ? 'Released.' : 'It was not held.'),
+  { options }
+)

@@ -1,7 +1,8 @@
 /** A cue as people name it: by its id, its key, or a name that only one cue has. */
-import { type Client, PgcueError } from '../client/index.ts'
-import type { Context } from './command.ts'
+import { type CallOptions, type Client, PgcueError } from '../client/index.ts'
+import { type Command, type Context, command } from './command.ts'
 import { CliError, exitCodes, UsageError } from './exit-codes.ts'
+import type { Output } from './output.ts'
 
 const isId = (text: string) => /^cue_[0-9A-Za-z]{12}$/.test(text)
 /** Of those whose names contain the text. A name that is part of more is found by its key or id. */
@@ -32,7 +33,7 @@ export const cueOption = {
   member: 'cue_id',
   value: 'CUE',
   help: 'only for this cue: its id, key or unique name',
-  read: async (text: string, _: string, { connect }: Context) => cueIdOf(await connect(), text)
+  read: async (text: string, _: string, { connect }: Context) => cueIdOf(connect(), text)
 } as const
 
 /** For commands that also take the key as an option, which no name can be mistaken for. */
@@ -42,7 +43,24 @@ export const byKey = { key: { type: 'string', value: 'KEY', help: "the cue's key
 export const cueOf = async <B = Record<string, unknown>>({ args: [cue], ready }: Pick<Context, 'args' | 'ready'>, key?: string) => {
   if (key === undefined && !cue) throw new UsageError("missing required argument 'CUE'")
   if (key !== undefined && cue !== undefined) throw new UsageError('give either CUE or --key, not both')
-  const { body, client } = await ready<B>()
-  const id = key === undefined ? await cueIdOf(client, cue!) : (await client.cues.getByKey(key)).id
-  return { body, client, id }
+  const request = await ready<B>()
+  const { cues } = request.client
+  return { ...request, cues, id: key === undefined ? await cueIdOf(request.client, cue!) : (await cues.getByKey(key)).id }
 }
+
+type Act<A, B> = (cues: Client['cues'], id: string, body: B, call: CallOptions) => Promise<A>
+
+/** A command that calls the API for the cue that its first argument names, and prints the answer. */
+export const onCue = <A, B = object>(
+  act: Act<A, B>,
+  text: (answer: A, out: Output) => unknown,
+  definition: Pick<Command, 'notes' | 'options'>
+): Command =>
+  command({
+    ...definition,
+    run: async context => {
+      const { cues, id, body, call } = await cueOf<B>(context)
+      return act(cues, id, body, call)
+    },
+    text
+  })

@@ -1,49 +1,38 @@
 /** Options for schedules, and schedules as text. */
 import type { Cue } from '../client/index.ts'
-import { fromApi } from './command.ts'
+import { fromApi, type Member } from './command.ts'
 import { UsageError } from './exit-codes.ts'
+import { parsed } from './io.ts'
 import type { Output } from './output.ts'
 
+/** Options for members of a cue, below a heading of help. */
+export const ofCue = <const M extends Record<string, Member>>(group: string, members: M) => fromApi('createCue', members, group)
+
 /** Options for members of a schedule besides what says when it runs. */
-export const scheduleOptions = fromApi(
-  'createCue',
-  {
-    every: { member: 'schedule.every', value: 'LENGTH' },
-    anchor: 'schedule.anchor',
-    timezone: { member: 'schedule.timezone', value: 'ZONE' },
-    'starts-at': 'schedule.starts_at',
-    'ends-at': 'schedule.ends_at',
-    'max-runs': 'schedule.max_runs',
-    window: {
-      member: 'schedule.window',
-      value: 'LENGTH',
-      help: 'spread slots over a window such as 30m, or 25% of the time to the next slot'
-    },
-    exclude: {
-      member: 'schedule.exclude',
-      value: 'DATE|FROM/TO|JSON',
-      help: 'slots that do not run',
-      read: (texts: string[]) => exclusionsOf(texts)
-    },
-    'exclude-calendar': { member: 'schedule.exclude_calendars', value: 'NAME', help: 'leave out what this calendar excludes' }
+export const scheduleOptions = ofCue('Schedule', {
+  every: { member: 'schedule.every', value: 'LENGTH' },
+  anchor: 'schedule.anchor',
+  timezone: { member: 'schedule.timezone', value: 'ZONE' },
+  'starts-at': 'schedule.starts_at',
+  'ends-at': 'schedule.ends_at',
+  'max-runs': 'schedule.max_runs',
+  window: {
+    member: 'schedule.window',
+    value: 'LENGTH',
+    help: 'spread slots over a window such as 30m, or 25% of the time to the next slot'
   },
-  'Schedule'
-)
+  exclude: { member: 'schedule.exclude', value: 'DATE|FROM/TO|JSON', help: 'slots that do not run', read: exclusionsOf },
+  'exclude-calendar': { member: 'schedule.exclude_calendars', value: 'NAME', help: 'leave out what this calendar excludes' }
+})
 
 /** Dates together, then the others. */
-const exclusionsOf = (texts: readonly string[]): object[] => {
+function exclusionsOf(texts: readonly string[]): object[] {
   const isDate = (text: string) => /^(\d{4}-)?\d\d-\d\d$/.test(text)
   const dates = texts.filter(isDate)
-  const more = texts.filter(text => !isDate(text)).map(text => (text.startsWith('{') ? objectOf(text) : rangeOf(text, '--exclude')))
-  return [...(dates.length > 0 ? [{ dates }] : []), ...more]
-}
-
-const objectOf = (text: string): object => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new UsageError(`--exclude is not valid JSON: ${text}`)
-  }
+  const more = texts
+    .filter(text => !isDate(text))
+    .map(text => (text.startsWith('{') ? parsed(text, '--exclude') : rangeOf(text, '--exclude')))
+  return [...(dates.length > 0 ? [{ dates }] : []), ...(more as object[])]
 }
 
 /** FROM/TO, as ISO 8601 has it. */
@@ -74,7 +63,5 @@ export const showCue = (cue: Cue, out: Output) => {
     ...{ next_run, next_slot: next_slot === next_run ? null : next_slot, last_run, runs },
     ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap }
   })
-  if (!warning) return
-  out.line('')
-  out.line(`Warning: ${warning}`)
+  if (warning) for (const line of ['', `Warning: ${warning}`]) out.line(line)
 }

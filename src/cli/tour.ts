@@ -4,8 +4,10 @@ import { randomBytes } from 'node:crypto'
 import type { Client } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
 import { command } from './command.ts'
+import { apiKeyOf } from './credentials.ts'
 import { CliError } from './exit-codes.ts'
 import type { Io } from './io.ts'
+import { run } from './run.ts'
 
 const patienceMs = 30_000
 
@@ -15,7 +17,7 @@ const linkOf = (client: Client): Promise<Link> => client.call<Link>('POST', '/v1
 export const dashboard = command({
   notes: 'The link works once, within 15 minutes. The key needs the scope account.',
   run: async ({ connect, out, io }) => {
-    const link = await linkOf(await connect())
+    const link = await linkOf(connect())
     if (!out.json && io.stdout.isTTY) openBrowser(link.url, io.env)
     return link
   },
@@ -36,15 +38,16 @@ const quoted = (word: string) => (/^[\w./:=-]+$/.test(word) ? word : `'${word.re
 
 export const tour = command({
   notes: 'It needs an account: the local one of npm start, or that of pgcue login. The cue stays; run again, the tour uses it again.',
-  run: async ({ out, another, connect }) => {
+  run: async ({ out, io, connect }) => {
     if (out.json) throw new CliError('The tour is for people: run it without --json.')
-    const client = await connect()
+    const client = connect()
+    const env = { ...io.env, PGCUE_BASE_URL: client.baseUrl, PGCUE_API_KEY: apiKeyOf(io.env, client.baseUrl) }
     const paragraph = (text: string) => ['', text].map(line => out.line(line))
     /** Shows a command and runs it. */
     const step = async (text: string, ...argv: string[]) => {
       paragraph(text)
       out.line(`$ npx pgcue ${argv.map(quoted).join(' ')}`, 'bold')
-      if ((await another(argv)) !== 0) throw new CliError('The tour ends here.')
+      if ((await run(argv, { ...io, env })) !== 0) throw new CliError('The tour ends here.')
     }
     out.line(`A tour of pgcue at ${client.baseUrl}, in three commands.`)
     const token = `tour-${randomBytes(12).toString('hex')}`

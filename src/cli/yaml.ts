@@ -1,19 +1,9 @@
 /** YAML that is read as written: what JSON would not represent exactly is an error, with its line. */
-import {
-  type Alias,
-  Document,
-  isMap,
-  isPair,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  type Pair,
-  parseAllDocuments,
-  type Scalar,
-  visit
-} from 'yaml'
+import type { Alias, Node, Pair, Scalar } from 'yaml'
+import { Document, isMap, isPair, isScalar, isSeq, LineCounter, parseAllDocuments, visit } from 'yaml'
+import { isRawJSON } from '../json/canonical-json.ts'
 import { UsageError } from './exit-codes.ts'
+import { parseExactly } from './io.ts'
 import { printable } from './printable.ts'
 
 type Reading = {
@@ -51,7 +41,7 @@ const quoteStars = 'quote values that begin with *'
 type Refuse = (node: Node | null, what: string) => never
 type Path = readonly unknown[]
 
-const visitors = (document: Document, refuse: Refuse, { text = same, number = Number, isText = () => false }: Reading) => ({
+const visitors = (document: Document, refuse: Refuse, { text = String, number = Number, isText = () => false }: Reading) => ({
   Alias: (_: unknown, node: Alias, path: Path) => {
     const anchored = node.resolve(document)
     if (!anchored) refuse(node, `no anchor &${node.source}; ${quoteStars}`)
@@ -73,7 +63,6 @@ const visitors = (document: Document, refuse: Refuse, { text = same, number = Nu
   }
 })
 
-const same = (text: string) => text
 const inexact = (source: string) => `${source} would not be kept as written: write a decimal number, or quote it`
 
 /** Numbers with separators, which are text in YAML 1.2. */
@@ -85,43 +74,27 @@ const literalOf = (source: string): string | undefined => {
     .replace(/^\+/, '')
     .replace(/^-?(?=\.)/, sign => `${sign}0`)
     .replace(/\.(?=$|e)/i, '.0')
-  const decimal = decimalOf(literal)
-  return decimal !== undefined && (/^-?\d+$/.test(literal) || decimal === decimalOf(String(Number(literal)))) ? literal : undefined
+  const isExact = /^-?\d+$/.test(literal) || significant(literal) === significant(String(Number(literal)))
+  return isExact && /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i.test(literal) ? literal : undefined
 }
 
-/** A number's digits and exponent, in one form for equal numbers. */
-const decimalOf = (literal: string): string | undefined => {
-  const [, whole, fraction = '', exponent = '0'] = /^-?(0|[1-9]\d*)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []
-  if (whole === undefined) return undefined
-  const digits = (whole + fraction).replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
-  return significant && `${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`
-}
+const significant = (number: string) => number.replace(/e.*|\D/gi, '').replace(/^0+|0+$/g, '')
 
-/** A number as JSON has it. */
-class Literal {
-  readonly source: string
-  constructor(source: string) {
-    this.source = source
-  }
-}
-const literalTag = {
+/** Numbers whose digits JavaScript would change. */
+const rawTag = {
   tag: 'tag:yaml.org,2002:float',
   default: true,
-  identify: (value: unknown) => value instanceof Literal,
-  stringify: ({ value }: { value: unknown }) => (value as Literal).source
+  identify: (value: unknown) => isRawJSON?.(value) === true,
+  stringify: ({ value }: { value: unknown }) => (value as { rawJSON: string }).rawJSON
 }
 
 /** Writes JSON as YAML that `readYaml` reads as the same JSON. Comments go above the cues, in order. */
 export const writeYaml = (json: string, comments: readonly (string | undefined)[] = []): string => {
-  const keepLiteral = (_: string, value: unknown, context?: { source: string }) =>
-    typeof value === 'number' && context ? new Literal(context.source) : value
-  const document = new Document(JSON.parse(json, keepLiteral), { customTags: [literalTag as never] })
+  const document = new Document(parseExactly(json), { customTags: [rawTag as never] })
   visit(document, {
     Scalar: (_, node) => {
-      if (typeof node.value !== 'string') return
-      const value = node.value
-      if (value === '<<' || grouped.test(value) || value !== printableYaml(value)) node.type = 'QUOTE_DOUBLE'
+      const { value } = node
+      if (typeof value === 'string' && (value === '<<' || grouped.test(value) || value !== printableYaml(value))) node.type = 'QUOTE_DOUBLE'
     }
   })
   for (const [i, text] of comments.entries()) {

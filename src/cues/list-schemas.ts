@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Execution } from '../executions/schemas.ts'
-import { CountTo, endsEarly, NextCursor, Page, SearchTo, TagFilter, TotalExact } from '../schemas.ts'
+import { CountTo, Cursor, endsEarly, NextCursor, Page, SearchTo, TagFilter, TotalExact } from '../schemas.ts'
 import { cue } from './schemas.ts'
 
 const { cueStatus: statuses, transport: transports, pauseCause: causes } = enums
@@ -30,9 +30,13 @@ export const ListCues = Type.Object({
   ...filters,
   key: Type.Optional(Type.String()),
   summary: Type.Optional(Type.Boolean({ description: 'Whether each cue has its `summary`.' })),
-  cursor: Type.Optional(
-    Type.String({ pattern: '^\\d{1,17}\\.cue_[0-9A-Za-z]{12}$', description: 'The `next_cursor` of the page before; instead of `offset`.' })
+  sort: Type.Optional(
+    Type.Enum(['next_run', 'name', 'failures'], {
+      description:
+        'Orders the newest 10,000: the next run first, by name, or those with the most failures in a row first. Default: the newest first.'
+    })
   ),
+  cursor: Cursor('\\d{1,17}\\.cue_[0-9A-Za-z]{12}'),
   count_to: CountTo,
   search_to: SearchTo,
   ...Page(20)

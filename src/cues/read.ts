@@ -1,7 +1,8 @@
 /** Reading cues. */
 import { type Kysely, sql } from 'kysely'
 import type { Static } from 'typebox'
-import { pageInfo } from '../database/keyset-page.ts'
+import { constants } from '../catalog.ts'
+import { pageInfo, placeOf } from '../database/keyset-page.ts'
 import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
 import { type ExecutionRow, summary } from '../executions/queries.ts'
@@ -20,7 +21,7 @@ export const detail = (row: object | null | undefined): Static<typeof CueDetail>
   return Object.assign(shown(row) as StoredCue & Static<typeof CueDetail>, { executions: executions.map(summary) })
 }
 
-export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to' | 'summary'>
+export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to' | 'summary' | 'sort'>
 
 /** Selects an account's matching cues. */
 export const matching = (
@@ -43,21 +44,31 @@ export const matching = (
   return query
 }
 
-/** An account's cues, newest first. */
+const byAge = 'created_at desc, id desc'
+const orders = {
+  next_run: sql.raw(`next_run, ${byAge}`),
+  name: sql.raw(`lower(name), ${byAge}`),
+  failures: sql.raw(`(select r.failures from cue.cue_run_view r where r.cue_id = id) desc, ${byAge}`)
+}
+
+/** An account's cues, newest first or in another order. */
 export const listCues = async (
   db: Kysely<DB>,
   account_id: string,
-  { limit, offset, cursor, count_to, search_to, ...filters }: Static<typeof ListCues>
+  { limit, offset, cursor, count_to, search_to, sort, ...filters }: Static<typeof ListCues>
 ): Promise<Static<typeof Cues>> => {
   const { key, search, summary: _, ...unindexed } = filters
-  const isSearch = search_to !== undefined && !key && !search && Object.values(unindexed).some(value => value !== undefined)
-  const end = isSearch ? await searchEnd(db, account_id, cursor, search_to) : null
+  const place = placeOf({ sort, cursor, offset })
+  const isFiltered = search_to !== undefined && !key && !search && Object.values(unindexed).some(value => value !== undefined)
+  const isSearch = isFiltered && place === undefined
+  const [from, most] = place === undefined ? [cursor, search_to] : [undefined, search_to ?? constants.countedTo]
+  const end = isSearch || place !== undefined ? await searchEnd(db, account_id, from, most!) : null
+  const order = sort === undefined ? sql.raw(byAge) : orders[sort]
   const all = matching(db, account_id, filters)
   const searched = end === null ? all : all.where(sql<boolean>`(created_at, id) >= ${instantAndId(end)}`)
-  const page = (cursor === undefined ? searched.offset(offset) : searched.where(after(cursor)))
+  const page = (from === undefined ? searched.offset(place ?? offset) : searched.where(after(from)))
     .selectAll()
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
+    .orderBy(order)
     .limit(limit + 1)
     .as('page')
   const sized = db
@@ -69,9 +80,9 @@ export const listCues = async (
       sql<number>`count(*) over ()`.as('found'),
       cursorOf.as('cursor')
     ])
-    .modifyEnd(sql`window w as (order by created_at desc, id desc)`)
+    .modifyEnd(sql`window w as (order by ${order})`)
     .as('sized')
-  const window = isSearch && cursor !== undefined ? searched.where(after(cursor)) : searched
+  const window = isSearch && from !== undefined ? searched.where(after(from)) : searched
   const counted = count_to === undefined ? window : window.limit(count_to + 1)
   const [rows, { total }] = await Promise.all([
     db
@@ -84,8 +95,8 @@ export const listCues = async (
     db.selectFrom(counted.select('id').as('counted')).select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
   ])
   const last = rows.at(-1)
-  const next = last !== undefined && last.found > rows.length ? last.cursor : null
-  return { cues: rows.map(shown), ...pageInfo({ limit, offset, cursor, count_to }, isSearch, { total, next, end }) }
+  const next = last !== undefined && last.found > rows.length ? (place === undefined ? last.cursor : String(place + rows.length)) : null
+  return { cues: rows.map(shown), ...pageInfo({ limit, offset, cursor, count_to, sort }, isSearch, { total, next, end }) }
 }
 
 const cursorOf = sql<string>`(date_part('epoch', created_at) * 1000000)::bigint || '.' || id`

@@ -976,6 +976,7 @@ export type ReadUsageRow = {
   failed: number
   requests_used: number
   requests_per_minute: number | null
+  schedules: unknown
 }
 
 export type RefreshSessionRow = {

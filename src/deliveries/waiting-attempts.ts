@@ -36,41 +36,21 @@ const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
 const isBefore = (a: Place, b: Place) => a.at < b.at || (a.at === b.at && a.id < b.id)
 
-export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
-  // Ids of attempts that are in the queue or being begun.
-  const ids = new Set<string>()
-  // Attempts in the queue.
-  const queued = createCounts()
-  // Account → place of its first attempt that was read but not held.
-  const left = new Map<string, Place>()
+/** Decides where to read next: at the front, where attempts come due, or behind it, where some were left or committed late. */
+const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (row: LookWaitingRow) => void }) => {
   let front = before(0)
   // Due at once: nothing has been read yet.
   let frontDueAt = 0
   // Where attempts before the front are read again.
   let back: Place | null = null
   let backDueAt = Number.POSITIVE_INFINITY
-  let looking = false
 
   const readAgainFrom = (place: Place) => {
     if (!back || isBefore(place, back)) back = place
     backDueAt = Math.min(backDueAt, now() + pauseMs)
   }
 
-  const enqueue = (attempt: WaitingAttempt) => {
-    queued.add(attempt.account_id, 1)
-    queue.addWaiting(attempt)
-  }
-
-  const hold = ({ due_at, is_due: _, ...row }: LookWaitingRow) => {
-    const { execution_id, account_id } = row
-    if (ids.has(execution_id)) return
-    if (queued.of(account_id) < heldPerAccount) {
-      ids.add(execution_id)
-      enqueue({ ...row, due: due_at / 1000 })
-    } else if (!left.has(account_id)) left.set(account_id, { at: due_at - 1, id: firstId })
-  }
-
-  const lookAt = async (from: Place): Promise<{ place: Place; isFull: boolean; next: number }> => {
+  const readAt = async (from: Place): Promise<{ place: Place; isFull: boolean; next: number }> => {
     const rows = await fn.lookWaiting({ after: from.at, after_id: from.id, limit: pageSize })
     const due = rows.filter(row => row.is_due)
     for (const row of inRotatedOrder([...due], row => row.due_at)) hold(row)
@@ -83,44 +63,40 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
     }
   }
 
-  const lookFront = async () => {
+  const readFront = async () => {
     frontDueAt = Number.POSITIVE_INFINITY
     const from = front
-    const { place, isFull, next } = await lookAt(from)
+    const { place, isFull, next } = await readAt(from)
     // Unless an earlier attempt was announced meanwhile.
     if (front === from) front = place
     frontDueAt = Math.min(frontDueAt, isFull ? 0 : next)
   }
 
-  const lookBack = async () => {
+  const readBack = async () => {
     const from = back!
     back = null
     backDueAt = Number.POSITIVE_INFINITY
-    const { place, isFull } = await lookAt(from)
+    const { place, isFull } = await readAt(from)
     if (isFull && isBefore(place, front)) readAgainFrom(place)
   }
 
-  // The next page is read after this one has been handed out.
-  const isCrowded = () => queued.total >= pageSize && queue.count('send', now()) > 0
-  const lookDueAt = () => (looking || isCrowded() ? Number.POSITIVE_INFINITY : Math.min(frontDueAt, backDueAt))
-
-  const look = async () => {
-    looking = true
-    try {
-      await (frontDueAt <= now() ? lookFront() : lookBack())
-      onDone('read waiting attempts')
-    } catch (error) {
-      readAgainFrom(front)
-      frontDueAt = now() + againMs
-      onError(error, 'read waiting attempts')
-    } finally {
-      looking = false
-      onChange()
-    }
-  }
-
   return {
-    /** A waiting attempt is due at `at`, in epoch milliseconds. */
+    readAgainFrom,
+    /** When to read next, in epoch milliseconds. */
+    get dueAt() {
+      return Math.min(frontDueAt, backDueAt)
+    },
+    /** Reads a page. */
+    read: async (): Promise<void> => {
+      try {
+        await (frontDueAt <= now() ? readFront() : readBack())
+      } catch (error) {
+        readAgainFrom(front)
+        frontDueAt = now() + againMs
+        throw error
+      }
+    },
+    /** An attempt is due at `at`, in epoch milliseconds. */
     expect: (at: number): void => {
       const place = before(at)
       if (!isBefore(place, front)) frontDueAt = Math.min(frontDueAt, at)
@@ -128,26 +104,73 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
         front = place
         frontDueAt = 0
       } else readAgainFrom(place)
-    },
+    }
+  }
+}
+
+export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
+  // Ids of attempts that are in the queue or being begun.
+  const ids = new Set<string>()
+  // Attempts in the queue.
+  const queued = createCounts()
+  // Account → place of its first attempt that was read but not held.
+  const unheld = new Map<string, Place>()
+  let isReading = false
+
+  const enqueue = (attempt: WaitingAttempt) => {
+    queued.add(attempt.account_id, 1)
+    queue.addWaiting(attempt)
+  }
+
+  const hold = ({ due_at, is_due: _, ...row }: LookWaitingRow) => {
+    const { execution_id, account_id } = row
+    if (ids.has(execution_id)) return
+    if (queued.of(account_id) < heldPerAccount) {
+      ids.add(execution_id)
+      enqueue({ ...row, due: due_at / 1000 })
+    } else if (!unheld.has(account_id)) unheld.set(account_id, { at: due_at - 1, id: firstId })
+  }
+  const places = createPlaces({ fn, now, hold })
+
+  // The next page is read after this one has been handed out.
+  const isCrowded = () => queued.total >= pageSize && queue.count('send', now()) > 0
+  const dueAt = () => (isReading || isCrowded() ? Number.POSITIVE_INFINITY : places.dueAt)
+
+  const look = async () => {
+    isReading = true
+    try {
+      await places.read()
+      onDone('read waiting attempts')
+    } catch (error) {
+      onError(error, 'read waiting attempts')
+    } finally {
+      isReading = false
+      onChange()
+    }
+  }
+
+  return {
+    /** A waiting attempt is due at `at`, in epoch milliseconds. */
+    expect: places.expect,
 
     /** Reads the next page if it is time. */
     lookIfDue: (): void => {
-      if (lookDueAt() <= now()) void look()
+      if (dueAt() <= now()) void look()
     },
 
     /** When to read next, as far as is known, in epoch milliseconds; 0 for at once. */
     get wakeAt() {
-      return lookDueAt()
+      return dueAt()
     },
 
     /** These attempts were taken from the queue. The caller must pass them to `ended` once they were begun or could not be. */
     taken: (attempts: readonly WaitingAttempt[]): void => {
       for (const { account_id } of attempts) {
         queued.add(account_id, -1)
-        const place = left.get(account_id)
+        const place = unheld.get(account_id)
         if (!place || queued.of(account_id) > 0) continue
-        left.delete(account_id)
-        readAgainFrom(place)
+        unheld.delete(account_id)
+        places.readAgainFrom(place)
       }
     },
 

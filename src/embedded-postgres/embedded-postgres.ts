@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { ConfigError, readOrMake } from '../config.ts'
+import { shortPath } from '../directories.ts'
 import { isUnavailable } from '../errors.ts'
-import { shortPath } from '../files/directories.ts'
 import { settle } from './postgres-home.ts'
 import {
   dropStalePidFile,

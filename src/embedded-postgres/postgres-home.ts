@@ -16,7 +16,7 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { ConfigError, inDataDir } from '../config.ts'
-import { draftIn, makeDirectory } from '../files/directories.ts'
+import { draftIn, makeDirectory } from '../directories.ts'
 
 export type Account = { uid: number; gid: number }
 export type Home = { bin: string; dir: string; account: Account | undefined }

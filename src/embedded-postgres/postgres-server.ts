@@ -5,7 +5,7 @@ import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConfigError } from '../config.ts'
-import { draftIn, isAlive } from '../files/directories.ts'
+import { draftIn, isAlive } from '../directories.ts'
 import type { Home } from './postgres-home.ts'
 
 export type Server = { process: ChildProcess; pid: number; exited: Promise<unknown> }

@@ -3,7 +3,7 @@ import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
 import { constants } from '../catalog.ts'
 import type { Functions } from '../database/functions.ts'
-import { pageInfo } from '../database/keyset-page.ts'
+import { pageInfo, placeOf } from '../database/keyset-page.ts'
 import { createReader, type Owned } from '../database/reader.ts'
 import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
@@ -12,7 +12,7 @@ import { PAGE_BYTES } from '../schemas.ts'
 import { Execution, type ExecutionDetail, type Executions, type ListExecutions } from './schemas.ts'
 
 type Listed = Static<typeof ListExecutions>
-export type Filters = Omit<Listed, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to'>
+export type Filters = Omit<Listed, 'limit' | 'offset' | 'cursor' | 'count_to' | 'search_to' | 'sort'>
 type View = SelectQueryBuilder<DB, 'execution_view', object>
 
 /** Totals are counted up to this number. */
@@ -83,22 +83,34 @@ const idAt = (ms: number): string => {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
+/** Of the last attempt, as the dashboard shows it. */
+const duration = sql`coalesce((outcome ->> 'recorded_at')::timestamptz, delivered_at,
+    case when status in ('failed', 'outcome_timeout') then updated_at end) - coalesce(last_attempt_at, claimed_at, started_at)`
+/** Lists in another order have so many. */
+const SORTED = 1000
+
 /**
- * Selects one page, newest first, which ends early at `bytes`. `found` is the number of rows including one beyond the limit. Ids come from
- * an index; rows are read only for the page.
+ * Selects one page, newest first unless it is sorted, which ends early at `bytes`. `found` is the number of rows including one beyond the limit.
+ * Ids come from an index; rows are read only for the page.
  */
 export const pageQuery = (
   db: Kysely<DB>,
   account_id: string,
-  { limit, offset, cursor, ...filters }: Listed,
+  { limit, offset, cursor, sort, ...filters }: Listed,
   now: Date,
   bytes = PAGE_BYTES,
   end: string | null = null
 ) => {
   const searched = endingAt(end, matching(db, account_id, filters, now))
-  const ids = (cursor === undefined ? searched.offset(offset) : startingAt(cursor, searched))
+  const place = placeOf({ sort, cursor, offset })
+  const order = place === undefined ? sql`id desc` : sql`${duration} desc nulls last, id desc`
+  const source: View =
+    place === undefined
+      ? startingAt(cursor, cursor === undefined ? searched.offset(offset) : searched)
+      : (db.selectFrom(searched.selectAll().orderBy('id', 'desc').limit(SORTED).as('execution_view')).offset(place) as View)
+  const ids = source
     .select('id')
-    .orderBy('id', 'desc')
+    .orderBy(order)
     .limit(limit + 1)
     .as('page')
   const rows = db
@@ -114,8 +126,8 @@ export const pageQuery = (
     .selectAll()
     .select([
       sql<number>`count(*) over ()`.as('found'),
-      sql<number>`row_number() over (order by id desc)`.as('place'),
-      sql<number>`sum(${listedBytes}) over (order by id desc)`.as('bytes')
+      sql<number>`row_number() over (order by ${order})`.as('place'),
+      sql<number>`sum(${listedBytes}) over (order by ${order})`.as('bytes')
     ])
     .as('sized')
   return db
@@ -131,7 +143,7 @@ export const pageQuery = (
  * index is read; dead letters have one of their own.
  */
 export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, now: Date, end: string | null = null) => {
-  const { limit: _, offset: __, cursor, count_to: ___, search_to: ____, ...conditions } = filters
+  const { limit: _, offset: __, cursor, count_to: ___, search_to: ____, sort: _____, ...conditions } = filters
   const { dead, error_group, ...rest } = conditions
   const isAllDead = (dead || (error_group && dead !== false)) && Object.values(rest).every(value => value === undefined)
   const ofGroup = error_group ? sql`and d.error_group = ${error_group}` : sql``
@@ -139,7 +151,7 @@ export const totalQuery = (db: Kysely<DB>, account_id: string, filters: Listed, 
   const counted = isAllDead
     ? sql`select from cue.dead_letters d cross join lateral (select from cue.cues c where c.id = d.cue_id and c.deleted_at is null limit 1) c
            where d.account_id = ${account_id} ${ofGroup} order by d.execution_id limit ${most}`
-    : endingAt(end, matching(db, account_id, filters, now))
+    : startingAt(cursor, endingAt(end, matching(db, account_id, filters, now)))
         .select('id')
         .orderBy('id', 'desc')
         .limit(most)
@@ -180,21 +192,23 @@ export const listExecutions = async (
   filters: Listed,
   now: Date
 ): Promise<Static<typeof Executions>> => {
-  const { limit, offset, cursor, count_to: _, search_to, ...conditions } = filters
+  const { limit, offset, cursor, count_to: _, search_to, sort, ...conditions } = filters
+  const place = placeOf(filters)
   const isSearch = search_to !== undefined && !isIndexed(conditions)
-  const end = isSearch ? await searchEnd(db, account_id, filters, now) : null
+  const begin = place === undefined ? cursor : undefined
+  const end = isSearch ? await searchEnd(db, account_id, { ...filters, cursor: begin }, now) : null
   const rows = await pageQuery(db, account_id, filters, now, PAGE_BYTES, end).execute()
   const is_full = rows.length > 0 && rows[0]!.found > rows.length
   // On the last page, the total is known.
   const most = mostCounted(filters)
   const total =
-    !is_full && (cursor === undefined || isSearch) && (rows.length > 0 || offset === 0)
+    !is_full && place === undefined && (cursor === undefined || isSearch) && (rows.length > 0 || offset === 0)
       ? offset + rows.length
-      : (await totalQuery(db, account_id, isSearch ? filters : { ...filters, cursor: undefined }, now, end).executeTakeFirstOrThrow()).total
-  const next = is_full ? rows.at(-1)!.id : null
+      : (await totalQuery(db, account_id, { ...filters, cursor: isSearch ? begin : undefined }, now, end).executeTakeFirstOrThrow()).total
+  const next = is_full ? (place === undefined ? rows.at(-1)!.id : String(place + rows.length)) : null
   return {
     executions: rows.map(({ found: rowCount, ...row }) => summary(row)),
-    ...pageInfo({ limit, offset, cursor, count_to: most }, isSearch, { total, next, end })
+    ...pageInfo({ limit, offset, cursor, count_to: most, sort }, isSearch && place === undefined, { total, next, end })
   }
 }
 

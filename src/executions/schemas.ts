@@ -5,8 +5,8 @@ import { Instant } from '../schedule/schemas.ts'
 import {
   AnyJson,
   CountTo,
+  Cursor,
   endsEarly,
-  IdCursor,
   NextCursor,
   Nullable,
   Page,
@@ -15,6 +15,7 @@ import {
   TagFilter,
   Timestamp,
   Uuid,
+  uuid,
   uuidPattern
 } from '../schemas.ts'
 
@@ -128,7 +129,13 @@ export const ListExecutions = Type.Object({
   has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
   since: Type.Optional({ ...Instant, description: 'The same as `from`.' }),
   until: Type.Optional({ ...Instant, description: 'The same as `to`.' }),
-  cursor: IdCursor,
+  sort: Type.Optional(
+    Type.Enum(['duration'], {
+      description:
+        'Orders the newest 1,000 that match by the duration of their last attempts, the longest first. Default: the newest first.'
+    })
+  ),
+  cursor: Cursor(uuid),
   count_to: CountTo,
   search_to: SearchTo,
   ...Page(20)

@@ -140,9 +140,9 @@ export const parseExactly = (text: string): unknown => {
   }
 }
 
-const { rawJSON, isRawJSON } = JSON as unknown as {
+export const { rawJSON, isRawJSON } = JSON as unknown as {
   rawJSON: (literal: string) => unknown
-  isRawJSON: (value: unknown) => value is { rawJSON: string }
+  isRawJSON?: (value: unknown) => value is { rawJSON: string }
 }
 
 /** Before Node 22, there is no context. */

@@ -40,9 +40,12 @@ export const executionLine = (execution: Omit<Execution, 'outcome'>) => ({ ...ex
 
 export const AlertLine = Type.Object({
   alert_id: Type.String(),
-  ...Type.Omit(alerts.Alert, ['id', 'metadata', 'acknowledged_at']).properties
+  ...Type.Omit(alerts.Alert, ['id', 'metadata', 'acknowledged_at', 'resolution']).properties
 })
-export const alertLine = (alert: Omit<Alert, 'metadata' | 'acknowledged' | 'acknowledged_at'>) => ({ ...alert, alert_id: alert.id })
+export const alertLine = (alert: Omit<Alert, 'metadata' | 'acknowledged' | 'acknowledged_at' | 'resolution'>) => ({
+  ...alert,
+  alert_id: alert.id
+})
 
 export const EventLine = Type.Object({
   event_id: Type.String(),

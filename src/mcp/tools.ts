@@ -112,12 +112,12 @@ export const tools: readonly Tool[] = [
     readOnly: true,
     input: Type.Object({}),
     output: Type.Object({
-      ...Type.Omit(Overview, ['volume']).properties,
+      ...Type.Omit(Overview, ['volume', 'per_minute']).properties,
       alerts: Type.Array(Type.Omit(AlertLine, ['acknowledged'])),
       next_step: NextStep
     }),
     run: async client => {
-      const { alerts, upcoming, volume: _, ...overview } = await client.overview()
+      const { alerts, upcoming, volume: _, per_minute: __, ...overview } = await client.overview()
       return {
         ...overview,
         alerts: alerts.map(alertLine),

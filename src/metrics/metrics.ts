@@ -46,6 +46,89 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
     measureThread([common], thread)
   }
 
+  new Gauge({
+    name: 'pgcue_build_info',
+    help: 'The release of pgcue and of Node that this replica runs, and its name; always 1.',
+    labelNames: ['version', 'node_version', 'replica'] as const,
+    aggregator: 'max',
+    registers
+  }).set({ version, node_version: process.version, ...(replica !== undefined && { replica }) }, 1)
+
+  const { lateness, attempts, attemptDuration, outcomes, jobFailures, claimsLost, requests } = measureReplica(registers)
+  const observe = measureService(registers)
+
+  const pools = new Map<string, pg.Pool>()
+  new Gauge({
+    name: 'pgcue_pool_connections',
+    help: 'Database connections, and requests waiting for one.',
+    labelNames: ['pool', 'state'] as const,
+    registers,
+    collect() {
+      for (const [pool, { totalCount, idleCount, waitingCount }] of pools) {
+        this.set({ pool, state: 'used' }, totalCount - idleCount)
+        this.set({ pool, state: 'idle' }, idleCount)
+        this.set({ pool, state: 'waiting' }, waitingCount)
+      }
+    }
+  })
+
+  let pump: Deliveries | undefined
+  const measureDeliveries = (name: string, help: string, read: (of: Deliveries) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        if (pump) this.set(read(pump))
+      }
+    })
+  measureDeliveries('pgcue_open_deliveries', 'Open webhook deliveries of this replica.', ({ open }) => open)
+  measureDeliveries('pgcue_open_deliveries_limit', 'Maximum open webhook deliveries of this replica.', ({ openLimit }) => openLimit)
+  measureDeliveries('pgcue_held_deliveries', 'Due deliveries waiting for capacity of their account.', ({ held }) => held)
+
+  const values = async (): Promise<MetricValues> => {
+    const ours = await registry.getMetricsAsJSON()
+    return common === registry ? ours : [...(await common.getMetricsAsJSON()), ...ours]
+  }
+
+  return {
+    /** A scheduled webhook was taken `lateMs` milliseconds after its instant. */
+    taken: (lateMs: number): void => lateness.observe(Math.max(lateMs, 0) / 1000),
+    attemptEnded: (result: 'success' | 'failed' | 'aborted' | 'lost', count = 1): void => attempts.inc({ result }, count),
+    attemptTook: (result: 'success' | 'failed', ms: number): void => attemptDuration.observe({ result }, ms / 1000),
+    /** A handler reported an outcome. */
+    outcomeReported: (transport: 'webhook' | 'worker', success: boolean): void =>
+      outcomes.inc({ transport, result: success ? 'success' : 'failure' }),
+    jobFailed: (queue: string, isFinal: boolean): void => jobFailures.inc({ queue, final: String(isFinal) }),
+    claimsLost: (count: number): void => claimsLost.inc(count),
+    /** @param route the pattern, never the path, which may contain a token */
+    requestEnded: (method: string, route: string, status: number, ms: number): void =>
+      requests.observe({ method, route, status }, ms / 1000),
+    watchDeliveries: (deliveries: Deliveries): void => {
+      pump = deliveries
+    },
+    watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
+
+    /**
+     * Returns everything in Prometheus' text format, including the values of other cells. `figures` is null if the database didn't answer.
+     */
+    text: async (figures: Found | null, now: Date, elsewhere: readonly Promise<MetricValues>[] = []): Promise<string> => {
+      observe(figures, now)
+      if (!askEngines && elsewhere.length === 0 && common === registry) return registry.metrics()
+      const [ours, engines, ...rest] = await Promise.all([values(), askEngines?.() ?? [], ...elsewhere])
+      return AggregatorRegistry.aggregate([ours, ...engines, ...rest]).metrics()
+    },
+    values,
+    valuesWith: (figures: Found | null, now: Date): Promise<MetricValues> => {
+      observe(figures, now)
+      return values()
+    },
+    contentType: registry.contentType
+  }
+}
+
+/** Counts and times of this replica. */
+const measureReplica = (registers: Registry[]) => {
   const lateness = new Histogram({
     name: 'pgcue_lateness_seconds',
     help: 'Lateness: seconds from the time a webhook is due to its first attempt.',
@@ -91,14 +174,11 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
   })
   for (const result of ['success', 'failed', 'aborted', 'lost']) attempts.inc({ result }, 0)
   for (const transport of enums.transport) for (const result of ['success', 'failure']) outcomes.inc({ transport, result }, 0)
-  new Gauge({
-    name: 'pgcue_build_info',
-    help: 'The release of pgcue and of Node that this replica runs, and its name; always 1.',
-    labelNames: ['version', 'node_version', 'replica'] as const,
-    aggregator: 'max',
-    registers
-  }).set({ version, node_version: process.version, ...(replica !== undefined && { replica }) }, 1)
+  return { lateness, attempts, attemptDuration, outcomes, jobFailures, claimsLost, requests }
+}
 
+/** Returns a function that sets the measures of the whole service; null: the database didn't answer. */
+const measureService = (registers: Registry[]) => {
   const depth = new Gauge({
     name: 'pgcue_queue_depth',
     help: 'Waiting work in the whole service, by kind, counted up to 10,000.',
@@ -129,36 +209,7 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
   })
   const up = new Gauge({ name: 'pgcue_database_up', help: 'Whether the database was reachable for this scrape.', registers })
 
-  const pools = new Map<string, pg.Pool>()
-  new Gauge({
-    name: 'pgcue_pool_connections',
-    help: 'Database connections, and requests waiting for one.',
-    labelNames: ['pool', 'state'] as const,
-    registers,
-    collect() {
-      for (const [pool, { totalCount, idleCount, waitingCount }] of pools) {
-        this.set({ pool, state: 'used' }, totalCount - idleCount)
-        this.set({ pool, state: 'idle' }, idleCount)
-        this.set({ pool, state: 'waiting' }, waitingCount)
-      }
-    }
-  })
-
-  let pump: Deliveries | undefined
-  const measureDeliveries = (name: string, help: string, read: (of: Deliveries) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        if (pump) this.set(read(pump))
-      }
-    })
-  measureDeliveries('pgcue_open_deliveries', 'Open webhook deliveries of this replica.', ({ open }) => open)
-  measureDeliveries('pgcue_open_deliveries_limit', 'Maximum open webhook deliveries of this replica.', ({ openLimit }) => openLimit)
-  measureDeliveries('pgcue_held_deliveries', 'Due deliveries waiting for capacity of their account.', ({ held }) => held)
-
-  const observe = (figures: Found | null, now: Date) => {
+  return (figures: Found | null, now: Date): void => {
     up.set(figures ? 1 : 0)
     if (!figures) return
     for (const queue of ['pending', 'retrying', 'delivering', 'pending_worker'] as const) depth.set({ queue }, figures[queue])
@@ -167,45 +218,6 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
     for (const { queue, waiting } of figures.jobs) jobsWaiting.set({ queue }, waiting)
     ended.reset()
     for (const { status, count } of figures.ended) ended.inc({ status }, count)
-  }
-  const values = async (): Promise<MetricValues> => {
-    const ours = await registry.getMetricsAsJSON()
-    return common === registry ? ours : [...(await common.getMetricsAsJSON()), ...ours]
-  }
-
-  return {
-    /** A scheduled webhook was taken `lateMs` milliseconds after its instant. */
-    taken: (lateMs: number): void => lateness.observe(Math.max(lateMs, 0) / 1000),
-    attemptEnded: (result: 'success' | 'failed' | 'aborted' | 'lost', count = 1): void => attempts.inc({ result }, count),
-    attemptTook: (result: 'success' | 'failed', ms: number): void => attemptDuration.observe({ result }, ms / 1000),
-    /** A handler reported an outcome. */
-    outcomeReported: (transport: 'webhook' | 'worker', success: boolean): void =>
-      outcomes.inc({ transport, result: success ? 'success' : 'failure' }),
-    jobFailed: (queue: string, isFinal: boolean): void => jobFailures.inc({ queue, final: String(isFinal) }),
-    claimsLost: (count: number): void => claimsLost.inc(count),
-    /** @param route the pattern, never the path, which may contain a token */
-    requestEnded: (method: string, route: string, status: number, ms: number): void =>
-      requests.observe({ method, route, status }, ms / 1000),
-    watchDeliveries: (deliveries: Deliveries): void => {
-      pump = deliveries
-    },
-    watchPool: (name: string, pool: pg.Pool): void => void pools.set(name, pool),
-
-    /**
-     * Returns everything in Prometheus' text format, including the values of other cells. `figures` is null if the database didn't answer.
-     */
-    text: async (figures: Found | null, now: Date, elsewhere: readonly Promise<MetricValues>[] = []): Promise<string> => {
-      observe(figures, now)
-      if (!askEngines && elsewhere.length === 0 && common === registry) return registry.metrics()
-      const [ours, engines, ...rest] = await Promise.all([values(), askEngines?.() ?? [], ...elsewhere])
-      return AggregatorRegistry.aggregate([ours, ...engines, ...rest]).metrics()
-    },
-    values,
-    valuesWith: (figures: Found | null, now: Date): Promise<MetricValues> => {
-      observe(figures, now)
-      return values()
-    },
-    contentType: registry.contentType
   }
 }
 

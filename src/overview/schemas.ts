@@ -54,7 +54,7 @@ export const Overview = Type.Object(
       { description: 'Cues that were not paused by a request.' }
     ),
     alerts: Type.Array(
-      Type.Object({ id, alert_type, severity, message, cue_id, execution_id, created_at: At, succeeded_at: Nullable(At) }),
+      Type.Object({ id, alert_type, severity, message, cue_id, execution_id, created_at: At, resolved_at: Nullable(At) }),
       {
         description: 'Alerts to acknowledge, newest first.'
       }
@@ -102,6 +102,7 @@ export const Errors = Type.Object(
   }
 )
 
+const LatestAttempt = Type.Object({ at: At, http_status: Nullable(Count), error: Nullable(Type.String()), execution_id: Type.String() })
 export const Destinations = Type.Object(
   {
     since: { ...Timestamp, description: '`from`, or when the oldest of the newest 2,000 executions was created.' },
@@ -116,7 +117,11 @@ export const Destinations = Type.Object(
         failures: { ...Count, description: 'Failed attempts.' },
         response_p50_ms: Nullable(Type.Integer({ description: 'Response time, without attempts that got no response.' })),
         response_p95_ms: Nullable(Count),
-        last_attempt: Type.Object({ at: At, http_status: Nullable(Count), error: Nullable(Type.String()), execution_id: Type.String() })
+        last_attempt: LatestAttempt,
+        last_error: Nullable(Type.Object(LatestAttempt.properties, { description: 'The latest failed attempt.' })),
+        volume: Type.Array(Type.Object({ at: At, succeeded: Count, failed: Count }), {
+          description: 'Ended attempts in up to 25 equal parts of the window, of whole minutes; parts without any are absent.'
+        })
       })
     )
   },

@@ -1,7 +1,7 @@
 /** What `npm start` prints last: addresses, and the tour. At most 15 lines. */
 import { resolve } from 'node:path'
 import { type Config, version } from '../config.ts'
-import { shortPath } from '../files/directories.ts'
+import { shortPath } from '../directories.ts'
 
 /** @param link opens the dashboard signed in */
 export const firstScreen = (config: Config, link?: string): string => {

@@ -10,7 +10,7 @@ import { localEmail } from '../accounts/operator.ts'
 import type { Config } from '../config.ts'
 import { createFunctions } from '../database/functions.ts'
 import { createPool } from '../database/pool.ts'
-import { draftIn } from '../files/directories.ts'
+import { draftIn } from '../directories.ts'
 
 /** Returns the link, valid for 15 minutes. */
 export const openLocalAccount = async (config: Config): Promise<string> => {

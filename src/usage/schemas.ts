@@ -23,6 +23,10 @@ export const Usage = Type.Object({
   executions: Type.Object({
     ...share,
     projected_month_end: Type.Integer({ description: 'Projected from the days so far.' }),
+    scheduled_until_month_end: Type.Integer({
+      description:
+        'What the schedules of the active cues will add until then: an estimate from up to 1,000 of them, which leaves out calendars and long lists of exclusions.'
+    }),
     will_exceed_limit: Type.Boolean()
   }),
   outcomes: Type.Object(

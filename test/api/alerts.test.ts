@@ -90,10 +90,67 @@ t.test('raises an alert at the third consecutive failure and updates it with eac
     metadata: { failure_count: 3, first_failure_at: '2030-01-15T09:00:01.000Z' },
     acknowledged: false,
     acknowledged_at: null,
+    resolved_at: null,
+    resolution: null,
     created_at: '2030-01-15T09:00:03.000Z'
   })
   await ends.exhausted(cue_id)
   t.strictSame(await alerts(), [{ ...alert, message: 'backup failed 4 times in a row', metadata: { ...alert.metadata, failure_count: 4 } }])
+})
+
+t.test('a success resolves what it ends, and acknowledges nothing', async t => {
+  const { ends, alerts, cue, acknowledge } = await serve()
+  const cue_id = await cue({ callback, alerts: { consecutive_failures: 2 } })
+  await ends.answered(cue_id, true)
+  await ends.exhausted(cue_id)
+  for (let n = 0; n < 2; n++) await ends.answered(cue_id, false)
+  await ends.delivered(cue_id)
+  exactly(t, await alerts(), [{ resolved_at: null, resolution: null }], 'a delivery does not end a row of bad outcomes')
+  await ends.answered(cue_id, true)
+  const resolved_at = '2030-01-15T09:00:06.000Z'
+  const [resolved] = await alerts()
+  exactly(t, resolved, { acknowledged: false, resolved_at, resolution: { after_seconds: 2, failed: 3, missed: 0 } })
+  await ends.answered(cue_id, true)
+  await ends.exhausted(cue_id)
+  t.strictSame(await alerts(), [resolved], 'neither further successes nor a failure below the threshold change that')
+  await ends.exhausted(cue_id)
+  exactly(t, await alerts(), [{ id: resolved.id, resolved_at: null, resolution: null }], 'it is raised again')
+  await acknowledge(resolved.id)
+  await ends.answered(cue_id, true)
+  exactly(t, await alerts(), [{ acknowledged: true, resolution: { after_seconds: 6, failed: 5, missed: 0 } }], 'acknowledged ones, too')
+})
+
+t.test('successes of workers, of a batch and after a missed window resolve alerts', async t => {
+  const { ends, alerts, cue, fn, fire, clock, pool, row } = await serve()
+  const strict = { alerts: { consecutive_failures: 1 } }
+  const worker = await cue(strict)
+  await ends.unclaimed(worker)
+  await ends.worked(worker, true)
+  exactly(t, await alerts(), [{ cue_id: worker, resolution: { after_seconds: 1, failed: 0, missed: 1 } }])
+  const ids = [await cue({ callback, ...strict }), await cue({ callback })]
+  await ends.exhausted(ids[0]!)
+  await pool.query("select cue.raise_alert(c, 'missed_window', 'high', 'none', '{}', null, $2) from cue.cues c where id = $1", [
+    ids[1],
+    clock.now()
+  ])
+  for (const id of [...ids, ids[0]!]) await fire(id)
+  clock.advance('1 second')
+  const finish = async () => {
+    const begun = await beginWaiting(fn, { limit: 10 })
+    await fn.finishAttempts({
+      execution_ids: begun.map(attempt => attempt.execution_id),
+      attempts: begun.map(attempt => attempt.attempt),
+      cue_ids: begun.map(attempt => attempt.cue_id),
+      started_at: begun.map(() => clock.now()),
+      duration_ms: begun.map(() => 5),
+      http_status: begun.map(() => 200),
+      bodies: begun.map(() => null)
+    })
+  }
+  await finish()
+  exactly(t, await alerts('?alert_type=missed_window'), [{ cue_id: ids[1], resolution: { after_seconds: 1, failed: 0, missed: 0 } }])
+  exactly(t, await alerts(`?cue_id=${ids[0]}`), [{ resolution: { after_seconds: 1, failed: 1, missed: 0 } }])
+  t.equal((await row('select count(*)::int as n from cue.cue_runs where alerted')).n, 0)
 })
 
 t.test('a success resets the count of failures, and the cue sets the threshold', async t => {

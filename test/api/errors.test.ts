@@ -127,7 +127,9 @@ t.test('destinations are the hosts of callback URLs, with their rate, response t
         failures: 1,
         response_p50_ms: 90,
         response_p95_ms: 180,
-        last_attempt: { at: '2030-01-15T09:00:19.005Z', http_status: 503, error: 'answered 503 Service Unavailable', execution_id: last }
+        last_attempt: { at: '2030-01-15T09:00:19.005Z', http_status: 503, error: 'answered 503 Service Unavailable', execution_id: last },
+        last_error: { at: '2030-01-15T09:00:19.005Z', http_status: 503, error: 'answered 503 Service Unavailable', execution_id: last },
+        volume: [{ at: start, succeeded: 18, failed: 1 }]
       },
       {
         host: '127.0.0.1',
@@ -141,7 +143,12 @@ t.test('destinations are the hosts of callback URLs, with their rate, response t
       }
     ]
   })
-  exactly(t, await get('/v1/destinations?from=2030-01-15T08:50:00Z'), { destinations: [{ per_minute: 1.9 }, { per_minute: 0.1 }] })
+  clock.advance('1 minute')
+  await send(other, {})
+  clock.set(start)
+  const { last_error, last_attempt } = (await get('/v1/destinations')).destinations[1]
+  t.same([last_error.execution_id, last_attempt.http_status], [away, 200], 'the latest failure, though it works again')
+  exactly(t, await get('/v1/destinations?from=2030-01-15T08:50:00Z'), { destinations: [{ per_minute: 1.9 }, { per_minute: 0.2 }] })
   exactly(t, await get(`/v1/destinations?to=${start}`), { destinations: [] })
   exactly(t, await get('/v1/destinations?from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z'), { hosts: 2 })
   exactly(t, await get('/v1/destinations?from=2031-01-01T00:00:00Z'), { hosts: 0 })

@@ -81,6 +81,54 @@ t.test('pages of every list neither overlap nor skip, newest first', async t => 
   }
 })
 
+t.test('cues are listed by next run, name and failures, and executions by duration, page by page', async t => {
+  const { call, get, pool, account } = await build(t, '2030-01-15T09:00:00Z')
+  await pool.query(
+    `with c as (
+       insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload, created_at)
+       select 'cue_' || lpad(n::text, 12, '0'), $1, name, 'worker', 'recurring', '0 * * * *', '{}', '2030-01-01'::timestamptz + n * interval '1 second'
+         from (values (1, 'beta'), (2, 'Alpha'), (3, 'gamma'), (4, 'alpha')) x (n, name) returning id, account_id, substr(id, 16)::int as n)
+     insert into cue.cue_runs (cue_id, account_id, transport, next_run, failed_deliveries, failed_outcomes)
+     select id, account_id, 'worker', case when n < 4 then '2030-02-01'::timestamptz - n * interval '1 hour' end, case n when 2 then 3 else 0 end,
+            case n when 1 then 5 else 0 end from c`,
+    [account.id]
+  )
+  // The third one was missed; of the first, only the last attempt counts.
+  await pool.query(
+    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, attempts, started_at, last_attempt_at,
+            delivered_at, ended_at, created_at, updated_at)
+     select cue.uuid_v7(at), $1, 'cue_000000000001', 'webhook', case when ms is null then 'missed' else 'success' end::cue.execution_status, 'schedule',
+            at, '{}', 1, at - interval '1 minute', at, delivered_at, at + interval '1 second', at, at + interval '1 second'
+       from (values (1, 20), (2, 400), (3, null), (4, 90)) x (n, ms)
+      cross join lateral (select '2030-01-15 08:00Z'::timestamptz + n * interval '1 minute' as at) a
+      cross join lateral (select at + ms * interval '1 millisecond' as delivered_at) b`,
+    [account.id]
+  )
+  const last = ({ id, created_at }: { id: string; created_at: string }) =>
+    Number(id.startsWith('cue_') ? id.slice(-1) : created_at.slice(15, 16))
+  type Item = Parameters<typeof last>[0]
+  const order = async (path: string) => {
+    const found: number[] = []
+    for (let cursor = ''; ; ) {
+      const page = await get(`${path}&limit=3${cursor && `&cursor=${cursor}`}`)
+      found.push(...((page.cues ?? page.executions) as Item[]).map(last))
+      t.same([page.total, page.has_more], [4, page.next_cursor !== null])
+      if (page.next_cursor === null) return found
+      cursor = page.next_cursor
+    }
+  }
+  for (const more of ['', '&search_to=100&count_to=10', '&search_to=100&status=active']) {
+    t.same(await order(`/v1/cues?sort=next_run${more}`), [3, 2, 1, 4])
+    t.same(await order(`/v1/cues?sort=name${more}`), [4, 2, 1, 3])
+    t.same(await order(`/v1/cues?sort=failures${more}`), [1, 2, 4, 3])
+  }
+  for (const more of ['', '&search_to=100&count_to=10', '&search_to=100&triggered_by=schedule', '&cue_id=cue_000000000001'])
+    t.same(await order(`/v1/executions?sort=duration${more}`), [2, 4, 1, 3])
+  exactly(t, await get('/v1/cues?sort=name&offset=2&limit=1'), { cues: [{ name: 'beta' }], next_cursor: '3' })
+  for (const path of ['/v1/cues?cursor=3', '/v1/cues?sort=name&cursor=1.cue_000000000001', '/v1/executions?cursor=3'])
+    t.same((await call('GET', path)).body.detail[0].loc, ['query', 'cursor'], path)
+})
+
 type Schema = {
   type: string
   enum?: string[]

@@ -99,7 +99,7 @@ t.test('the overview counts the last day, and names what fails', async t => {
 })
 
 t.test('the overview shows waiting tasks, outcomes to decide, paused cues, alerts and the next hour', async t => {
-  const { addRuns, get, post, create, pool, account, clock } = await setup(t)
+  const { get, post, create, pool, account, clock } = await setup(t)
   const id = await create('publish', { payload: { task: 'publish' }, verification: { mode: 'manual' }, cron: '30 * * * *' })
   await create('later', { cron: '0 18 * * *' })
   await post(`/v1/cues/${id}/fire`)
@@ -124,7 +124,7 @@ t.test('the overview shows waiting tasks, outcomes to decide, paused cues, alert
   exactly(t, before.waiting_for_person, [{ cue_id: id, cue_name: 'publish', execution_id }])
   exactly(t, before.paused, [{ cue_id: paused_id, cue_name: 'paused', paused_by: 'plan', reason: 'plan' }])
   exactly(t, before.alerts, [
-    { alert_type: 'missed_window', severity: 'warning', message: 'open', cue_id: id, execution_id: null, succeeded_at: null }
+    { alert_type: 'missed_window', severity: 'warning', message: 'open', cue_id: id, execution_id: null, resolved_at: null }
   ])
   t.same(before.upcoming, [{ cue_id: id, cue_name: 'publish', next_run: '2030-01-15T12:30:00.000Z' }])
   for (const [handlers, has_worker] of [
@@ -134,8 +134,9 @@ t.test('the overview shows waiting tasks, outcomes to decide, paused cues, alert
     await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: [...handlers] })
     t.equal((await get('/v1/overview')).waiting[0].has_worker, has_worker, `${handlers}`)
   }
-  await addRuns(id, [{ ago: '-120' }])
-  t.same(pluck((await get('/v1/overview')).alerts, 'succeeded_at'), ['2030-01-15T12:02:00.000Z'])
+  await pool.query('update cue.cue_runs set alerted = true where cue_id = $1', [id])
+  await pool.query("select cue.resolve_alerts($1, '2030-01-15T12:02:00Z')", [id])
+  t.same(pluck((await get('/v1/overview')).alerts, 'resolved_at'), ['2030-01-15T12:02:00.000Z'])
 })
 
 t.test('a list of cues has summaries on request', async t => {

@@ -16,7 +16,15 @@ t.test('a new account has used nothing', async t => {
     plan: 'free',
     billing_period: { start: '2030-02-01', end: '2030-02-28', days_remaining: 18 },
     cues: { used: 0, limit: 10, remaining: 10, percent_used: 0, active: 0 },
-    executions: { used: 0, limit: 300, remaining: 300, percent_used: 0, projected_month_end: 0, will_exceed_limit: false },
+    executions: {
+      used: 0,
+      limit: 300,
+      remaining: 300,
+      percent_used: 0,
+      projected_month_end: 0,
+      scheduled_until_month_end: 0,
+      will_exceed_limit: false
+    },
     outcomes: { reported: 0, succeeded: 0, failed: 0 },
     rate_limit: { requests_per_minute: 60, limit: 60, current_usage: 0 },
     upgrade_url: 'https://cue.example.com/dashboard#billing'
@@ -51,6 +59,36 @@ t.test('counts executions per UTC month, with a projection that may exceed the l
   exactly(t, (await get('/v1/usage')).executions, { used: 76, percent_used: 25, projected_month_end: 304, will_exceed_limit: true })
   await pool.query('update cue.usage_counters set executions = 400 where slot = 7')
   exactly(t, (await get('/v1/usage')).executions, { used: 400, limit: 300, remaining: 0, percent_used: 100 })
+})
+
+t.test('estimates what schedules will add until the end of the month', async t => {
+  const { get, post, pool, account } = await build(t, '2030-02-10T12:00:00Z', { env: { PLANS: '{"free": {"cues": 5000}}' } })
+  const expected = async (schedule: object) => {
+    const { id, error } = await post('/v1/cues', { name: 'a', worker: true, schedule })
+    t.equal(error, undefined)
+    const { scheduled_until_month_end } = (await get('/v1/usage')).executions
+    await post(`/v1/cues/${id}/pause`, {})
+    return scheduled_until_month_end
+  }
+  t.equal(await expected({ cron: '0 9 * * *' }), 18, 'today’s is over')
+  t.equal(await expected({ cron: '0 21 * * *' }), 19)
+  t.equal(await expected({ cron: '* * * * *' }), 18.5 * 1440, 'the remaining half of today')
+  t.equal(await expected({ cron: '*/15 9-10 * * 1-5' }), 14 * 8, 'on weekdays')
+  t.equal(await expected({ cron: '0 22 * * *', timezone: 'America/New_York' }), 18, 'from 03:00 UTC tomorrow')
+  t.equal(await expected({ crons: ['0 9 * * *', '30 9 * * *'] }), 36)
+  t.equal(await expected({ every: '6h' }), 74)
+  t.equal(await expected({ every: '3d' }), 6)
+  t.equal(await expected({ at: '2030-02-20T00:00:00Z' }), 1)
+  t.equal(await expected({ at: '2030-03-01T00:00:00Z' }), 0)
+  t.equal(await expected({ cron: '0 9 * * *', max_runs: 5 }), 5)
+  t.equal(await expected({ cron: '0 9 * * *', ends_at: '2030-02-13T00:00:00Z' }), 2)
+  t.equal(await expected({ cron: '0 9 * * *', exclude: [{ dates: ['2030-02-14', '02-15'] }] }), 16)
+  await pool.query(
+    `insert into cue.cues (id, account_id, name, transport, schedule_type, cron, payload)
+     select 'cue_' || lpad(n::text, 12, '0'), $1, 'c', 'worker', 'recurring', '0 9 * * *', '{}' from generate_series(1, 3000) n`,
+    [account.id]
+  )
+  t.equal((await get('/v1/usage')).executions.scheduled_until_month_end, 3000 * 18, 'of more than are looked at')
 })
 
 t.test('counts reported outcomes and, in addition, failed deliveries', async t => {

@@ -1,7 +1,7 @@
 /** YAML of files for `pgcue apply` and of workers: read as written, or refused with the line. */
 import fc from 'fast-check'
 import t from 'tap'
-import { parseExactly } from '../../src/cli/json.ts'
+import { parseExactly } from '../../src/cli/io.ts'
 import { readYaml, writeYaml } from '../../src/cli/yaml.ts'
 import { canonicalJson } from '../../src/json/canonical-json.ts'
 import { always } from '../support/seed.ts'

@@ -3,10 +3,10 @@ import t, { type Test } from 'tap'
 import { inspect, noBrowser } from '../support/browser.ts'
 import { accountPages } from '../support/dashboard-account.ts'
 import { operatorToken, screens, stageDashboard } from '../support/dashboard-stage.ts'
+import { tourPages } from '../support/dashboard-tour.ts'
 import { widthPages } from '../support/dashboard-widths.ts'
 import { eventually } from '../support/eventually.ts'
 import { pluck } from '../support/exactly.ts'
-import { receiver } from '../support/receiver.ts'
 
 // Starts a browser and a service; run directly with node, a file would have only 30 seconds.
 
@@ -80,51 +80,6 @@ test('a link by mail signs in, on whichever device it is opened', async t => {
   )
 })
 
-test('a cue is created on the page, fired, and its delivery seen', async t => {
-  const { api_key } = await newAccount()
-  const { url, requests } = await receiver(t)
-  const page = await stage.open(t, { api_key, path: '/cues/new' })
-  await page.getByLabel('Name').fill('hello')
-  await page.getByLabel('Cron expression').fill('30 8 * * 1')
-  await page.getByText(/^Mondays at 08:30/).waitFor()
-  t.equal(await page.getByRole('list', { name: 'Next 8 runs' }).getByRole('listitem').count(), 8)
-  await page.getByLabel('Cron expression').fill('30 8 * * MOON')
-  await page.getByText(/^No runs/).waitFor()
-  await page.getByLabel('Cron expression').fill('0 0 1 1 *')
-  await page.getByLabel('Callback URL').fill(`${url}/hook`)
-  await page.getByLabel('Payload').fill('{"n": 12345678901234567890}')
-  await page.getByRole('button', { name: 'Create the cue' }).click()
-  await page.getByRole('heading', { name: 'hello' }).waitFor()
-  await page.getByText('No executions yet').waitFor()
-  t.ok(
-    (await page.locator('pre').allInnerTexts()).some(text => text.includes('12345678901234567890')),
-    'to the last digit'
-  )
-
-  await page.getByRole('button', { name: 'Fire now' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Fire', exact: true }).click()
-  await page.getByRole('link', { name: 'Show the execution' }).waitFor()
-  await page.getByRole('table', { name: 'Executions' }).getByText('HTTP 200').waitFor()
-  await page.getByText('1 of the latest 1').waitFor()
-  const readAt = await page.evaluate<number[]>(
-    "performance.getEntriesByType('resource').filter(({ name }) => /\\/cues\\/cue_\\w+$/.test(name)).map(({ startTime }) => startTime)"
-  )
-  t.ok(readAt.at(-1)! - readAt.at(-2)! < 5000, 'read again sooner than the usual 10 s')
-  await page.getByRole('link', { name: 'execution of hello' }).click()
-  await page.getByText('HTTP 200').first().waitFor()
-  t.same(
-    requests.map(({ body }) => String(body)),
-    ['{"n": 12345678901234567890}']
-  )
-  await page.getByRole('button', { name: 'Replay' }).click()
-  await page.getByText('Replay of').waitFor()
-  await eventually(() => requests.length === 2)
-  t.same(
-    page.complaints.filter(line => !line.includes('400')),
-    []
-  )
-})
-
 test('a cue is edited after a look at what changes, paused with a reason, resumed and deleted', async t => {
   const { api_key, post, get } = await newAccount()
   const { id } = await post('/v1/cues', { ...hourly, name: 'first name', payload: { n: 1 } })
@@ -147,46 +102,6 @@ test('a cue is edited after a look at what changes, paused with a reason, resume
   await page.getByRole('button', { name: 'Delete' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
   await page.getByText('No cues yet').waitFor()
-  t.same(page.complaints, [])
-})
-
-test('a failing cue is understood, repaired, and its failures replayed', async t => {
-  const { api_key, post, get } = await newAccount()
-  const broken = { status: 503, headers: { 'x-reason': 'maintenance' }, body: 'closed until noon' }
-  const { url, requests } = await receiver(t, ({ path }) => (path === '/fixed' ? {} : broken))
-  const { id } = await post('/v1/cues', { ...hourly, worker: undefined, name: 'sync', callback: { url }, retry: { max_attempts: 1 } })
-  for (const _ of [1, 2]) await post(`/v1/cues/${id}/fire`)
-  await eventually(async () => (await get('/v1/executions?dead=true')).total === 2)
-  const page = await stage.open(t, { api_key })
-  await page.getByRole('link', { name: 'Show why' }).click()
-  await page.getByText('The receiver itself failed').waitFor()
-  await page.getByText('x-reason: maintenance').waitFor()
-  await page.getByText('closed until noon').waitFor()
-  await page.getByRole('link', { name: 'previous' }).click()
-  await page.getByRole('link', { name: 'next' }).click()
-  await page.getByRole('link', { name: 'previous' }).waitFor()
-
-  await page.getByRole('button', { name: 'Other URL' }).click()
-  await page.getByLabel('URL', { exact: true }).fill(`${url}fixed`)
-  await page.getByRole('textbox', { name: 'Payload' }).fill('{"n": ')
-  await page.getByText('not valid JSON').waitFor()
-  await page.getByRole('textbox', { name: 'Payload' }).fill('{"n": 2}')
-  await page.getByRole('button', { name: 'Send' }).click()
-  await page.getByRole('status').getByText('HTTP 200').waitFor()
-  t.same([requests.at(-1)!.path, requests.at(-1)!.body], ['/fixed', '{"n": 2}'])
-  await page.keyboard.press('Escape')
-  await page.getByRole('link', { name: 'Edit the cue' }).click()
-  await page.getByLabel('Callback URL').fill(`${url}fixed`)
-  await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Recent executions').waitFor()
-  await page.getByRole('link', { name: 'Errors' }).first().click()
-  await page.getByText('1 error in 2 executions').waitFor()
-  await page.locator('tbody').getByRole('button', { name: 'Replay' }).click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
-  await page.getByText('completed').waitFor({ timeout: 60_000 })
-  await page.getByRole('link', { name: 'Show the replays' }).click()
-  await page.getByText('2 executions').waitFor()
-  await eventually(async () => (await page.locator('tbody').getByText('success').count()) === 2)
   t.same(page.complaints, [])
 })
 
@@ -307,6 +222,35 @@ test('the keyboard searches, moves, opens and helps', async t => {
   t.same(page.complaints, [])
 })
 
+test('lists are sorted, and filtered by a tag that is typed or clicked, in the address', async t => {
+  const { api_key, post } = await newAccount()
+  for (const name of ['beta', 'gamma', 'alpha']) await post('/v1/cues', { ...hourly, name, tags: name === 'beta' ? ['greek'] : ['other'] })
+  const page = await stage.open(t, { api_key, path: '/cues' })
+  const names = () => page.locator('tbody .name').allInnerTexts()
+  await page.getByText('3 cues').waitFor()
+  t.same(await names(), ['alpha', 'gamma', 'beta'])
+  await page.getByLabel('Newest first').selectOption('By name')
+  await eventually(async () => String(await names()) === 'alpha,beta,gamma')
+  await page.reload()
+  await page.getByText('3 cues').waitFor()
+  t.same(await names(), ['alpha', 'beta', 'gamma'], 'a bookmark keeps it')
+  await page.getByLabel('Tag', { exact: true }).focus()
+  await page.locator('datalist option').nth(1).waitFor({ state: 'attached' })
+  t.same(await page.locator('datalist option').evaluateAll(options => options.map(option => option.getAttribute('value'))), [
+    'greek',
+    'other'
+  ])
+  await page.keyboard.type('other')
+  await page.keyboard.press('Enter')
+  await page.getByText('2 cues').waitFor()
+  t.ok(page.url().endsWith('?sort=name&tag=other'))
+  await stage.visit(page, '/cues')
+  await page.getByRole('link', { name: 'greek' }).click()
+  await page.getByText('1 cue', { exact: true }).waitFor()
+  t.equal(await page.getByLabel('Tag', { exact: true }).inputValue(), 'greek')
+  t.same(page.complaints, [])
+})
+
 test('long lists have pages, and totals beyond 1,000 are not counted', async t => {
   const { id: account_id, api_key, post } = await newAccount()
   const { id } = await post('/v1/cues', { ...hourly, name: 'many' })
@@ -414,6 +358,8 @@ test("the operator's page asks for the token, and keeps it from scripts", async 
     t.equal(await share.innerText(), '100%', 'of the only engine')
     const label = await page.evaluate("getComputedStyle(document.querySelector('td.number'), '::before').content")
     t.equal(label, screen === 'phone' ? '"Share "' : 'none', 'lists on phones name their values')
+    if (screen === 'phone')
+      t.ok(await page.evaluate('document.documentElement.scrollHeight <= 3 * innerHeight'), 'at most three screens on a phone')
     await page.getByLabel('Reason').fill('a bad night')
     await page.getByLabel('Only this account').fill(id)
     await page.getByRole('button', { name: 'Hold' }).click()
@@ -602,5 +548,6 @@ test('pages are accessible, on a desktop and on a phone', async t => {
   t.same(await inspect(page), [], 'signing in')
 })
 
+tourPages(stage, test)
 accountPages(stage, test)
 widthPages(stage, test)

@@ -145,6 +145,18 @@ const causes: [string, EventType[], (s: EventStage) => Promise<unknown>][] = [
     }
   ],
   [
+    'an alert is resolved by the next success',
+    ['cue.created', 'execution.failed', 'alert.raised', 'alert.resolved'],
+    async s => {
+      const attempt = await s.begun({ retry_max_attempts: 1, alert_consecutive_failures: 1, alert_missed_window_multiplier: 2 })
+      await s.settle([attempt], refused)
+      for (let n = 0; n < 2; n++) {
+        s.clock.advance('1 hour')
+        await s.finish(await s.take([attempt.cue_id]))
+      }
+    }
+  ],
+  [
     'an operation',
     ['cue.created', 'cue.paused', 'operation.finished'],
     async s => {

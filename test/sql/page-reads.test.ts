@@ -115,6 +115,9 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
       cues: `/v1/cues?summary=true&${filtered}`,
       'cues, deep': `/v1/cues?summary=true&${filtered}&cursor=${Date.now() - 360 * 86_400_000}000.cue_000000000000`,
       'cues, search': `/v1/cues?summary=true&${filtered}&search=no+such+text`,
+      'cues by name': `/v1/cues?summary=true&${filtered}&sort=name`,
+      'cues by failures': `/v1/cues?summary=true&${filtered}&sort=failures&cursor=500`,
+      'cues by next run, paused': `/v1/cues?summary=true&${filtered}&sort=next_run&status=paused`,
       'cues, no match': `/v1/cues?summary=true&${filtered}&status=completed&tag=none`,
       cue: `/v1/cues/${cue!.id}`,
       'cue, history': `/v1/cues/${cue!.id}/history`,
@@ -126,6 +129,8 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
       'executions, no error': executions('error=no+such+text&status=failed'),
       'executions, no tag': executions('tag=none'),
       'executions, no tag, deep': executions(`tag=none&cursor=${middle!.id}`),
+      'executions by duration': executions('sort=duration'),
+      'failed executions by duration': executions('sort=duration&status=failed'),
       'executions, last hour': executions(`since=${new Date(Date.now() - 3_600_000).toISOString()}`),
       'dead letters': executions('dead=true'),
       'dead letters, no tag': executions('dead=true&tag=none'),
@@ -176,7 +181,7 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
 })
 
 /**
- * Where more is read than a page of a list. A search goes through 10,000 executions, cues or alerts, errors through 5,000 dead letters, an overview and
+ * Where more is read than a page of a list. A search goes through 10,000 executions, cues or alerts, and so does another order of cues; errors through 5,000 dead letters, an overview and
  * destinations through 2,000 executions. What counts against the plan is read from an index, a page for more than a thousand cues.
  */
 const most: Record<string, number> = {
@@ -185,7 +190,13 @@ const most: Record<string, number> = {
   'cues, deep': 6000,
   'cues, search': 40_000,
   'cues, no match': 60_000,
+  usage: 3000,
+  'cues by name': 60_000,
+  'cues by failures': 80_000,
+  'cues by next run, paused': 60_000,
   executions: 8000,
+  'executions by duration': 16_000,
+  'failed executions by duration': 60_000,
   'executions, deep': 8000,
   'executions, failed': 60_000,
   'executions, none missed': 60_000,

@@ -29,7 +29,11 @@ export const accountPages = (stage: Stage, test: Declare): void => {
     const day = page.getByRole('button', { name: /^17 / }).first()
     await day.click()
     t.equal(await day.getAttribute('aria-pressed'), 'true')
-    await page.getByLabel('Dates that I click repeat every year').check()
+    const later = `${new Date().getUTCFullYear() + 2}-05-01`
+    await page.getByLabel('Date', { exact: true }).fill(later)
+    await page.getByRole('button', { name: 'Add', exact: true }).press('Enter')
+    await page.getByRole('button', { name: 'Remove', exact: true }).waitFor()
+    await page.getByLabel('New dates repeat every year').check()
     await page.getByRole('button', { name: /^25 December / }).click()
     await page.getByRole('button', { name: /^26 December / }).click()
     await page.getByRole('button', { name: /^26 December / }).click()
@@ -43,7 +47,7 @@ export const accountPages = (stage: Stage, test: Declare): void => {
     await page.getByRole('heading', { name: 'days/off' }).waitFor()
     await page.getByText('No cue uses it.').waitFor()
     exactly(t, await get('/v1/calendars/days%2Foff'), {
-      dates: ['12-25', /^\d{4}-\d\d-17$/],
+      dates: ['12-25', /^\d{4}-\d\d-17$/, later],
       ranges: [{ from: '2030-12-24T12:00', to: '2030-12-25T00:00' }]
     })
 
@@ -114,10 +118,9 @@ export const accountPages = (stage: Stage, test: Declare): void => {
     t.same(page.complaints, [])
   })
 
-  test('keys are renamed and revoked, and a secret is rotated with both in use for a time', async t => {
+  test('keys are renamed and revoked', async t => {
     const { api_key, get, post } = await newAccount()
     await post('/v1/auth/keys', { label: 'first label', scopes: ['read'] })
-    const { webhook_secret: old } = await get('/v1/auth/webhook-secret')
     const page = await stage.open(t, { api_key, path: '/keys' })
     await page.getByRole('button', { name: 'Rename first label' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill('second label')
@@ -126,14 +129,6 @@ export const accountPages = (stage: Stage, test: Declare): void => {
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
     await eventually(async () => (await page.getByRole('button', { name: /^Revoke/ }).count()) === 0)
     exactly(t, (await get('/v1/auth/keys')).keys[0], { label: 'second label', revoked_at: /Z$/ }, 'the last key stays')
-
-    await page.getByRole('listitem').filter({ hasText: 'Webhook secret' }).getByRole('button', { name: 'Rotate' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click()
-    await page.getByRole('dialog', { name: 'New webhook secret' }).waitFor()
-    const shown = await page.getByRole('dialog').locator('pre').innerText()
-    const { webhook_secret } = await get('/v1/auth/webhook-secret')
-    t.equal(shown, webhook_secret)
-    t.not(shown, old)
     t.same(page.complaints, [])
   })
 

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import type { Evidence, Report } from '../../client/index.ts'
 import { timedOutAfter } from '../../client/tasks.ts'
 import { JsonError } from '../../json/canonical-json.ts'
-import { isObject, parseExactly } from '../json.ts'
+import { isObject, parseExactly } from '../io.ts'
 import type { Ending } from './process.ts'
 
 /** What a handler wrote to SERVICE_OUTCOME_FILE. The service checks the values. */

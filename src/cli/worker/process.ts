@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { isAlive } from '../../files/directories.ts'
+import { isAlive } from '../../directories.ts'
 import type { Handler } from './settings.ts'
 
 /** Identifies a process even if its number is reused later. `started` is null if the system doesn't provide it. */

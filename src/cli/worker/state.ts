@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Held, Spooled } from '../../client/worker/store.ts'
-import { makeDirectory } from '../../files/directories.ts'
+import { makeDirectory } from '../../directories.ts'
 import { CliError, exitCodes } from '../exit-codes.ts'
-import { parseExactly } from '../json.ts'
+import { parseExactly } from '../io.ts'
 import { isRunning, markOf, type ProcessMark } from './process.ts'
 
 /** `process`: the handler's, once started. */
@@ -25,7 +25,11 @@ const nameOf = ({ execution_id, attempt }: Held) => encodeURIComponent(`${execut
 export const openState = (root: string, baseUrl: string, workerId: string | undefined) => {
   const dir = join(root, new URL(baseUrl).host.replaceAll(':', '_'))
   const [ids, runs] = [join(dir, 'ids'), join(dir, 'runs')]
-  for (const path of [ids, runs]) makeDir(path)
+  try {
+    for (const name of ['ids', 'runs', 'claims', 'reports', 'refused']) makeDirectory(join(dir, name), 0o700)
+  } catch (error) {
+    throw new CliError(`Cannot write the worker's state directory: ${(error as Error).message}. Set --state-dir.`)
+  }
   const names = workerId === undefined ? Array.from({ length: 1000 }, (_, i) => (i ? `${hostname()}-${i + 1}` : hostname())) : [workerId]
   const id = names.find(name => takeLock(lockOf(ids, name)))
   if (id === undefined) {
@@ -53,17 +57,8 @@ export const openState = (root: string, baseUrl: string, workerId: string | unde
   }
 }
 
-const makeDir = (dir: string) => {
-  try {
-    makeDirectory(dir, 0o700)
-  } catch (error) {
-    throw new CliError(`Cannot write the worker's state directory: ${(error as Error).message}. Set --state-dir.`)
-  }
-}
-
 /** A directory with one JSON file per claim. Files are written atomically and are on disk when `put` returns. */
 const createBox = <T extends object>(dir: string, worker: string, isMine: (worker: string) => boolean) => {
-  makeDir(dir)
   const fileOf = (held: Held) => join(dir, `${nameOf(held)}.json`)
   return {
     put: (held: Held, value: T) => {

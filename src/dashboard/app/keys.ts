@@ -3,8 +3,21 @@ import { useEffect } from 'preact/hooks'
 
 type Shortcut = { key: string; text: string; run: () => void }
 
-/** Those of the page shown, for its help. */
-export const active = new Set<Shortcut>()
+const rows = () => [...document.querySelectorAll<HTMLElement>('[data-row]')]
+const focusedRow = () => rows().findIndex(row => row.contains(document.activeElement))
+/** Moves through the rows of the page's list; the row's link has the focus, so Enter opens it. */
+const move = (step: number) => () => {
+  const [all, current] = [rows(), focusedRow()]
+  const next = all[current === -1 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(current + step, 0), all.length - 1)]
+  next?.querySelector<HTMLElement>('a[href], button')?.focus()
+  next?.scrollIntoView({ block: 'nearest' })
+}
+
+/** Those of every page and of the page shown, for its help. */
+export const active = new Set<Shortcut>([
+  { key: 'j', text: 'Next row', run: move(1) },
+  { key: 'k', text: 'Previous row', run: move(-1) }
+])
 
 const isEditing = (target: EventTarget | null) =>
   target instanceof Element && target.matches('input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]')
@@ -33,18 +46,17 @@ export const useShortcuts = (shortcuts: Shortcut[]): void => {
   })
 }
 
-/** Moves through the rows of the page's list with j and k; the row's link has the focus, so Enter opens it. */
-export const useRows = (): void => {
-  const move = (step: number) => {
-    const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
-    if (rows.length === 0) return
-    const current = rows.findIndex(row => row.contains(document.activeElement))
-    const next = rows[current === -1 ? (step > 0 ? 0 : rows.length - 1) : Math.min(Math.max(current + step, 0), rows.length - 1)]!
-    next.querySelector<HTMLElement>('a[href], button')?.focus()
-    next.scrollIntoView({ block: 'nearest' })
-  }
-  useShortcuts([
-    { key: 'j', text: 'Next row', run: () => move(1) },
-    { key: 'k', text: 'Previous row', run: () => move(-1) }
-  ])
-}
+/** Shortcuts that act on the row with the focus. */
+export const useRowShortcuts = <T>(
+  rows: readonly T[] | undefined,
+  shortcuts: { key: string; text: string; run: (row: T) => void }[]
+): void =>
+  useShortcuts(
+    shortcuts.map(({ run, ...shortcut }) => ({
+      ...shortcut,
+      run: () => {
+        const row = rows?.[focusedRow()]
+        if (row) run(row)
+      }
+    }))
+  )

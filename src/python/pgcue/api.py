@@ -993,6 +993,12 @@ class OperationDetail(TypedDict):
     errors: List[OperationDetailErrors]
 
 
+class AlertResolution(TypedDict):
+    after_seconds: int
+    failed: int
+    missed: int
+
+
 class Alert(TypedDict):
     id: str
     cue_id: str
@@ -1003,12 +1009,14 @@ class Alert(TypedDict):
     metadata: Dict[str, Any]
     acknowledged: bool
     acknowledged_at: Optional[str]
+    resolved_at: Optional[str]
+    resolution: Optional[AlertResolution]
     created_at: str
 
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
@@ -1069,7 +1077,7 @@ class OverviewAlerts(TypedDict):
     cue_id: str
     execution_id: Optional[str]
     created_at: str
-    succeeded_at: Optional[str]
+    resolved_at: Optional[str]
 
 
 class OverviewUpcoming(TypedDict):
@@ -1158,6 +1166,7 @@ class UsageExecutions(TypedDict):
     remaining: Optional[int]
     percent_used: int
     projected_month_end: int
+    scheduled_until_month_end: int
     will_exceed_limit: bool
 
 
@@ -1711,6 +1720,19 @@ class ListDestinationsResultDestinationsLastAttempt(TypedDict):
     execution_id: str
 
 
+class ListDestinationsResultDestinationsLastError(TypedDict):
+    at: str
+    http_status: Optional[int]
+    error: Optional[str]
+    execution_id: str
+
+
+class ListDestinationsResultDestinationsVolume(TypedDict):
+    at: str
+    succeeded: int
+    failed: int
+
+
 class ListDestinationsResultDestinations(TypedDict):
     host: str
     cues: int
@@ -1720,6 +1742,8 @@ class ListDestinationsResultDestinations(TypedDict):
     response_p50_ms: Optional[int]
     response_p95_ms: Optional[int]
     last_attempt: ListDestinationsResultDestinationsLastAttempt
+    last_error: Optional[ListDestinationsResultDestinationsLastError]
+    volume: List[ListDestinationsResultDestinationsVolume]
 
 
 class ListDestinationsResult(TypedDict):
@@ -1896,9 +1920,9 @@ class Client(Transport):
         """Create a cue."""
         return self.call("POST", "/v1/cues", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_cues(self, *, status: Optional[Literal["active", "paused", "completed", "failed"]] = None, set: Optional[str] = None, key_prefix: Optional[str] = None, name: Optional[str] = None, transport: Optional[Literal["webhook", "worker"]] = None, paused_by: Optional[Literal["user", "plan", "failures", "deletion"]] = None, tag: Optional[List[str]] = None, calendar: Optional[str] = None, search: Optional[str] = None, key: Optional[str] = None, summary: Optional[bool] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListCuesResult, ListCuesResultCues]:
+    def list_cues(self, *, status: Optional[Literal["active", "paused", "completed", "failed"]] = None, set: Optional[str] = None, key_prefix: Optional[str] = None, name: Optional[str] = None, transport: Optional[Literal["webhook", "worker"]] = None, paused_by: Optional[Literal["user", "plan", "failures", "deletion"]] = None, tag: Optional[List[str]] = None, calendar: Optional[str] = None, search: Optional[str] = None, key: Optional[str] = None, summary: Optional[bool] = None, sort: Optional[Literal["next_run", "name", "failures"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListCuesResult, ListCuesResultCues]:
         """List cues, newest first."""
-        return Listing(lambda query: self.call("GET", "/v1/cues", query=query), "cues", {"status": status, "set": set, "key_prefix": key_prefix, "name": name, "transport": transport, "paused_by": paused_by, "tag": tag, "calendar": calendar, "search": search, "key": key, "summary": summary, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
+        return Listing(lambda query: self.call("GET", "/v1/cues", query=query), "cues", {"status": status, "set": set, "key_prefix": key_prefix, "name": name, "transport": transport, "paused_by": paused_by, "tag": tag, "calendar": calendar, "search": search, "key": key, "summary": summary, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
     def get_cue(self, cue_id: str) -> CueDetail:
         """Get a cue and its latest executions."""
@@ -1952,9 +1976,9 @@ class Client(Transport):
         """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
+    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
         """List executions, newest first."""
-        return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "tag": tag, "from": from_, "to": to, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
+        return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "tag": tag, "from": from_, "to": to, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
     def get_execution(self, execution_id: str) -> ExecutionDetail:
         """Get an execution and its attempts."""

@@ -1,11 +1,11 @@
 /** Alerts, to acknowledge. */
 import type { Alerts as Answer } from '../../../client/types.ts'
 import { post } from '../api.ts'
-import { useRows } from '../keys.ts'
 import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
+import { duration } from '../time.ts'
 import { Badge, Button, Empty } from '../ui/basics.tsx'
 import { act } from '../ui/dialog.tsx'
 import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO } from '../ui/list.tsx'
@@ -30,7 +30,6 @@ export const Alerts = () => {
     count_to: 1000,
     search_to: SEARCH_TO
   })
-  useRows()
   return (
     <Page
       title="Alerts"
@@ -67,12 +66,12 @@ export const Alerts = () => {
 }
 
 const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
-  const { id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, created_at } = alert
+  const { id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, resolved_at, resolution, created_at } = alert
   const mayAcknowledge = useMay('write') && !acknowledged_at
   const acknowledge = () => act(() => post(`/v1/alerts/${id}/acknowledge`), 'Acknowledged').then(reload)
   return (
     <li class="item" data-row>
-      <Badge tone={acknowledged_at ? 'quiet' : tones[severity]}>{severity}</Badge>
+      <Badge tone={acknowledged_at || resolved_at ? 'quiet' : tones[severity]}>{severity}</Badge>
       <div>
         <a class="name" href={to(execution_id ? `/executions/${execution_id}` : `/cues/${cue_id}`)}>
           {message}
@@ -81,6 +80,7 @@ const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
           {labelOf('alertType', alert_type)}
           <When at={created_at} only="relative" />
           <a href={to(`/cues/${cue_id}`)}>Open the cue</a>
+          {resolution && <span>succeeded again after {duration(resolution.after_seconds * 1000)}</span>}
           {acknowledged_at && <span>acknowledged</span>}
           {acknowledged_at && <When at={acknowledged_at} only="relative" />}
         </p>

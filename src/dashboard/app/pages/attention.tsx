@@ -80,12 +80,12 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
           !(alert_type === 'cue_paused' && pausedIds.has(cue_id)) && !(alert_type === 'consecutive_failure' && failingIds.has(cue_id))
       )
       .map(
-        ({ id, message, severity, alert_type, created_at, cue_id, succeeded_at }): Item => ({
+        ({ id, message, severity, alert_type, created_at, cue_id, resolved_at }): Item => ({
           key: `alert ${id}`,
           icon: 'alert',
-          tone: succeeded_at ? 'quiet' : severity === 'critical' || severity === 'high' ? 'bad' : 'warn',
+          tone: resolved_at ? 'quiet' : severity === 'critical' || severity === 'high' ? 'bad' : 'warn',
           title: <a href={to(`/cues/${cue_id}`)}>{message}</a>,
-          text: succeeded_at ? 'The cue has succeeded since.' : labelOf('alertType', alert_type),
+          text: resolved_at ? 'The cue has succeeded since.' : labelOf('alertType', alert_type),
           at: created_at,
           action: mayWrite ? <Button label="Acknowledge" icon="check" onClick={() => void acknowledge(id)} /> : open(to('/alerts'))
         })

@@ -11,7 +11,7 @@ import { dateText, MonthsPanel } from '../ui/months.tsx'
 import { EditPage, Page } from '../ui/page.tsx'
 import { say } from '../ui/toast.tsx'
 import { type CalendarDraft, calendarDraftOf, calendarOf, emptyCalendar, excludes, toggled } from './calendar-draft.ts'
-import { list } from './draft-text.ts'
+import { list, pickerOf } from './draft-text.ts'
 import { type Errors, errorOf, errorsOf } from './form-errors.ts'
 
 export const calendarPath = (name: string): string => `/calendars/${encodeURIComponent(name)}`
@@ -22,7 +22,9 @@ type Props = { draft: CalendarDraft; set: (changes: Partial<CalendarDraft>) => v
 
 const DatesField = ({ draft, set, errors }: Props) => {
   const [isYearly, setYearly] = useState(false)
+  const [picked, pick] = useState('')
   const dates = list(draft.dates)
+  const toggle = (date: string) => set({ dates: toggled(draft.dates, date, isYearly) })
   const Day = (date: string) => {
     const kind = excludes(dates, date)
     return (
@@ -31,7 +33,7 @@ const DatesField = ({ draft, set, errors }: Props) => {
         class={`day ${kind ?? ''}`}
         aria-pressed={kind !== undefined}
         aria-label={dateText(date)}
-        onClick={() => set({ dates: toggled(draft.dates, date, isYearly) })}
+        onClick={() => toggle(date)}
       >
         {Number(date.slice(8))}
       </button>
@@ -43,8 +45,12 @@ const DatesField = ({ draft, set, errors }: Props) => {
       day={Day}
       above={
         <>
-          <p class="hint">Click the dates on which cues do not run, each in the time zone of the cue.</p>
-          <CheckField label="Dates that I click repeat every year" checked={isYearly} onInput={setYearly} />
+          <p class="hint">Click or pick the dates on which cues do not run, each in the time zone of the cue.</p>
+          <div class="range">
+            <TextField label="Date" type="date" value={picked} onInput={pick} />
+            <CheckField label="New dates repeat every year" checked={isYearly} onInput={setYearly} />
+            <Button label={excludes(dates, picked) ? 'Remove' : 'Add'} disabled={!picked} onClick={() => toggle(picked)} />
+          </div>
         </>
       }
     >
@@ -65,7 +71,7 @@ const RangesField = ({ draft: { ranges }, set, errors }: Props) => {
   const change = (n: number, changes: object) => set({ ranges: ranges.map((range, at) => (at === n ? { ...range, ...changes } : range)) })
   return (
     <Panel title="Times">
-      <p class="hint">Times that do not run, such as 2030-12-24T12:00, local to each cue; or with Z or an offset, the same for all.</p>
+      <p class="hint">Times that do not run, local to each cue. With the API, also the same instant for all.</p>
       {ranges.map((range, n) => (
         <div key={n} class="range">
           {(['from', 'to'] as const).map(name => (
@@ -74,9 +80,8 @@ const RangesField = ({ draft: { ranges }, set, errors }: Props) => {
               label={`${name === 'from' ? 'From' : 'Until'} (${n + 1})`}
               value={range[name]}
               onInput={text => change(n, { [name]: text })}
-              mono
-              spellcheck={false}
-              placeholder="2030-12-24T12:00"
+              type={pickerOf(range[name])}
+              step="any"
               error={errorOf(errors, `ranges.${n}.${name}`)}
             />
           ))}

@@ -2,7 +2,6 @@
 import { useState } from 'preact/hooks'
 import type { Calendars as Answer, Calendar, Cues } from '../../../client/types.ts'
 import { call } from '../api.ts'
-import { useRows } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
@@ -51,7 +50,6 @@ export const CalendarsPage = () => {
   const read = useRead<Answer>('/v1/calendars', { limit: 50, offset: useOffset() })
   const mayWrite = useMay('write')
   const me = useMe()
-  useRows()
   const create = mayWrite && <ButtonLink label="Create a calendar" href={to('/calendars/new')} icon="plus" kind="main" />
   const empty = (
     <Empty
@@ -74,7 +72,6 @@ export const CalendarPage = ({ name }: { name: string }) => {
   const mayWrite = useMay('write')
   const [isDeleting, setDeleting] = useState(false)
   const { go } = usePlace()
-  useRows()
   // The API refuses to delete one that is used.
   const isUnused = cues?.cues.length === 0
   const actions = mayWrite && read.data && (
@@ -103,9 +100,8 @@ export const CalendarPage = ({ name }: { name: string }) => {
               onClose={() => setDeleting(false)}
               done="The calendar is deleted"
               action={() => call('DELETE', `/v1${path}`).then(() => go(to('/calendars')))}
-            >
-              <p>No cue uses it. This cannot be undone.</p>
-            </Confirm>
+              text="No cue uses it. This cannot be undone."
+            />
           )}
         </div>
       )}

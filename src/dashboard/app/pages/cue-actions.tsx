@@ -105,8 +105,14 @@ export const DeleteDialog = ({ cue, onClose }: Props) => {
   const { go } = usePlace()
   const remove = () => call('DELETE', `/v1/cues/${cue.id}`, { headers: { 'if-match': '*' } }).then(() => go(to('/cues')))
   return (
-    <Confirm title={`Delete ${cue.name}`} label="Delete" kind="danger" onClose={onClose} done="The cue is deleted" action={remove}>
-      <p>The cue and its history are removed. This cannot be undone.</p>
-    </Confirm>
+    <Confirm
+      title={`Delete ${cue.name}`}
+      label="Delete"
+      kind="danger"
+      onClose={onClose}
+      done="The cue is deleted"
+      action={remove}
+      text="The cue and its history are removed. This cannot be undone."
+    />
   )
 }

@@ -1,4 +1,6 @@
 /** The fields of a cue's form, drawn from their table. */
+import { useState } from 'preact/hooks'
+import type { Children } from '../ui/basics.tsx'
 import { AreaField, CheckField, Choice, SelectField, TextField } from '../ui/form.tsx'
 import { type Draft, type Field, fields } from './cue-model.ts'
 import { type Errors, errorOf } from './form-errors.ts'
@@ -35,8 +37,28 @@ const FieldOf = ({ field, draft, set, errors }: { field: Field } & Omit<FormProp
   )
 }
 
+type PartProps = FormProps & { part: Field['part'] }
+
+/** Fields that most cues leave as they are: open where one of them is not, or is refused. */
+export const Advanced = ({ title, children, ...props }: PartProps & { title: string; children?: Children }) => {
+  const { part, draft, errors } = props
+  const inPart = fields.filter(field => field.part === part)
+  const [isOpen, setOpen] = useState(inPart.some(({ path, initial = '' }) => (draft[path] ?? '') !== initial))
+  const isRefused = inPart.some(({ path }) => errorOf(errors, path))
+  const kind = part === 'rules' ? undefined : 'panel'
+  return (
+    <details class={kind} open={isOpen || isRefused} onToggle={event => setOpen(event.currentTarget.open)}>
+      <summary>{`Advanced: ${title}`}</summary>
+      <div class="stack">
+        <Fields {...props} />
+        {children}
+      </div>
+    </details>
+  )
+}
+
 /** The transport of a cue does not change, and exclusions have a form of their own. */
-export const Fields = ({ part, isNew, ...props }: FormProps & { part: Field['part'] }) => (
+export const Fields = ({ part, isNew, ...props }: PartProps) => (
   <div class="two">
     {fields
       .filter(

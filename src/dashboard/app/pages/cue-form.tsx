@@ -10,7 +10,7 @@ import { ButtonLink, Panel } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
 import { EditPage, Page } from '../ui/page.tsx'
 import { say } from '../ui/toast.tsx'
-import { Fields, type FormProps } from './cue-fields.tsx'
+import { Advanced, Fields, type FormProps } from './cue-fields.tsx'
 import { bodyOf, changesOf, type Draft, draftOf, emptyDraft } from './cue-model.ts'
 import { errorsOf } from './form-errors.ts'
 import { jsonOf } from './json-text.ts'
@@ -47,14 +47,8 @@ const Editor = ({ first, isNew = false, above, label, save }: EditorProps) => {
               <Fields part="where" {...props} />
               <DeliveryHint {...props} />
             </Panel>
-            <details class="panel">
-              <summary>Advanced: deadlines and retries</summary>
-              <Fields part="delivery" {...props} />
-            </details>
-            <details class="panel">
-              <summary>Advanced: verification, overlap and failures</summary>
-              <Fields part="failures" {...props} />
-            </details>
+            <Advanced title="deadlines and retries" part="delivery" {...props} />
+            <Advanced title="verification, overlap and failures" part="failures" {...props} />
             {!isNew && <Changes changes={changes} />}
           </>
         )

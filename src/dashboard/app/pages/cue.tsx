@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { CueDetail, Executions } from '../../../client/types.ts'
 import { post } from '../api.ts'
-import { useRows, useShortcuts } from '../keys.ts'
+import { useShortcuts } from '../keys.ts'
 import { plain } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
@@ -38,7 +38,6 @@ export const CuePage = ({ id }: { id: string }) => {
   const isActive = cue?.status === 'active'
   const isPaused = cue?.status === 'paused'
   const resume = () => act(() => post(`/v1/cues/${id}/resume`, {}), 'The cue runs again').then(read.reload)
-  useRows()
   useShortcuts(
     mayWrite && cue
       ? [

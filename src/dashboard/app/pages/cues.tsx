@@ -1,14 +1,14 @@
 /** The list of cues. */
 import type { Cue, Cues } from '../../../client/types.ts'
 import { post } from '../api.ts'
-import { useRows, useShortcuts } from '../keys.ts'
+import { useRowShortcuts, useShortcuts } from '../keys.ts'
 import { labelOf, options, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { Badge, Button, ButtonLink, Empty, Tag } from '../ui/basics.tsx'
 import { act } from '../ui/dialog.tsx'
-import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.tsx'
+import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, TagFilter, useFilters } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, Dots, streakOf } from '../ui/results.tsx'
 import { BulkBar, type BulkType, useSelection } from '../ui/select.tsx'
@@ -121,26 +121,24 @@ const bulkTypes: BulkType[] = [
   { type: 'delete', label: 'Delete', icon: 'trash', does: 'will be deleted with all history, which cannot be undone', isDangerous: true }
 ]
 
+const orders = [
+  { value: 'next_run', label: 'Next run first' },
+  { value: 'name', label: 'By name' },
+  { value: 'failures', label: 'Most failures first' }
+]
+
 export const CuesPage = () => {
-  const filters = useFilters('search status transport tag set calendar key cursor')
-  const read = useRead<Cues>('/v1/cues', { ...filters, summary: true, limit: 50, count_to: 1000, search_to: SEARCH_TO })
+  const { sort, ...filters } = useFilters('search status transport tag set calendar key cursor sort')
+  const read = useRead<Cues>('/v1/cues', { ...filters, sort, summary: true, limit: 50, count_to: 1000, search_to: SEARCH_TO })
   const me = useMe()
   const mayWrite = useMay('write')
   const { go } = usePlace()
-  useRows()
-  /** Acts on the row with the focus. */
-  const actOn = (key: string) => () => {
-    const rows = [...document.querySelectorAll('[data-row]')]
-    const cue = read.data?.cues[rows.findIndex(row => row.contains(document.activeElement))]
-    const action = cue && rowActions(cue).find(action => action.key === key)
-    if (action) void run(action, cue).then(read.reload)
+  const actOn = (key: string, text: string) => {
+    const start = (cue: Listed) => rowActions(cue).forEach(action => void (action.key === key && run(action, cue).then(read.reload)))
+    return { key, text, run: start }
   }
-  const shortcuts = [
-    { key: 'c', text: 'Create a cue', run: () => go(to('/cues/new')) },
-    { key: 'f', text: 'Fire the row', run: actOn('f') },
-    { key: 'p', text: 'Pause or resume the row', run: actOn('p') }
-  ]
-  useShortcuts(mayWrite ? shortcuts : [])
+  useShortcuts(mayWrite ? [{ key: 'c', text: 'Create a cue', run: () => go(to('/cues/new')) }] : [])
+  useRowShortcuts(read.data?.cues, mayWrite ? [actOn('f', 'Fire the row'), actOn('p', 'Pause or resume the row')] : [])
   const isFiltered = Object.values(filters).some(Boolean)
   const { cursor: _, key: __, ...filter } = filters
   const selection = useSelection(read.data?.cues.map(({ id }) => id) ?? [], JSON.stringify(filters))
@@ -156,7 +154,9 @@ export const CuesPage = () => {
             <SearchBox label="Search name, key, task or tag" />
             <FilterSelect label="Any status" name="status" options={optionsOf('cueStatus')} />
             <FilterSelect label="Any transport" name="transport" options={options(['webhook', 'worker'])} />
-            <FilterChips names={{ tag: 'Tag', set: 'Set', calendar: 'Calendar' }} />
+            <TagFilter />
+            <FilterSelect label="Newest first" name="sort" options={orders} />
+            <FilterChips names={{ set: 'Set', calendar: 'Calendar' }} />
           </>
         )
       }

@@ -1,10 +1,10 @@
 /** The hosts that webhooks go to: how often, how fast they respond, and what they said last. */
 import type { Destinations as Answer } from '../../../client/types.ts'
-import { useRows } from '../keys.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMe } from '../session.ts'
 import { duration } from '../time.ts'
+import { Bars } from '../ui/bars.tsx'
 import { Badge, count, counted, Empty } from '../ui/basics.tsx'
 import { Page } from '../ui/page.tsx'
 import { type Column, List } from '../ui/table.tsx'
@@ -21,7 +21,13 @@ const Failures = ({ of: { failures, attempts } }: { of: Destination }) => {
 }
 const timeOr = (ms: number | null) => (ms === null ? '–' : duration(ms))
 
-const columns: Column<Destination>[] = [
+const Attempt = ({ of: { execution_id, http_status, error, at } }: { of: Destination['last_attempt'] }) => (
+  <>
+    <a href={to(`/executions/${execution_id}`)}>{error ?? `HTTP ${http_status}`}</a> <When at={at} only="relative" />
+  </>
+)
+
+const columnsFor = ({ since, until }: Answer): Column<Destination>[] => [
   [
     'Host',
     ({ host, cues, attempts }) => (
@@ -32,26 +38,19 @@ const columns: Column<Destination>[] = [
     ),
     'cell-main'
   ],
+  ['Attempts', ({ host, volume }) => <Bars {...{ volume, since, until }} label={`Attempts at ${host} over time`} />, 'bare'],
   ['Per minute', ({ per_minute }) => count(per_minute), 'number'],
   ['Failed', destination => <Failures of={destination} />, 'number'],
   ['Median', ({ response_p50_ms }) => timeOr(response_p50_ms), 'number'],
   ['p95', ({ response_p95_ms }) => timeOr(response_p95_ms), 'number'],
-  [
-    'Last attempt',
-    ({ last_attempt: { execution_id, http_status, error, at } }) => (
-      <>
-        <a href={to(`/executions/${execution_id}`)}>{http_status === null ? (error ?? 'no response') : `HTTP ${http_status}`}</a>{' '}
-        <When at={at} only="relative" />
-      </>
-    )
-  ]
+  ['Last attempt', ({ last_attempt }) => <Attempt of={last_attempt} />],
+  ['Last error', ({ last_error }) => (last_error ? <Attempt of={last_error} /> : '–')]
 ]
 
 export const Destinations = () => {
   const { from } = useWindow('24h')
   const read = useRead<Answer>('/v1/destinations', { from })
   const me = useMe()
-  useRows()
   const empty = (
     <Empty
       title="No webhooks were sent"
@@ -61,15 +60,15 @@ export const Destinations = () => {
   )
   return (
     <Page title="Destinations" read={read} filters={<WindowSelect usual="24h" />}>
-      {({ destinations, hosts, since }) =>
-        destinations.length === 0 ? (
+      {data =>
+        data.destinations.length === 0 ? (
           empty
         ) : (
           <div class="stack">
-            <List title={counted(hosts, 'host')} columns={columns} rows={destinations} id={({ host }) => host} />
-            {Date.parse(since) > Date.parse(from) && (
+            <List title={counted(data.hosts, 'host')} columns={columnsFor(data)} rows={data.destinations} id={({ host }) => host} />
+            {Date.parse(data.since) > Date.parse(from) && (
               <p class="soft">
-                From the newest 2,000 executions, since <When at={since} only="absolute" />.
+                From the newest 2,000 executions, since <When at={data.since} only="absolute" />.
               </p>
             )}
           </div>

@@ -17,6 +17,9 @@ export const instantOf = (text: string): string | undefined => {
   return Number.isNaN(+date) ? text : date.toISOString()
 }
 
+/** Local times get the browser's picker; instants with an offset stay text. */
+export const pickerOf = (point: string) => (/([Zz]|[+-]\d\d:\d\d)$/.test(point) ? 'text' : 'datetime-local')
+
 /** A local time of this computer, with seconds if it has some. */
 export const localText = (iso: string): string => {
   const date = new Date(iso)

@@ -1,7 +1,7 @@
 /** Failures grouped by error: what is broken, how often, since when, and for which cues. */
 import { useState } from 'preact/hooks'
 import type { Errors as Answer } from '../../../client/types.ts'
-import { useRows, useShortcuts } from '../keys.ts'
+import { useRowShortcuts } from '../keys.ts'
 import { useHold, useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
@@ -61,14 +61,9 @@ export const Errors = () => {
   const me = useMe()
   const mayWrite = useMay('write')
   const [chosen, choose] = useState<Chosen>()
-  useRows()
   useHold(chosen !== undefined)
-  const chooseRow = (of: BulkType) => {
-    const rows = [...document.querySelectorAll('[data-row]')]
-    const group = read.data?.errors[rows.findIndex(row => row.contains(document.activeElement))]
-    if (group) choose({ of, group })
-  }
-  useShortcuts((mayWrite ? actions : []).map(of => ({ key: of.key, text: `${of.label} the row`, run: () => chooseRow(of) })))
+  const shortcuts = actions.map(of => ({ key: of.key, text: `${of.label} the row`, run: (group: Group) => choose({ of, group }) }))
+  useRowShortcuts(read.data?.errors, mayWrite ? shortcuts : [])
   const empty = (
     <Empty
       title="No errors"

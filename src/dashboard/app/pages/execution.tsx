@@ -82,9 +82,8 @@ export const ExecutionPage = ({ id }: { id: string }) => {
               onClose={close}
               done="Cancelled"
               action={() => post(`/v1/executions/${id}/cancel`).then(read.reload)}
-            >
-              <p>It ends without another attempt.</p>
-            </Confirm>
+              text="It ends without another attempt."
+            />
           )}
           {cue && open === 'payload' && <FireDialog cue={cue} payload={execution.payload} onClose={close} onDone={read.reload} />}
           {cue && open === 'url' && <TestDialog cue={cue} payload={execution.payload} onClose={close} />}

@@ -1,7 +1,6 @@
 /** The list of executions. */
 import { enums } from '../../../catalog.ts'
 import type { Execution, Executions, Overview } from '../../../client/types.ts'
-import { useRows } from '../keys.ts'
 import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
@@ -9,7 +8,7 @@ import { useMay, useMe } from '../session.ts'
 import { duration, localZone, serviceNow, shortTime, useZone } from '../time.ts'
 import { Bars } from '../ui/bars.tsx'
 import { count, Empty } from '../ui/basics.tsx'
-import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, useFilters } from '../ui/list.tsx'
+import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO, SearchBox, TagFilter, useFilters } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
 import { BulkBar, type BulkType, type Selection, useSelection } from '../ui/select.tsx'
@@ -103,8 +102,8 @@ const bulkTypes: BulkType[] = [
   { type: 'dismiss', label: 'Dismiss', icon: 'check', does: 'will no longer be listed as dead letters' }
 ]
 
-const filterNames = 'cue_id status outcome_state triggered_by worker_id result_type tag error error_group dead from to within cursor'
-const chips = { error_group: 'Error', cue_id: 'Cue', tag: 'Tag', worker_id: 'Worker', from: 'From', to: 'Until' }
+const filterNames = 'cue_id status outcome_state triggered_by worker_id result_type tag error error_group dead from to within cursor sort'
+const chips = { error_group: 'Error', cue_id: 'Cue', worker_id: 'Worker', from: 'From', to: 'Until' }
 
 /** Counts by status as tabs, and the volume, of a window: the last 24 hours unless another one is chosen. */
 const States = () => {
@@ -136,12 +135,11 @@ const States = () => {
 }
 
 export const ExecutionsPage = () => {
-  const { within, ...filters } = useFilters(filterNames)
+  const { within, sort, ...filters } = useFilters(filterNames)
   const since = startOf(within)
-  const query = { ...filters, since, limit: 50, count_to: 1000, search_to: SEARCH_TO }
+  const query = { ...filters, since, sort, limit: 50, count_to: 1000, search_to: SEARCH_TO }
   const read = useRead<Executions>('/v1/executions', query, { every: ({ executions }) => whileMoving(executions) })
   const me = useMe()
-  useRows()
   const isFiltered = Object.values(filters).some(Boolean) || Boolean(since)
   const { cursor: _, result_type, dead, from, ...rest } = filters
   // Without a start, an operation would take those of the last 7 days only.
@@ -160,6 +158,8 @@ export const ExecutionsPage = () => {
           <FilterSelect label="Any trigger" name="triggered_by" options={optionsOf('triggerKind')} />
           <FilterSelect label="Any time" name="within" options={windows} />
           <FilterSelect label="All executions" name="dead" options={[{ value: 'true', label: 'dead letters only' }]} />
+          <TagFilter />
+          <FilterSelect label="Newest first" name="sort" options={[{ value: 'duration', label: 'Longest of the newest 1,000' }]} />
           <SearchBox label="Search errors" name="error" />
           <FilterChips names={chips} />
         </>

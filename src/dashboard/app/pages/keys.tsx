@@ -128,8 +128,14 @@ const Opened = ({ open, setOpen, reload }: { open: Open; setOpen: SetOpen; reloa
     )
   const revoke = () => call('DELETE', `/v1/auth/keys/${open.key.id}`).then(reload)
   return (
-    <Confirm title={`Revoke ${open.key.label}`} label="Revoke" kind="danger" onClose={close} done="Revoked" action={revoke}>
-      <p>Programs that use it are refused immediately, and browsers signed in with it are signed out.</p>
-    </Confirm>
+    <Confirm
+      title={`Revoke ${open.key.label}`}
+      label="Revoke"
+      kind="danger"
+      onClose={close}
+      done="Revoked"
+      action={revoke}
+      text="Programs that use it are refused immediately, and browsers signed in with it are signed out."
+    />
   )
 }

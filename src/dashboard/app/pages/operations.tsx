@@ -1,7 +1,6 @@
 /** Operations on many cues or executions: their progress, and what failed. */
 import type { Executions, Operation, OperationDetail, Operations } from '../../../client/types.ts'
 import { post } from '../api.ts'
-import { useRows } from '../keys.ts'
 import { optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
@@ -49,7 +48,6 @@ export const OperationsPage = () => {
   const { type, status } = usePlace().query
   const read = useRead<Operations>('/v1/operations', { type, status, limit: 50, offset: useOffset() })
   const me = useMe()
-  useRows()
   const empty = (
     <Empty
       title="No operations"

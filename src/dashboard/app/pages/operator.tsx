@@ -3,14 +3,13 @@ import type { Operator } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useRead } from '../query.ts'
 import { duration, useNow } from '../time.ts'
-import { Badge, bytes, Code, count, counted, Empty, Figure, Panel, type Tone } from '../ui/basics.tsx'
+import { Badge, bytes, Code, count, counted, Empty, Figure, isNarrow, Panel, type Tone } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
 import { TextField, useText } from '../ui/form.tsx'
 import { Page } from '../ui/page.tsx'
-import { List } from '../ui/table.tsx'
+import { List, Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { AccountLimits, accountColumns } from './account-limits.tsx'
-import { Holds, OnCall } from './on-call.tsx'
+import { AccountLimits, accountColumns, Holds, OnCall } from './operator-actions.tsx'
 
 type Cell = Operator['cells'][number]
 type Figures = NonNullable<Cell['figures']>
@@ -170,22 +169,25 @@ const Work = ({ figures: { queues, jobs } }: { figures: Figures }) => (
 type Account = Figures['accounts'][number]
 const shareText = ({ executions_used, executions_per_month: limit }: Account) =>
   limit === null ? '–' : `${count(Math.round((executions_used / Math.max(limit, 1)) * 100))}%`
+const accountsTitle = 'Accounts with the most executions this month'
 const Accounts = ({ accounts }: Pick<Figures, 'accounts'>) => (
-  <List
-    title="Accounts with the most executions this month"
-    none="Nothing has run this month."
-    rows={accounts.map(account => ({ ...account, id: account.account_id }))}
-    columns={[
-      ...accountColumns,
-      ['Executions', ({ executions_used }) => count(executions_used), 'number'],
-      ['Of its limit', shareText, 'number'],
-      [
-        'Cues',
-        ({ cues_used, cues }) => `${count(cues_used)}${cues_used >= 1000 ? '+' : ''}${cues === null ? '' : ` of ${count(cues)}`}`,
-        'number'
-      ]
-    ]}
-  />
+  <details class="panel" open={!isNarrow()}>
+    <summary>{accountsTitle}</summary>
+    <Table
+      caption={accountsTitle}
+      rows={accounts.map(account => ({ ...account, id: account.account_id }))}
+      columns={[
+        ...accountColumns,
+        ['Executions', ({ executions_used }) => count(executions_used), 'number'],
+        ['Of its limit', shareText, 'number'],
+        [
+          'Cues',
+          ({ cues_used, cues }) => `${count(cues_used)}${cues_used >= 1000 ? '+' : ''}${cues === null ? '' : ` of ${count(cues)}`}`,
+          'number'
+        ]
+      ]}
+    />
+  </details>
 )
 
 const Partitions = ({ partitions }: Pick<Figures, 'partitions'>) => {

@@ -1,12 +1,11 @@
 /** When a cue runs, with its next runs while typing. */
-import { useState } from 'preact/hooks'
 import type { Calendars } from '../../../client/types.ts'
 import { useRead } from '../query.ts'
-import { Button, Panel } from '../ui/basics.tsx'
+import { Button, Panel, Refusal } from '../ui/basics.tsx'
 import { SelectField, TextField } from '../ui/form.tsx'
-import { Fields, type FormProps } from './cue-fields.tsx'
-import { type Draft, fields, scheduleOf } from './cue-model.ts'
-import { lines, list } from './draft-text.ts'
+import { Advanced, Fields, type FormProps } from './cue-fields.tsx'
+import { type Draft, scheduleOf } from './cue-model.ts'
+import { lines, list, pickerOf } from './draft-text.ts'
 import { type ExclusionDraft, emptyExclusion, placeOf, rowsOf } from './exclusion-draft.ts'
 import { type Errors, errorOf, errorsOf } from './form-errors.ts'
 import { NextRuns, useSchedulePreview } from './schedule.tsx'
@@ -56,33 +55,26 @@ export const ScheduleFields = ({ errors: refused, ...props }: FormProps) => {
         ) : (
           <p class="soft">{isRefused ? 'No runs: the schedule is not valid.' : 'The next runs appear here.'}</p>
         )}
-        {isRefused && Object.keys(live).length === 0 && <p class="field-error">{failure.message}</p>}
+        {isRefused && Object.keys(live).length === 0 && <Refusal text={failure.message} />}
       </div>
     </Panel>
   )
 }
 
-const paths = fields.filter(({ part }) => part === 'rules').map(({ path }) => path)
-
 const Rules = (props: FormProps) => {
   const { draft, set, errors } = props
-  const [isOpen, setOpen] = useState(paths.some(path => draft[path]))
   const calendars = useRead<Calendars>('/v1/calendars', { limit: 20 }, { repeat: false }).data?.calendars ?? []
   const names = list(draft['schedule.exclude_calendars'] ?? '')
   const add = (name: string) => set({ 'schedule.exclude_calendars': [...names, name].join(', ') })
   return (
-    <details open={isOpen || paths.some(path => errorOf(errors, path))} onToggle={event => setOpen(event.currentTarget.open)}>
-      <summary>Advanced: limits and exclusions</summary>
-      <div class="stack">
-        <Fields part="rules" {...props} />
-        <Chips chips={calendars.filter(({ name }) => !names.includes(name)).map(({ name }) => [`add ${name}`, () => add(name)])} />
-        <Exclusions
-          rows={rowsOf(draft['schedule.exclude'])}
-          set={rows => set({ 'schedule.exclude': JSON.stringify(rows) })}
-          errors={errors}
-        />
-      </div>
-    </details>
+    <Advanced title="limits and exclusions" part="rules" {...props}>
+      <Chips chips={calendars.filter(({ name }) => !names.includes(name)).map(({ name }) => [`add ${name}`, () => add(name)])} />
+      <Exclusions
+        rows={rowsOf(draft['schedule.exclude'])}
+        set={rows => set({ 'schedule.exclude': JSON.stringify(rows) })}
+        errors={errors}
+      />
+    </Advanced>
   )
 }
 
@@ -102,11 +94,7 @@ const Exclusions = ({ rows, set, errors }: RowsProps) => (
         errors={errors}
       />
     ))}
-    {errors['schedule.exclude'] && (
-      <p class="field-error" role="alert">
-        {errors['schedule.exclude']}
-      </p>
-    )}
+    <Refusal text={errors['schedule.exclude']} />
     <div>
       <Button label="Add an exclusion" icon="plus" onClick={() => set([...rows, emptyExclusion])} />
     </div>
@@ -118,9 +106,6 @@ const kinds = [
   { value: 'range', label: 'Time range' },
   { value: 'cron', label: 'Repeating' }
 ]
-/** Local times get the browser's picker; instants with an offset stay text. */
-const typeOf = (point: string) => (/([Zz]|[+-]\d\d:\d\d)$/.test(point) ? 'text' : 'datetime-local')
-
 type RowProps = {
   row: ExclusionDraft
   n: number
@@ -152,8 +137,8 @@ const ExclusionRow = ({ row, n, set, remove, path, errors }: RowProps) => {
         />
       ) : row.kind === 'range' ? (
         <div class="two">
-          <TextField {...field('from', 'From')} type={typeOf(row.from)} step="any" />
-          <TextField {...field('to', 'Until')} type={typeOf(row.to)} step="any" />
+          <TextField {...field('from', 'From')} type={pickerOf(row.from)} step="any" />
+          <TextField {...field('to', 'Until')} type={pickerOf(row.to)} step="any" />
         </div>
       ) : (
         <div class="two">
@@ -162,11 +147,7 @@ const ExclusionRow = ({ row, n, set, remove, path, errors }: RowProps) => {
         </div>
       )}
       <Button label={`Remove exclusion ${n}`} icon="close" iconOnly kind="quiet" onClick={remove} />
-      {errors[path] && (
-        <p class="field-error" role="alert">
-          {errors[path]}
-        </p>
-      )}
+      <Refusal text={errors[path]} />
     </div>
   )
 }

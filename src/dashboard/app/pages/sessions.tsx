@@ -91,9 +91,5 @@ const Ending = ({ of, onClose, onDone }: { of: 'everywhere' | Session; onClose: 
     ? 'All sessions of the account end immediately, this one included.'
     : `${programOf(of.user_agent)}${of.ip ? ` at ${of.ip}` : ''} is signed out immediately.`
   const done = isAll ? undefined : 'The session has ended'
-  return (
-    <Confirm title={label} {...{ label, action, done, onClose, onDone }} kind="danger">
-      <p>{text}</p>
-    </Confirm>
-  )
+  return <Confirm title={label} {...{ label, action, done, onClose, onDone, text }} kind="danger" />
 }

@@ -4,7 +4,7 @@ import type { PolledDeviceCode } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { isLocal, outboxFolder, serviceRoot, serviceUrl } from '../root.ts'
 import { signIn } from '../session.ts'
-import { Button, Code, Tabs, useTitle } from '../ui/basics.tsx'
+import { Button, Code, Refusal, Tabs, useTitle } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
 import { TextField } from '../ui/form.tsx'
 import { Logo } from '../ui/icon.tsx'
@@ -153,9 +153,7 @@ const WaitForLink = ({ code, email, onBack, onSignedIn, onNewKey }: WaitProps) =
       </p>
       <p class="device-code mono">{code}</p>
       {problem ? (
-        <p class="field-error" role="alert">
-          {problem}
-        </p>
+        <Refusal text={problem} />
       ) : (
         <p class="hint" role="status">
           This page continues by itself once you have confirmed.

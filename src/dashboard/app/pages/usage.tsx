@@ -24,8 +24,11 @@ export const UsagePage = () => {
   return (
     <Page title="Usage and plan" read={read} about={read.data && <Badge tone="info">{`${read.data.plan} plan`}</Badge>}>
       {({ plan, executions, cues, billing_period: { start, end, days_remaining }, outcomes, rate_limit }) => {
-        const atThisRate = `If the rest of the month is like its days so far, ${count(executions.projected_month_end)} by its end`
-        const note = `${atThisRate}${executions.will_exceed_limit ? ', which is more than the limit' : ''}.`
+        const { projected_month_end, will_exceed_limit, scheduled_until_month_end } = executions
+        const excess = will_exceed_limit ? ', which is more than the limit' : ''
+        const note =
+          `If the rest of the month is like its days so far, ${count(projected_month_end)} by its end${excess}. ` +
+          `The schedules of the active cues will add about ${count(scheduled_until_month_end)}.`
         const requests =
           rate_limit.limit === null ? 'no limit' : `${count(rate_limit.current_usage)} of ${count(rate_limit.limit)} used from browsers`
         return (

@@ -107,9 +107,8 @@ export const Workers = () => {
               onClose={() => remove(undefined)}
               done="Removed"
               action={() => call('DELETE', `/v1/workers/${encodeURIComponent(removing)}`).then(read.reload)}
-            >
-              <p>Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat.</p>
-            </Confirm>
+              text="Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat."
+            />
           )}
         </div>
       )}

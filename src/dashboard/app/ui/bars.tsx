@@ -1,17 +1,19 @@
-/** Executions over time as small bars, stacked by result. */
-import type { Overview } from '../../../client/types.ts'
+/** Executions or attempts over time as small bars, stacked by result. */
 import { tones } from './results.tsx'
 
 const [width, height] = [480, 36]
 
-export const Bars = ({ volume, label }: { volume: Overview['volume']; label: string }) => {
-  const [first, last] = [volume[0]!, volume.at(-1)!].map(({ at }) => Date.parse(at)) as [number, number]
-  const most = Math.max(...volume.map(({ succeeded, failed, running }) => succeeded + failed + running))
+type Part = { at: string; succeeded: number; failed: number; running?: number }
+type Props = { volume: readonly Part[]; label: string; since?: string; until?: string }
+
+export const Bars = ({ volume, label, since = volume[0]!.at, until = volume.at(-1)!.at }: Props) => {
+  const [first, last] = [since, until].map(at => Date.parse(at)) as [number, number]
+  const most = Math.max(...volume.map(({ succeeded, failed, running = 0 }) => succeeded + failed + running))
   return (
     <svg class="bars" role="img" aria-label={label} viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none">
       <title>{label}</title>
-      {volume.map(({ at, succeeded, failed, running }) => {
-        const x = ((Date.parse(at) - first) / Math.max(last - first, 1)) * (width - 8)
+      {volume.map(({ at, succeeded, failed, running = 0 }) => {
+        const x = (Math.max(Date.parse(at) - first, 0) / Math.max(last - first, 1)) * (width - 8)
         let y = height
         return (
           [

@@ -122,6 +122,16 @@ export const Problem = ({ failure }: { failure: Failure | undefined }) => {
   )
 }
 
+/** An error that appears may be out of sight, or under an editor's bar. */
+const reveal = (shown: Element | null) => shown?.scrollIntoView({ block: 'nearest' })
+/** Why something was refused. */
+export const Refusal = ({ text, id }: { text: string | undefined; id?: string }) =>
+  text ? (
+    <p id={id} class="field-error message" role="alert" ref={reveal}>
+      {text}
+    </p>
+  ) : null
+
 export const Loading = ({ lines = 5 }: { lines?: number }) => (
   <div class="panel loading" role="status" aria-label="Loading">
     {Array.from({ length: lines }, (_, n) => (
@@ -194,6 +204,9 @@ export const Empty = ({ title, text, calls, action }: EmptyProps) => (
     )}
   </div>
 )
+
+/** Whether the screen is a phone's, as in the style sheets. */
+export const isNarrow = (): boolean => matchMedia('(max-width: 760px)').matches
 
 export const useTitle = (title: string): void => {
   useEffect(() => {

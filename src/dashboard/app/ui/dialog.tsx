@@ -1,7 +1,7 @@
 /** Dialogs over the page, forms, and questions before something is done. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Failure } from '../api.ts'
-import { Button, type Children } from './basics.tsx'
+import { Button, type Children, Refusal } from './basics.tsx'
 import { say } from './toast.tsx'
 
 type DialogProps = { title: string; onClose: () => void; children: Children; kind?: 'wide' | 'palette' }
@@ -67,12 +67,31 @@ type FormProps = {
   kind?: 'main' | 'danger'
   isDisabled?: boolean
   class?: string
+  /** Above the fields. */
+  text?: Children
   /** Beside the button. */
   beside?: Children
   children?: Children | ((failure: Failure | undefined) => Children)
 }
+/** Several fields are listed one by one, also those that the form does not have. */
+const textOf = ({ fields, message }: Failure): string => {
+  const refused = Object.entries(fields)
+  return refused.length > 1 ? refused.map(entry => entry.join(': ')).join('\n') : message
+}
+
 /** A form that runs an action, shows why it failed, and is busy meanwhile. */
-export const Form = ({ label, action, done, onDone, kind = 'main', isDisabled, class: name = 'stack', beside, children }: FormProps) => {
+export const Form = ({
+  label,
+  action,
+  done,
+  onDone,
+  kind = 'main',
+  isDisabled,
+  class: name = 'stack',
+  text,
+  beside,
+  children
+}: FormProps) => {
   const { busy, failure, run } = useAction()
   const submit = async (event: Event) => {
     event.preventDefault()
@@ -80,12 +99,9 @@ export const Form = ({ label, action, done, onDone, kind = 'main', isDisabled, c
   }
   return (
     <form class={name} onSubmit={submit}>
+      {text && <p>{text}</p>}
       {typeof children === 'function' ? children(failure) : children}
-      {failure && (
-        <p class="field-error" role="alert">
-          {failure.message}
-        </p>
-      )}
+      <Refusal text={failure && textOf(failure)} />
       <div class="row">
         <Button label={label} kind={kind} type="submit" busy={busy} disabled={isDisabled} />
         {beside}

@@ -2,7 +2,7 @@
 import type { VNode } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import type { Option } from '../labels.ts'
-import type { Children } from './basics.tsx'
+import { type Children, Refusal } from './basics.tsx'
 
 type FieldProps = { label: string; hint?: Children; error?: string; hidden?: boolean; wide?: boolean }
 type Value = { value: string; onInput: (value: string) => void }
@@ -13,9 +13,6 @@ export const useText = (first = ''): Value => {
 }
 type Aria = { id: string; 'aria-invalid'?: true; 'aria-describedby'?: string }
 
-/** An error that appears may be out of sight, or under an editor's bar. */
-const reveal = (shown: Element | null) => shown?.scrollIntoView({ block: 'nearest' })
-
 const Field = ({ label, hint, error, hidden, wide, children }: FieldProps & { children: (aria: Aria) => VNode }) => {
   const id = useId()
   const described = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined
@@ -25,11 +22,7 @@ const Field = ({ label, hint, error, hidden, wide, children }: FieldProps & { ch
         {label}
       </label>
       {children({ id, 'aria-invalid': error ? true : undefined, 'aria-describedby': described })}
-      {error && (
-        <p id={`${id}-error`} class="field-error" role="alert" ref={reveal}>
-          {error}
-        </p>
-      )}
+      <Refusal text={error} id={`${id}-error`} />
       {hint && (
         <p id={`${id}-hint`} class="hint">
           {hint}
@@ -40,7 +33,7 @@ const Field = ({ label, hint, error, hidden, wide, children }: FieldProps & { ch
 }
 
 type InputProps = FieldProps & {
-  type?: 'text' | 'password' | 'email' | 'url' | 'number' | 'datetime-local'
+  type?: 'text' | 'password' | 'email' | 'url' | 'number' | 'date' | 'datetime-local'
   placeholder?: string
   required?: boolean
   maxLength?: number
@@ -55,6 +48,9 @@ type InputProps = FieldProps & {
   mono?: boolean
   /** Suggestions. */
   list?: string[]
+  onFocus?: () => void
+  /** Once somebody has finished typing. */
+  onChange?: () => void
 }
 
 export const TextField = ({ label, hint, error, hidden, wide, value, onInput, mono, list, ...input }: InputProps & Value) => (

@@ -1,10 +1,12 @@
 /** Lists: filters in the address, keyset pages, totals. */
 import type { VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import type { Cues } from '../../../client/types.ts'
 import type { Option } from '../labels.ts'
+import { useRead } from '../query.ts'
 import { usePlace } from '../router.ts'
 import { Button, count, counted, Empty, totalText } from './basics.tsx'
-import { SelectField } from './form.tsx'
+import { SelectField, TextField } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { type Column, Table } from './table.tsx'
 
@@ -49,7 +51,26 @@ export const FilterSelect = ({ label, name, options }: { label: string; name: st
   )
 }
 
-/** Filters that are set by links, such as a tag; they can be removed. */
+/** A tag, with those of the newest cues as suggestions. */
+export const TagFilter = () => {
+  const { query, setQuery } = usePlace()
+  const applied = query.tag ?? ''
+  const [text, setText] = useState(applied)
+  const [isUsed, use] = useState(false)
+  useEffect(() => setText(applied), [applied])
+  const cues = useRead<Cues>(isUsed ? '/v1/cues' : undefined, { limit: 100, count_to: 0 }, { repeat: false }).data?.cues ?? []
+  const tags = [...new Set(cues.flatMap(({ tags }) => tags))].sort()
+  const apply = () => setQuery({ tag: text.trim() || undefined })
+  return (
+    <TextField
+      {...{ label: 'Tag', placeholder: 'Any tag', hidden: true, list: tags, value: text, onInput: setText, maxLength: 64 }}
+      onFocus={() => use(true)}
+      onChange={apply}
+    />
+  )
+}
+
+/** Filters that are set by links, such as a cue; they can be removed. */
 export const FilterChips = ({ names }: { names: Record<string, string> }) => {
   const { query, setQuery } = usePlace()
   return Object.entries(names).map(

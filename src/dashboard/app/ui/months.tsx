@@ -2,7 +2,7 @@
 import type { VNode } from 'preact'
 import { useState } from 'preact/hooks'
 import { serviceNow } from '../time.ts'
-import { Button, type Children, Panel } from './basics.tsx'
+import { Button, type Children, isNarrow, Panel } from './basics.tsx'
 
 /** Months are 2030-01, dates 2030-01-15. */
 const monthAt = (month: string, by = 0): Date => {
@@ -34,13 +34,11 @@ export const Months = ({ months, day }: Props) => (
   </div>
 )
 
-/** As many as can be seen at once. */
-const monthsShown = (): number => (matchMedia('(max-width: 760px)').matches ? 3 : 12)
 type PanelProps = { title: string; day: Props['day']; above?: Children; children?: Children }
 
 /** Months from this one on, to go through. */
 export const MonthsPanel = ({ title, day, above, children }: PanelProps) => {
-  const count = monthsShown()
+  const count = isNarrow() ? 3 : 12 // as many as can be seen at once
   const [last, setLast] = useState(() => addMonths(monthOf(new Date(serviceNow()).toISOString()), count - 1))
   return (
     <Panel title={title} actions={<Turn back={() => setLast(addMonths(last, -count))} on={() => setLast(addMonths(last, count))} />}>

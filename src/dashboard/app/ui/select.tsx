@@ -5,7 +5,7 @@ import { post } from '../api.ts'
 import { useShortcuts } from '../keys.ts'
 import { useHold } from '../query.ts'
 import { to, usePlace } from '../router.ts'
-import { Button, type Children, count, counted, totalText } from './basics.tsx'
+import { Button, type Children, count, counted, Refusal, totalText } from './basics.tsx'
 import { Confirm } from './dialog.tsx'
 import { TextField } from './form.tsx'
 import type { IconName } from './icon.tsx'
@@ -110,9 +110,7 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
       isDisabled={!preview || preview.total === 0}
     >
       {problem ? (
-        <p class="field-error" role="alert">
-          {problem}
-        </p>
+        <Refusal text={problem} />
       ) : preview ? (
         <Sample preview={preview} text={`${counted(preview.total, noun)} ${of.does}`} />
       ) : (

@@ -1,7 +1,8 @@
-/** What the operator needs at night: the stop button, and the answers to the questions of sql/README.md, "On call". */
+/** What the operator does: the stop button, the questions of sql/README.md, "On call", and the plans and limits of accounts. */
 import { useState } from 'preact/hooks'
-import type { Operator, OperatorAnswer } from '../../../client/types.ts'
-import { post } from '../api.ts'
+import type { Operator, OperatorAccount, OperatorAnswer } from '../../../client/types.ts'
+import { call, get, post } from '../api.ts'
+import { optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { Badge, Button, bytes, type Children, count, Facts, Loading, Panel, Problem } from '../ui/basics.tsx'
 import { act, Form } from '../ui/dialog.tsx'
@@ -116,4 +117,72 @@ const shown = (column: string, value: unknown): Children => {
   if (typeof value === 'number') return column.includes('bytes') ? bytes(value) : count(value)
   if (typeof value === 'object') return <span class="mono">{JSON.stringify(value)}</span>
   return /^\d{4}-\d\d-\d\dT/.test(String(value)) ? <When at={String(value)} only="absolute" /> : String(value)
+}
+
+const names =
+  'cues executions_per_month fires_per_hour requests_per_minute open_deliveries max_timeout_seconds min_interval_seconds payload_bytes_per_day'.split(
+    ' '
+  )
+const limitsText = ({ limits }: OperatorAccount) =>
+  Object.entries(limits)
+    .map(([name, limit]) => `${name}: ${limit === null ? 'none' : count(Number(limit))}`)
+    .join(', ') || '–'
+
+/** Who it is, in lists of accounts. */
+export const accountColumns: Column<Pick<OperatorAccount, 'email' | 'id' | 'plan'>>[] = [
+  ['Account', ({ email, id }) => [<span class="name">{email}</span>, <div class="under mono">{id}</div>], 'cell-main'],
+  ['Plan', ({ plan }) => <Badge tone="info">{plan}</Badge>]
+]
+
+export const AccountLimits = () => {
+  const search = useText()
+  const [accounts, setAccounts] = useState<OperatorAccount[]>()
+  const [chosen, choose] = useState<OperatorAccount>()
+  const find = async () => {
+    choose(undefined)
+    setAccounts((await get<{ accounts: OperatorAccount[] }>('/v1/operator/accounts', { search: search.value.trim() })).accounts)
+  }
+  return (
+    <>
+      <Panel title="Plans and limits of accounts">
+        <Form label="Find accounts" action={find}>
+          <TextField label="Account" {...search} hint="Part of its email address, or its id. Empty: the first 100." />
+        </Form>
+        {chosen && <Change key={chosen.id} account={chosen} onDone={() => void act(find)} />}
+      </Panel>
+      {accounts && (
+        <List
+          title="Accounts"
+          none="No account matches."
+          rows={accounts}
+          columns={[
+            ...accountColumns,
+            ['Overrides', limitsText],
+            ['', account => <Button label={`Change ${account.email}`} onClick={() => choose(account)} />]
+          ]}
+        />
+      )}
+    </>
+  )
+}
+
+const Change = ({ account, onDone }: { account: OperatorAccount; onDone: () => void }) => {
+  const plan = useText(account.plan)
+  const { value: name, onInput: setName } = useText(names[0])
+  const limit = useText()
+  const change = (body: object) => call('PATCH', `/v1/operator/accounts/${account.id}`, { body })
+  const remove = () => act(() => change({ limits: { [name]: null } }).then(onDone), 'Saved')
+  return (
+    <Form
+      label="Save"
+      done="Saved"
+      action={() => change({ plan: plan.value, ...(limit.value.trim() && { limits: { [name]: Number(limit.value) } }) })}
+      onDone={onDone}
+      beside={name in account.limits && <Button label={`Remove the override of ${name}`} onClick={() => void remove()} />}
+    >
+      <SelectField label={`Plan of ${account.email}`} {...plan} options={optionsOf('plan')} />
+      <SelectField label="Limit" value={name} onInput={setName} options={names.map(value => ({ value, label: value }))} />
+      <TextField label="Its value" type="number" {...limit} hint="Instead of that of the plan. Empty: only the plan changes." />
+    </Form>
+  )
 }
