@@ -1207,6 +1207,10 @@ export interface Events {
    */
   cue_id: string | null;
   /**
+   * The cue of each.
+   */
+  cue_ids: string[] | null;
+  /**
    * Its key at that time.
    */
   cue_key: string | null;
@@ -1215,19 +1219,23 @@ export interface Events {
    */
   cue_tags: string[] | null;
   /**
-   * The object as lists showed it.
+   * The object as lists showed it; null with execution_ids.
    */
-  data: Json;
+  data: Json | null;
   /**
    * The execution, if it is about one.
    */
   execution_id: string | null;
   /**
+   * Executions that succeeded together, of which each is an event.
+   */
+  execution_ids: string[] | null;
+  /**
    * UUIDv7.
    */
   id: string;
   /**
-   * Order of the feed, among all accounts. Readers never see a place before all lower ones.
+   * Order of the feed, among all accounts; of execution_ids, the place of the last one. Readers never see a place before all lower ones.
    */
   place: number;
   /**
@@ -1862,6 +1870,10 @@ export interface NewEvents {
    */
   cue_id: string | null;
   /**
+   * The cue of each.
+   */
+  cue_ids: string[] | null;
+  /**
    * Its key at that time.
    */
   cue_key: string | null;
@@ -1870,13 +1882,17 @@ export interface NewEvents {
    */
   cue_tags: string[] | null;
   /**
-   * The object as lists show it, without payload, headers and secrets; at most 16 KB.
+   * The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.
    */
-  data: Json;
+  data: Json | null;
   /**
    * The execution, if it is about one.
    */
   execution_id: string | null;
+  /**
+   * Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for each would cost as much as its delivery. Their data is read from the executions.
+   */
+  execution_ids: string[] | null;
   /**
    * UUIDv7. Readers use it to recognise an event that they have read before.
    */
