@@ -148,6 +148,21 @@ t.test('a stream outlasts the time that other requests have', async t => {
   t.ok(JSON.parse((await stream.next()).data!).type)
 })
 
+t.test('a stream ends when its key or session is revoked', async t => {
+  const { url, post, del, publish, account } = await serve()
+  const key = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
+  await publish()
+  const stream = await open(t, url, key.api_key)
+  const staying = await open(t, url, account.api_key)
+  for (const { next } of [stream, staying]) exactly(t, await next(), { event: 'heartbeat' })
+  const openedAt = performance.now()
+  await eventually(() => performance.now() - openedAt > 1100)
+  await del(`/v1/auth/keys/${key.id}`)
+  await publish()
+  t.same(await stream.next(), { ended: 'true' }, 'and is told of nothing any more')
+  t.equal(JSON.parse((await staying.next()).data!).type, 'key.revoked')
+})
+
 t.test('a stream ends when the service stops', async t => {
   const { app, account } = await build(t)
   await app.listen({ port: 0, host: '127.0.0.1' })
