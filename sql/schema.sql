@@ -28,7 +28,7 @@ create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached');
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
@@ -801,12 +801,14 @@ create table cue.events (
   cue_key text,
   cue_tags text[],
   execution_id uuid,
-  data json not null,
+  data json,
+  execution_ids uuid[],
+  cue_ids text[],
   constraint events_pkey PRIMARY KEY (account_id, place, published_at)
 ) partition by RANGE (published_at);
 comment on table cue.events is 'The feed of each account. Partitioned by the day of publication in UTC; dropped by cue.drop_old_events.';
 comment on column cue.events.account_id is 'The account.';
-comment on column cue.events.place is 'Order of the feed, among all accounts. Readers never see a place before all lower ones.';
+comment on column cue.events.place is 'Order of the feed, among all accounts; of execution_ids, the place of the last one. Readers never see a place before all lower ones.';
 comment on column cue.events.published_at is 'When it got its place. Determines the partition.';
 comment on column cue.events.id is 'UUIDv7.';
 comment on column cue.events.type is 'What happened.';
@@ -815,7 +817,9 @@ comment on column cue.events.cue_id is 'The cue, if it is about one.';
 comment on column cue.events.cue_key is 'Its key at that time.';
 comment on column cue.events.cue_tags is 'Its tags at that time.';
 comment on column cue.events.execution_id is 'The execution, if it is about one.';
-comment on column cue.events.data is 'The object as lists showed it.';
+comment on column cue.events.data is 'The object as lists showed it; null with execution_ids.';
+comment on column cue.events.execution_ids is 'Executions that succeeded together, of which each is an event.';
+comment on column cue.events.cue_ids is 'The cue of each.';
 grant select on cue.events to cue_service;
 
 create table cue.executions (
@@ -1149,8 +1153,11 @@ create table cue.new_events (
   cue_key text,
   cue_tags text[],
   execution_id uuid,
-  data json not null,
-  constraint new_events_pkey PRIMARY KEY (seq)
+  data json,
+  execution_ids uuid[],
+  cue_ids text[],
+  constraint new_events_pkey PRIMARY KEY (seq),
+  constraint new_events_check CHECK ((data IS NULL) = (execution_ids IS NOT NULL))
 );
 CREATE INDEX new_events_deleted ON cue.new_events USING btree (cue_id, seq) WHERE (type = 'cue.deleted'::cue.event_type);
 comment on table cue.new_events is 'Events that are committed, or about to be, and have no place in the feed yet.';
@@ -1163,7 +1170,9 @@ comment on column cue.new_events.cue_id is 'The cue, if it is about one.';
 comment on column cue.new_events.cue_key is 'Its key at that time.';
 comment on column cue.new_events.cue_tags is 'Its tags at that time.';
 comment on column cue.new_events.execution_id is 'The execution, if it is about one.';
-comment on column cue.new_events.data is 'The object as lists show it, without payload, headers and secrets; at most 16 KB.';
+comment on column cue.new_events.data is 'The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.';
+comment on column cue.new_events.execution_ids is 'Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for each would cost as much as its delivery. Their data is read from the executions.';
+comment on column cue.new_events.cue_ids is 'The cue of each.';
 grant select on cue.new_events to cue_service;
 
 create table cue.notices (
@@ -2726,13 +2735,17 @@ CREATE OR REPLACE FUNCTION cue.add_end_event(e cue.executions, p_now timestamp w
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  v_is_judged boolean := e.outcome_recorded_at = p_now and e.outcome_state in ('verified_success', 'verification_failed');
 begin
-  perform cue.add_execution_events(
-    case when e.outcome_recorded_at = p_now and e.outcome_state = 'verified_success' then 'execution.verified'
-         when e.outcome_recorded_at = p_now and e.outcome_state = 'verification_failed' then 'execution.rejected'
-         when cue.is_success(e.status, e.outcome_success) then 'execution.succeeded'
-         when e.status = 'success' then 'execution.failed'
-         else 'execution.' || e.status end::cue.event_type, array[e.id], p_now);
+  if v_is_judged then
+    perform cue.add_verification_event(e, p_now);
+  elsif cue.is_success(e.status, e.outcome_success) then
+    perform cue.add_successes(array[e.id], p_now);
+  else
+    perform cue.add_execution_events(
+      case e.status when 'success' then 'execution.failed' else 'execution.' || e.status end::cue.event_type, array[e.id], p_now);
+  end if;
 end $function$;
 comment on function cue.add_end_event(cue.executions,timestamp with time zone) is 'Adds the event of an execution''s end: one of its status, or of the verification that its report brought.';
 grant execute on function cue.add_end_event(cue.executions,timestamp with time zone) to cue_service;
@@ -2796,7 +2809,7 @@ end $function$;
 comment on function cue.add_event_day(date) is 'Makes the partition of events for a day, unless it exists.';
 grant execute on function cue.add_event_day(date) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_event_notices(p_account_ids uuid[], p_after bigint, p_last bigint, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.add_event_notices(p_account_ids uuid[], p_after bigint, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -2810,20 +2823,20 @@ begin
   if not exists (select from cue.channels h where h.account_id = any (p_account_ids) and h.types is not null and h.enabled) then return; end if;
   for n in
     insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), e.account_id, h.id, 'event',
+    select cue.uuid_v7(p_now), h.account_id, h.id, 'event',
            jsonb_build_object('id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id,
-                              'data', e.data), p_now, p_now
-      from cue.channels h join cue.events e on e.account_id = h.account_id and e.place > p_after and e.place <= p_last
-     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled
-       and e.type = any (h.types) and e.type::text not in ('alert.raised', 'alert.resolved') and (h.tags = '{}' or e.cue_tags @> h.tags)
+                              'data', e.data::json), p_now, p_now
+      from cue.channels h
+     cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
+     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved')
      order by e.place
     returning *
   loop
     perform cue.add_notice_job(n.id, n.account_id, p_now);
   end loop;
 end $function$;
-comment on function cue.add_event_notices(uuid[],bigint,bigint,timestamp with time zone) is 'Adds notices of newly published events for the channels that name their types.';
-grant execute on function cue.add_event_notices(uuid[],bigint,bigint,timestamp with time zone) to cue_service;
+comment on function cue.add_event_notices(uuid[],bigint,timestamp with time zone) is 'Adds notices of newly published events for the channels that name their types.';
+grant execute on function cue.add_event_notices(uuid[],bigint,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_execution_events(p_type cue.event_type, p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -2834,30 +2847,18 @@ CREATE OR REPLACE FUNCTION cue.add_execution_events(p_type cue.event_type, p_exe
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_is_quiet boolean := p_type in ('execution.succeeded', 'execution.retrying', 'execution.verified');
-  v_first uuid;
-  v_last uuid;
+  v_is_quiet boolean := p_type in ('execution.retrying', 'execution.verified');
 begin
   if v_is_quiet and not exists (select from cue.event_subscribers) then return; end if;
-  select min(id::text)::uuid, max(id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
   insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
-  select e.account_id, cue.uuid_v7(p_now), p_type, p_now, e.cue_id, c.key, c.tags, e.id,
-         case when octet_length(d.data::text) > cue.event_bytes() then cue.fit_event(d.data::jsonb) else d.data end
-    from unnest(p_execution_ids) with ordinality as u (id, nth)
-   cross join lateral (select x.account_id, x.id, x.cue_id from cue.executions x where x.id = u.id and x.id between v_first and v_last limit 1) e
-   cross join lateral (select q.key, q.tags from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c
-   cross join lateral (
-     select to_json(v) as data from (
-       select i.id, i.cue_id, i.cue_name, i.scheduled_for, i.due_at, i.status, i.outcome_state, i.outcome_success, i.triggered_by, i.replayed_from,
-              i.attempts, i.http_status, i.error_message, i.started_at, i.last_attempt_at, i.delivered_at, i.next_retry, i.claimed_by_worker,
-              i.claimed_at, i.last_heartbeat_at, i.lease_expires_at, i.outcome || jsonb_strip_nulls(jsonb_build_object(
-                'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.created_at, i.updated_at
-         from cue.execution_item_view i where i.id = e.id and i.id between v_first and v_last limit 1) v) d
-   where not v_is_quiet or exists (select from cue.event_subscribers s where s.account_id = e.account_id)
-   order by u.nth;
+  select c.account_id, cue.uuid_v7(p_now), p_type, p_now, c.id, c.key, c.tags, d.id, d.data
+    from cue.execution_data(p_execution_ids) d
+   cross join lateral (select q.account_id, q.id, q.key, q.tags from cue.cues q where q.id = d.data ->> 'cue_id' limit 1) c
+   where not v_is_quiet or exists (select from cue.event_subscribers s where s.account_id = c.account_id)
+   order by array_position(p_execution_ids, d.id);
   if found then perform pg_notify('cue_event', ''); end if;
 end $function$;
-comment on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) is 'Adds an event about each of these executions; of successes, retries and verifications only for accounts that subscribe to them.';
+comment on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) is 'Adds an event about each of these executions; of retries and verifications only for accounts that subscribe to them.';
 grant execute on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_job(p_queue text, p_data jsonb DEFAULT NULL::jsonb, p_id uuid DEFAULT gen_random_uuid(), p_start_after timestamp with time zone DEFAULT now(), p_singleton_key text DEFAULT NULL::text)
@@ -3034,6 +3035,30 @@ AS $function$
 $function$;
 comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
 grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_successes(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid;
+  v_last uuid;
+begin
+  if not exists (select from cue.event_subscribers) then return; end if;
+  select min(id::text)::uuid, max(id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
+  insert into cue.new_events (account_id, id, type, at, execution_ids, cue_ids)
+  select e.account_id, cue.uuid_v7(p_now), 'execution.succeeded', p_now, array_agg(e.id), array_agg(e.cue_id)
+    from (select x.account_id, x.id, x.cue_id from cue.executions x
+           where x.id = any (p_execution_ids) and x.id between v_first and v_last and x.status = 'success' and x.ended_at = p_now order by x.id) e
+   where exists (select from cue.event_subscribers s where s.account_id = e.account_id) group by e.account_id;
+  if found then perform pg_notify('cue_event', ''); end if;
+end $function$;
+comment on function cue.add_successes(uuid[],timestamp with time zone) is 'Adds the events of executions that have just succeeded, for accounts that subscribe to them.';
+grant execute on function cue.add_successes(uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_verification_event(e cue.executions, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -6148,6 +6173,33 @@ end $function$;
 comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller of an execution''s token, which is valid for a day after its end.';
 grant execute on function cue.execution_caller(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.execution_data(p_execution_ids uuid[])
+ RETURNS TABLE(id uuid, data json)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  return query
+  select v.id, case when octet_length(d.data::text) > cue.event_bytes() then cue.fit_event(d.data::jsonb) else d.data end
+    from unnest(p_execution_ids) as u (id)
+   cross join lateral (
+     select i.id, i.cue_id, i.cue_name, i.scheduled_for, i.due_at, i.status, i.outcome_state, i.outcome_success, i.triggered_by, i.replayed_from,
+            i.attempts, i.http_status, i.error_message, i.started_at, i.last_attempt_at, i.delivered_at, i.next_retry, i.claimed_by_worker,
+            i.claimed_at, i.last_heartbeat_at, i.lease_expires_at, i.outcome || jsonb_strip_nulls(jsonb_build_object(
+              'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.created_at, i.updated_at
+       from cue.execution_item_view i where i.id = u.id and i.id between v_first and v_last limit 1) v
+   cross join lateral (select to_json(v) as data) d;
+end $function$;
+comment on function cue.execution_data(uuid[]) is 'Returns executions as lists show them.';
+grant execute on function cue.execution_data(uuid[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS bigint
  LANGUAGE sql
@@ -6441,13 +6493,7 @@ begin
   get diagnostics v_moved = row_count;
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
-  if exists (select from cue.event_subscribers) then
-    perform cue.add_execution_events('execution.succeeded', array(
-      select e.id from unnest(p_execution_ids, p_attempts) with ordinality as u (id, attempt, nth)
-       cross join lateral (
-         select x.id from cue.executions x where x.id = u.id and x.id between v_first and v_last and x.ended_at = p_now and x.attempts = u.attempt limit 1) e
-       order by u.nth), p_now);
-  end if;
+  perform cue.add_successes(p_execution_ids, p_now);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
@@ -9283,23 +9329,34 @@ begin
   v_seqs := array(select n.seq from cue.new_events n order by n.seq limit p_limit for update skip locked);
   if v_seqs = '{}' then return 0; end if;
   perform cue.add_event_day(v_day);
-  with batch as materialized (
-    select n.*, row_number() over (order by n.seq) as nth, row_number() over (partition by n.account_id order by n.seq) as nth_of_account,
-           count(*) over (partition by n.account_id) as of_account
+  with kept as materialized (
+    select n.seq, n.account_id, n.id, n.type, n.at, n.cue_id, n.cue_key, n.cue_tags, n.execution_id, n.data, r.execution_ids, r.cue_ids
       from cue.new_events n
+     cross join lateral (
+       select n.execution_ids, n.cue_ids
+        where n.execution_ids is null or not exists (select from cue.cues c where c.account_id = n.account_id and c.deleted_at is not null)
+       union all
+       select array_agg(u.execution_id), array_agg(u.cue_id) from unnest(n.execution_ids, n.cue_ids) as u (execution_id, cue_id)
+        where (select c.deleted_at is null from cue.cues c where c.id = u.cue_id)
+           or exists (select from cue.new_events d where d.cue_id = u.cue_id and d.type = 'cue.deleted' and d.seq >= n.seq)
+       having count(*) > 0 and exists (select from cue.cues c where c.account_id = n.account_id and c.deleted_at is not null)) r
      where n.seq = any (v_seqs) and (select true from cue.accounts a where a.id = n.account_id)
        and (n.cue_id is null or (select c.deleted_at is null from cue.cues c where c.id = n.cue_id)
             or exists (select from cue.new_events d where d.cue_id = n.cue_id and d.type = 'cue.deleted' and d.seq >= n.seq))),
+  batch as materialized (
+    select k.*, sum(s.size) over (order by k.seq)::bigint as nth, sum(s.size) over (partition by k.account_id order by k.seq) as nth_of_account,
+           sum(s.size) over (partition by k.account_id) as of_account
+      from kept k cross join lateral (select coalesce(cardinality(k.execution_ids), 1) as size) s),
   counted as (
-    insert into cue.event_days as d (account_id, day, count) select b.account_id, v_day, count(*) from batch b group by b.account_id
+    insert into cue.event_days as d (account_id, day, count) select b.account_id, v_day, max(b.of_account) from batch b group by b.account_id
     on conflict (account_id, day) do update set count = d.count + excluded.count returning d.account_id, d.count),
   placed as materialized (
     select b.*, c.count > p_most_per_day and c.count - b.of_account <= p_most_per_day as reaches,
            c.count - b.of_account + b.nth_of_account > p_most_per_day and b.type between 'execution.succeeded' and 'execution.cancelled' as is_left_out
       from batch b join counted c on c.account_id = b.account_id),
   published as (
-    insert into cue.events (account_id, place, published_at, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
-    select p.account_id, v_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data
+    insert into cue.events (account_id, place, published_at, id, type, at, cue_id, cue_key, cue_tags, execution_id, data, execution_ids, cue_ids)
+    select p.account_id, v_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data, p.execution_ids, p.cue_ids
       from placed p where not p.is_left_out)
   select v_place + coalesce(max(p.nth), 0), array_agg(distinct p.account_id), array_agg(distinct p.account_id) filter (where p.is_left_out),
          array_agg(distinct p.account_id) filter (where p.reaches)
@@ -9307,7 +9364,7 @@ begin
   delete from cue.new_events where seq = any (v_seqs);
   if v_accounts is null then return cardinality(v_seqs); end if;
   update cue.event_order set last_place = v_last;
-  perform cue.add_event_notices(v_accounts, v_place, v_last, p_now);
+  perform cue.add_event_notices(v_accounts, v_place, p_now);
   update cue.event_days set left_out_from = coalesce(left_out_from, v_place + 1), left_out_to = v_last
    where account_id = any (v_left_out) and day = v_day;
   perform cue.add_limit_event(u.id, 'events_per_day', p_most_per_day, p_now) from unnest(v_reached) as u (id);
@@ -9735,21 +9792,41 @@ declare
 begin
   return query
   with scanned as materialized (
-    select e.*, row_number() over (order by e.place) as nth from cue.events e
+    -- size: events of the row; unread: those after v_after; total: unread ones up to the row.
+    select e.*, r.size, r.unread, sum(r.unread) over (order by e.place) as total
+      from cue.events e
+     cross join lateral (
+       select z.size, z.size - greatest(0, v_after - e.place + z.size) as unread
+         from (select coalesce(cardinality(e.execution_ids), 1) as size) z) r
      where e.account_id = p_account_id and e.place > v_after and e.place <= o.last_place order by e.place limit v_scan + 1),
+  single as materialized (
+    select s.place - s.size + x.nth as place, s.total - s.size + x.nth as nth, x.id, s.type, s.at, x.cue_id, s.cue_key, s.cue_tags, x.execution_id, s.data
+      from scanned s
+     cross join lateral (
+       select s.id, s.cue_id, s.execution_id, 1 as nth where s.execution_ids is null
+       union all
+       select u.execution_id, u.cue_id, u.execution_id, u.nth
+         from unnest(s.execution_ids, s.cue_ids) with ordinality as u (execution_id, cue_id, nth) where s.execution_ids is not null) x
+     where s.total - s.unread <= v_scan and x.nth > s.size - s.unread),
   matching as materialized (
-    select s.*, row_number() over (order by s.place) as match from scanned s
-     where s.nth <= v_scan and (p_types is null or s.type = any (p_types)) and (p_cue_id is null or s.cue_id = p_cue_id)
-       and (p_tags is null or s.cue_tags @> p_tags)),
+    select n.*, row_number() over (order by n.place) as match from single n
+     where n.nth <= v_scan and (p_types is null or n.type = any (p_types)) and (p_cue_id is null or n.cue_id = p_cue_id)
+       and (p_tags is null or coalesce(n.cue_tags, (select c.tags from cue.cues c where c.id = n.cue_id)) @> p_tags)),
   ending as (
     select coalesce((select m.place from matching m where m.match = p_limit and exists (select from scanned s where s.place > m.place)),
-                    (select s.place from scanned s where s.nth = v_scan and exists (select from scanned x where x.nth > v_scan))) as place)
-  select m.place, m.id, m.type, m.at, m.cue_id, m.cue_key, m.execution_id, m.data::text, coalesce(n.place, o.last_place), n.place is not null,
+                    (select n.place from single n where n.nth = v_scan and exists (select from scanned s where s.place > n.place))) as place)
+  select m.place, m.id, m.type, m.at, m.cue_id,
+         case when m.data is null then (select c.key from cue.cues c where c.id = m.cue_id) else m.cue_key end, m.execution_id,
+         coalesce(m.data, d.data, case when m.id is not null then json_build_object('id', m.execution_id, 'cue_id', m.cue_id, 'status', 'success') end)::text,
+         coalesce(n.place, o.last_place), n.place is not null,
          coalesce(p_after > o.last_place or p_after >= 0 and p_after < o.dropped_place
            or exists (
              select from cue.event_days d
               where d.account_id = p_account_id and d.left_out_to > v_after and d.left_out_from <= coalesce(n.place, o.last_place)), false)
-    from ending n left join matching m on m.match <= p_limit
+    from ending n
+    left join matching m on m.match <= p_limit
+    left join cue.execution_data(array(select e.execution_id from matching e where e.match <= p_limit and e.data is null)) d
+      on d.id = m.execution_id and m.data is null
    order by m.place;
 end $function$;
 comment on function cue.read_events(uuid,bigint,cue.event_type[],text,text[],integer,integer) is 'Returns events after a place, or one row without any; next_place is the place to continue from. Without p_after: from now on; -1: from the oldest.';
@@ -11033,34 +11110,36 @@ CREATE OR REPLACE FUNCTION cue.resolve_alerts(p_cue_id text, p_now timestamp wit
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_resolved uuid[];
+  v_id uuid;
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
+  for v_id in
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
-     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000),
-  resolved as (
-    update cue.alerts a
-       set resolved_at = p_now,
-           resolution = jsonb_build_object(
-             'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
-               select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
-                where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
-      from cue.alerts u
-     cross join lateral (
-       select max(n.created_at) as since from newest n
-        where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
-     cross join lateral (
-       select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
-        where n.created_at > coalesce(p.since, '-infinity')
-          and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
-      join cue.cue_runs r on r.cue_id = p_cue_id
-     where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
-       and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                             when 'cue_paused' then r.failed_runs = 0 else true end
-    returning a.id)
-  select array_agg(r.id) into v_resolved from resolved r;
-  perform cue.add_resolved_notices(v_resolved, p_now);
+     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
+  update cue.alerts a
+     set resolved_at = p_now,
+         resolution = jsonb_build_object(
+           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
+             select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
+              where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
+    from cue.alerts u
+   cross join lateral (
+     select max(n.created_at) as since from newest n
+      where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
+   cross join lateral (
+     select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
+      where n.created_at > coalesce(p.since, '-infinity')
+        and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
+    join cue.cue_runs r on r.cue_id = p_cue_id
+   where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
+     and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
+                           when 'cue_paused' then r.failed_runs = 0 else true end
+  returning a.id
+  loop
+    perform cue.add_alert_event('alert.resolved', v_id, p_now);
+    perform cue.add_resolved_notices(array[v_id], p_now);
+  end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
 end $function$;

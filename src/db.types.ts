@@ -34,7 +34,7 @@ export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -1319,6 +1319,10 @@ export interface Events {
    */
   cue_id: string | null;
   /**
+   * The cue of each.
+   */
+  cue_ids: string[] | null;
+  /**
    * Its key at that time.
    */
   cue_key: string | null;
@@ -1327,19 +1331,23 @@ export interface Events {
    */
   cue_tags: string[] | null;
   /**
-   * The object as lists showed it.
+   * The object as lists showed it; null with execution_ids.
    */
-  data: Json;
+  data: Json | null;
   /**
    * The execution, if it is about one.
    */
   execution_id: string | null;
   /**
+   * Executions that succeeded together, of which each is an event.
+   */
+  execution_ids: string[] | null;
+  /**
    * UUIDv7.
    */
   id: string;
   /**
-   * Order of the feed, among all accounts. Readers never see a place before all lower ones.
+   * Order of the feed, among all accounts; of execution_ids, the place of the last one. Readers never see a place before all lower ones.
    */
   place: number;
   /**
@@ -1978,6 +1986,10 @@ export interface NewEvents {
    */
   cue_id: string | null;
   /**
+   * The cue of each.
+   */
+  cue_ids: string[] | null;
+  /**
    * Its key at that time.
    */
   cue_key: string | null;
@@ -1986,13 +1998,17 @@ export interface NewEvents {
    */
   cue_tags: string[] | null;
   /**
-   * The object as lists show it, without payload, headers and secrets; at most 16 KB.
+   * The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.
    */
-  data: Json;
+  data: Json | null;
   /**
    * The execution, if it is about one.
    */
   execution_id: string | null;
+  /**
+   * Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for each would cost as much as its delivery. Their data is read from the executions.
+   */
+  execution_ids: string[] | null;
   /**
    * UUIDv7. Readers use it to recognise an event that they have read before.
    */

@@ -8,6 +8,7 @@ import * as channels from '../../src/channels/schemas.ts'
 import * as declared from '../../src/cues/declared-schemas.ts'
 import * as lists from '../../src/cues/list-schemas.ts'
 import * as cues from '../../src/cues/schemas.ts'
+import * as events from '../../src/events/schemas.ts'
 import * as executions from '../../src/executions/schemas.ts'
 import * as health from '../../src/health/schemas.ts'
 import { published, type Schema } from '../../src/http/schema.ts'
@@ -81,6 +82,7 @@ const responses: Record<string, TSchema> = {
   Operation: operations.Operation,
   OperationDetail: operations.OperationDetail,
   Alert: alerts.Alert,
+  FeedEvent: events.Event,
   Overview: overview.Overview,
   Account: accounts.Me,
   Key: accounts.Key,

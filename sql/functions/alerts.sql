@@ -55,34 +55,36 @@ create or replace function cue.resolve_alerts(p_cue_id text, p_now timestamptz d
 language plpgsql security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_resolved uuid[];
+  v_id uuid;
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
+  for v_id in
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
-     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000),
-  resolved as (
-    update cue.alerts a
-       set resolved_at = p_now,
-           resolution = jsonb_build_object(
-             'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
-               select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
-                where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
-      from cue.alerts u
-     cross join lateral (
-       select max(n.created_at) as since from newest n
-        where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
-     cross join lateral (
-       select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
-        where n.created_at > coalesce(p.since, '-infinity')
-          and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
-      join cue.cue_runs r on r.cue_id = p_cue_id
-     where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
-       and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                             when 'cue_paused' then r.failed_runs = 0 else true end
-    returning a.id)
-  select array_agg(r.id) into v_resolved from resolved r;
-  perform cue.add_resolved_notices(v_resolved, p_now);
+     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
+  update cue.alerts a
+     set resolved_at = p_now,
+         resolution = jsonb_build_object(
+           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', s.failed, 'missed', s.missed + coalesce((
+             select sum(m.count) from (select o.* from cue.missed_slots o where o.cue_id = p_cue_id order by o.id desc limit 100) m
+              where m.recorded_at > coalesce(s.since, '-infinity') and m.reason <> 'excluded'), 0))
+    from cue.alerts u
+   cross join lateral (
+     select max(n.created_at) as since from newest n
+      where n.created_at < u.created_at and cue.is_success(n.status, n.outcome_success)) p
+   cross join lateral (
+     select p.since, count(*) filter (where n.status <> 'missed') as failed, count(*) filter (where n.status = 'missed') as missed from newest n
+      where n.created_at > coalesce(p.since, '-infinity')
+        and (n.status in ('failed', 'missed', 'outcome_timeout') or n.outcome_success is false)) s
+    join cue.cue_runs r on r.cue_id = p_cue_id
+   where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
+     and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
+                           when 'cue_paused' then r.failed_runs = 0 else true end
+  returning a.id
+  loop
+    perform cue.add_alert_event('alert.resolved', v_id, p_now);
+    perform cue.add_resolved_notices(array[v_id], p_now);
+  end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
 end $$;

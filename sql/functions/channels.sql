@@ -206,8 +206,8 @@ begin
 end $$;
 comment on function cue.end_snoozes is 'Ends snoozes whose time has passed, with a summary of what happened meanwhile; returns how many.';
 
--- Called with the events of a batch, at their places. Alerts have notices of their own.
-create or replace function cue.add_event_notices(p_account_ids uuid[], p_after bigint, p_last bigint, p_now timestamptz) returns void
+-- Called once the events of a batch have their places. Alerts have notices of their own.
+create or replace function cue.add_event_notices(p_account_ids uuid[], p_after bigint, p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare
   n cue.notices;
@@ -215,12 +215,12 @@ begin
   if not exists (select from cue.channels h where h.account_id = any (p_account_ids) and h.types is not null and h.enabled) then return; end if;
   for n in
     insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), e.account_id, h.id, 'event',
+    select cue.uuid_v7(p_now), h.account_id, h.id, 'event',
            jsonb_build_object('id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id,
-                              'data', e.data), p_now, p_now
-      from cue.channels h join cue.events e on e.account_id = h.account_id and e.place > p_after and e.place <= p_last
-     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled
-       and e.type = any (h.types) and e.type::text not in ('alert.raised', 'alert.resolved') and (h.tags = '{}' or e.cue_tags @> h.tags)
+                              'data', e.data::json), p_now, p_now
+      from cue.channels h
+     cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
+     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved')
      order by e.place
     returning *
   loop

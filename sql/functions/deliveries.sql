@@ -141,13 +141,7 @@ begin
   get diagnostics v_moved = row_count;
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
-  if exists (select from cue.event_subscribers) then
-    perform cue.add_execution_events('execution.succeeded', array(
-      select e.id from unnest(p_execution_ids, p_attempts) with ordinality as u (id, attempt, nth)
-       cross join lateral (
-         select x.id from cue.executions x where x.id = u.id and x.id between v_first and v_last and x.ended_at = p_now and x.attempts = u.attempt limit 1) e
-       order by u.nth), p_now);
-  end if;
+  perform cue.add_successes(p_execution_ids, p_now);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)

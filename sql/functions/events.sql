@@ -39,35 +39,60 @@ begin
 end $$;
 comment on function cue.add_cue_events is 'Adds an event about each of these cues, which shows it as it is now, except those that are deleted.';
 
--- The first statement is all that a success costs while nobody subscribes to successes.
+create or replace function cue.execution_data(p_execution_ids uuid[]) returns table (id uuid, data json)
+language plpgsql stable security definer as $$
+#variable_conflict use_column
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  return query
+  select v.id, case when octet_length(d.data::text) > cue.event_bytes() then cue.fit_event(d.data::jsonb) else d.data end
+    from unnest(p_execution_ids) as u (id)
+   cross join lateral (
+     select i.id, i.cue_id, i.cue_name, i.scheduled_for, i.due_at, i.status, i.outcome_state, i.outcome_success, i.triggered_by, i.replayed_from,
+            i.attempts, i.http_status, i.error_message, i.started_at, i.last_attempt_at, i.delivered_at, i.next_retry, i.claimed_by_worker,
+            i.claimed_at, i.last_heartbeat_at, i.lease_expires_at, i.outcome || jsonb_strip_nulls(jsonb_build_object(
+              'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.created_at, i.updated_at
+       from cue.execution_item_view i where i.id = u.id and i.id between v_first and v_last limit 1) v
+   cross join lateral (select to_json(v) as data) d;
+end $$;
+comment on function cue.execution_data is 'Returns executions as lists show them.';
+
 create or replace function cue.add_execution_events(p_type cue.event_type, p_execution_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
-  v_is_quiet boolean := p_type in ('execution.succeeded', 'execution.retrying', 'execution.verified');
-  v_first uuid;
-  v_last uuid;
+  v_is_quiet boolean := p_type in ('execution.retrying', 'execution.verified');
 begin
   if v_is_quiet and not exists (select from cue.event_subscribers) then return; end if;
-  select min(id::text)::uuid, max(id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
   insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
-  select e.account_id, cue.uuid_v7(p_now), p_type, p_now, e.cue_id, c.key, c.tags, e.id,
-         case when octet_length(d.data::text) > cue.event_bytes() then cue.fit_event(d.data::jsonb) else d.data end
-    from unnest(p_execution_ids) with ordinality as u (id, nth)
-   cross join lateral (select x.account_id, x.id, x.cue_id from cue.executions x where x.id = u.id and x.id between v_first and v_last limit 1) e
-   cross join lateral (select q.key, q.tags from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c
-   cross join lateral (
-     select to_json(v) as data from (
-       select i.id, i.cue_id, i.cue_name, i.scheduled_for, i.due_at, i.status, i.outcome_state, i.outcome_success, i.triggered_by, i.replayed_from,
-              i.attempts, i.http_status, i.error_message, i.started_at, i.last_attempt_at, i.delivered_at, i.next_retry, i.claimed_by_worker,
-              i.claimed_at, i.last_heartbeat_at, i.lease_expires_at, i.outcome || jsonb_strip_nulls(jsonb_build_object(
-                'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.created_at, i.updated_at
-         from cue.execution_item_view i where i.id = e.id and i.id between v_first and v_last limit 1) v) d
-   where not v_is_quiet or exists (select from cue.event_subscribers s where s.account_id = e.account_id)
-   order by u.nth;
+  select c.account_id, cue.uuid_v7(p_now), p_type, p_now, c.id, c.key, c.tags, d.id, d.data
+    from cue.execution_data(p_execution_ids) d
+   cross join lateral (select q.account_id, q.id, q.key, q.tags from cue.cues q where q.id = d.data ->> 'cue_id' limit 1) c
+   where not v_is_quiet or exists (select from cue.event_subscribers s where s.account_id = c.account_id)
+   order by array_position(p_execution_ids, d.id);
   if found then perform pg_notify('cue_event', ''); end if;
 end $$;
 comment on function cue.add_execution_events is
-  'Adds an event about each of these executions; of successes, retries and verifications only for accounts that subscribe to them.';
+  'Adds an event about each of these executions; of retries and verifications only for accounts that subscribe to them.';
+
+-- The first statement is all that a success costs while nobody subscribes to successes.
+create or replace function cue.add_successes(p_execution_ids uuid[], p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+declare
+  v_first uuid;
+  v_last uuid;
+begin
+  if not exists (select from cue.event_subscribers) then return; end if;
+  select min(id::text)::uuid, max(id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
+  insert into cue.new_events (account_id, id, type, at, execution_ids, cue_ids)
+  select e.account_id, cue.uuid_v7(p_now), 'execution.succeeded', p_now, array_agg(e.id), array_agg(e.cue_id)
+    from (select x.account_id, x.id, x.cue_id from cue.executions x
+           where x.id = any (p_execution_ids) and x.id between v_first and v_last and x.status = 'success' and x.ended_at = p_now order by x.id) e
+   where exists (select from cue.event_subscribers s where s.account_id = e.account_id) group by e.account_id;
+  if found then perform pg_notify('cue_event', ''); end if;
+end $$;
+comment on function cue.add_successes is 'Adds the events of executions that have just succeeded, for accounts that subscribe to them.';
 
 create or replace function cue.add_event(
   p_account_id uuid, p_type cue.event_type, p_data jsonb, p_now timestamptz default now(), p_cue_id text default null, p_execution_id uuid default null
@@ -83,13 +108,17 @@ comment on function cue.add_event is 'Adds an event that is not about the state 
 
 create or replace function cue.add_end_event(e cue.executions, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
+declare
+  v_is_judged boolean := e.outcome_recorded_at = p_now and e.outcome_state in ('verified_success', 'verification_failed');
 begin
-  perform cue.add_execution_events(
-    case when e.outcome_recorded_at = p_now and e.outcome_state = 'verified_success' then 'execution.verified'
-         when e.outcome_recorded_at = p_now and e.outcome_state = 'verification_failed' then 'execution.rejected'
-         when cue.is_success(e.status, e.outcome_success) then 'execution.succeeded'
-         when e.status = 'success' then 'execution.failed'
-         else 'execution.' || e.status end::cue.event_type, array[e.id], p_now);
+  if v_is_judged then
+    perform cue.add_verification_event(e, p_now);
+  elsif cue.is_success(e.status, e.outcome_success) then
+    perform cue.add_successes(array[e.id], p_now);
+  else
+    perform cue.add_execution_events(
+      case e.status when 'success' then 'execution.failed' else 'execution.' || e.status end::cue.event_type, array[e.id], p_now);
+  end if;
 end $$;
 comment on function cue.add_end_event is 'Adds the event of an execution''s end: one of its status, or of the verification that its report brought.';
 
@@ -198,23 +227,34 @@ begin
   v_seqs := array(select n.seq from cue.new_events n order by n.seq limit p_limit for update skip locked);
   if v_seqs = '{}' then return 0; end if;
   perform cue.add_event_day(v_day);
-  with batch as materialized (
-    select n.*, row_number() over (order by n.seq) as nth, row_number() over (partition by n.account_id order by n.seq) as nth_of_account,
-           count(*) over (partition by n.account_id) as of_account
+  with kept as materialized (
+    select n.seq, n.account_id, n.id, n.type, n.at, n.cue_id, n.cue_key, n.cue_tags, n.execution_id, n.data, r.execution_ids, r.cue_ids
       from cue.new_events n
+     cross join lateral (
+       select n.execution_ids, n.cue_ids
+        where n.execution_ids is null or not exists (select from cue.cues c where c.account_id = n.account_id and c.deleted_at is not null)
+       union all
+       select array_agg(u.execution_id), array_agg(u.cue_id) from unnest(n.execution_ids, n.cue_ids) as u (execution_id, cue_id)
+        where (select c.deleted_at is null from cue.cues c where c.id = u.cue_id)
+           or exists (select from cue.new_events d where d.cue_id = u.cue_id and d.type = 'cue.deleted' and d.seq >= n.seq)
+       having count(*) > 0 and exists (select from cue.cues c where c.account_id = n.account_id and c.deleted_at is not null)) r
      where n.seq = any (v_seqs) and (select true from cue.accounts a where a.id = n.account_id)
        and (n.cue_id is null or (select c.deleted_at is null from cue.cues c where c.id = n.cue_id)
             or exists (select from cue.new_events d where d.cue_id = n.cue_id and d.type = 'cue.deleted' and d.seq >= n.seq))),
+  batch as materialized (
+    select k.*, sum(s.size) over (order by k.seq)::bigint as nth, sum(s.size) over (partition by k.account_id order by k.seq) as nth_of_account,
+           sum(s.size) over (partition by k.account_id) as of_account
+      from kept k cross join lateral (select coalesce(cardinality(k.execution_ids), 1) as size) s),
   counted as (
-    insert into cue.event_days as d (account_id, day, count) select b.account_id, v_day, count(*) from batch b group by b.account_id
+    insert into cue.event_days as d (account_id, day, count) select b.account_id, v_day, max(b.of_account) from batch b group by b.account_id
     on conflict (account_id, day) do update set count = d.count + excluded.count returning d.account_id, d.count),
   placed as materialized (
     select b.*, c.count > p_most_per_day and c.count - b.of_account <= p_most_per_day as reaches,
            c.count - b.of_account + b.nth_of_account > p_most_per_day and b.type between 'execution.succeeded' and 'execution.cancelled' as is_left_out
       from batch b join counted c on c.account_id = b.account_id),
   published as (
-    insert into cue.events (account_id, place, published_at, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
-    select p.account_id, v_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data
+    insert into cue.events (account_id, place, published_at, id, type, at, cue_id, cue_key, cue_tags, execution_id, data, execution_ids, cue_ids)
+    select p.account_id, v_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data, p.execution_ids, p.cue_ids
       from placed p where not p.is_left_out)
   select v_place + coalesce(max(p.nth), 0), array_agg(distinct p.account_id), array_agg(distinct p.account_id) filter (where p.is_left_out),
          array_agg(distinct p.account_id) filter (where p.reaches)
@@ -222,7 +262,7 @@ begin
   delete from cue.new_events where seq = any (v_seqs);
   if v_accounts is null then return cardinality(v_seqs); end if;
   update cue.event_order set last_place = v_last;
-  perform cue.add_event_notices(v_accounts, v_place, v_last, p_now);
+  perform cue.add_event_notices(v_accounts, v_place, p_now);
   update cue.event_days set left_out_from = coalesce(left_out_from, v_place + 1), left_out_to = v_last
    where account_id = any (v_left_out) and day = v_day;
   perform cue.add_limit_event(u.id, 'events_per_day', p_most_per_day, p_now) from unnest(v_reached) as u (id);
@@ -250,21 +290,41 @@ declare
 begin
   return query
   with scanned as materialized (
-    select e.*, row_number() over (order by e.place) as nth from cue.events e
+    -- size: events of the row; unread: those after v_after; total: unread ones up to the row.
+    select e.*, r.size, r.unread, sum(r.unread) over (order by e.place) as total
+      from cue.events e
+     cross join lateral (
+       select z.size, z.size - greatest(0, v_after - e.place + z.size) as unread
+         from (select coalesce(cardinality(e.execution_ids), 1) as size) z) r
      where e.account_id = p_account_id and e.place > v_after and e.place <= o.last_place order by e.place limit v_scan + 1),
+  single as materialized (
+    select s.place - s.size + x.nth as place, s.total - s.size + x.nth as nth, x.id, s.type, s.at, x.cue_id, s.cue_key, s.cue_tags, x.execution_id, s.data
+      from scanned s
+     cross join lateral (
+       select s.id, s.cue_id, s.execution_id, 1 as nth where s.execution_ids is null
+       union all
+       select u.execution_id, u.cue_id, u.execution_id, u.nth
+         from unnest(s.execution_ids, s.cue_ids) with ordinality as u (execution_id, cue_id, nth) where s.execution_ids is not null) x
+     where s.total - s.unread <= v_scan and x.nth > s.size - s.unread),
   matching as materialized (
-    select s.*, row_number() over (order by s.place) as match from scanned s
-     where s.nth <= v_scan and (p_types is null or s.type = any (p_types)) and (p_cue_id is null or s.cue_id = p_cue_id)
-       and (p_tags is null or s.cue_tags @> p_tags)),
+    select n.*, row_number() over (order by n.place) as match from single n
+     where n.nth <= v_scan and (p_types is null or n.type = any (p_types)) and (p_cue_id is null or n.cue_id = p_cue_id)
+       and (p_tags is null or coalesce(n.cue_tags, (select c.tags from cue.cues c where c.id = n.cue_id)) @> p_tags)),
   ending as (
     select coalesce((select m.place from matching m where m.match = p_limit and exists (select from scanned s where s.place > m.place)),
-                    (select s.place from scanned s where s.nth = v_scan and exists (select from scanned x where x.nth > v_scan))) as place)
-  select m.place, m.id, m.type, m.at, m.cue_id, m.cue_key, m.execution_id, m.data::text, coalesce(n.place, o.last_place), n.place is not null,
+                    (select n.place from single n where n.nth = v_scan and exists (select from scanned s where s.place > n.place))) as place)
+  select m.place, m.id, m.type, m.at, m.cue_id,
+         case when m.data is null then (select c.key from cue.cues c where c.id = m.cue_id) else m.cue_key end, m.execution_id,
+         coalesce(m.data, d.data, case when m.id is not null then json_build_object('id', m.execution_id, 'cue_id', m.cue_id, 'status', 'success') end)::text,
+         coalesce(n.place, o.last_place), n.place is not null,
          coalesce(p_after > o.last_place or p_after >= 0 and p_after < o.dropped_place
            or exists (
              select from cue.event_days d
               where d.account_id = p_account_id and d.left_out_to > v_after and d.left_out_from <= coalesce(n.place, o.last_place)), false)
-    from ending n left join matching m on m.match <= p_limit
+    from ending n
+    left join matching m on m.match <= p_limit
+    left join cue.execution_data(array(select e.execution_id from matching e where e.match <= p_limit and e.data is null)) d
+      on d.id = m.execution_id and m.data is null
    order by m.place;
 end $$;
 comment on function cue.read_events is

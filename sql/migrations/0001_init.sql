@@ -58,7 +58,7 @@ create type cue.operation_status as enum ('running', 'completed', 'aborted');
 create type cue.event_type as enum
   ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
-   'alert.raised', 'alert.acknowledged', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
+   'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
    'secret.regenerated', 'limit.reached');
 --- Service that a channel sends to; webhook: a signed request to any address.
 create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
@@ -844,13 +844,20 @@ create table cue.new_events ( --- Events that are committed, or about to be, and
   cue_key text, --- Its key at that time.
   cue_tags text[], --- Its tags at that time.
   execution_id uuid, --- The execution, if it is about one.
-  data json not null --- The object as lists show it, without payload, headers and secrets; at most 16 KB.
+  data json, --- The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.
+  --- Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for
+  --- each would cost as much as its delivery. Their data is read from the executions.
+  execution_ids uuid[],
+  cue_ids text[], --- The cue of each.
+  check ((data is null) = (execution_ids is not null))
 );
 create index new_events_deleted on cue.new_events (cue_id, seq) where type = 'cue.deleted';
 
 create table cue.events ( --- The feed of each account. Partitioned by the day of publication in UTC; dropped by cue.drop_old_events.
   account_id uuid not null, --- The account.
-  place bigint not null, --- Order of the feed, among all accounts. Readers never see a place before all lower ones.
+  --- Order of the feed, among all accounts; of execution_ids, the place of the last one. Readers never see a place
+  --- before all lower ones.
+  place bigint not null,
   published_at timestamptz not null, --- When it got its place. Determines the partition.
   id uuid not null, --- UUIDv7.
   type cue.event_type not null, --- What happened.
@@ -859,7 +866,9 @@ create table cue.events ( --- The feed of each account. Partitioned by the day o
   cue_key text, --- Its key at that time.
   cue_tags text[], --- Its tags at that time.
   execution_id uuid, --- The execution, if it is about one.
-  data json not null, --- The object as lists showed it.
+  data json, --- The object as lists showed it; null with execution_ids.
+  execution_ids uuid[], --- Executions that succeeded together, of which each is an event.
+  cue_ids text[], --- The cue of each.
   primary key (account_id, place, published_at)
 ) partition by range (published_at);
 

@@ -1,6 +1,6 @@
 /** The methods of the client: one group per noun. */
 import { PgcueError } from './errors.ts'
-import { type ItemOf, iterable, type List, listOf } from './lists.ts'
+import { feedOf, type ItemOf, iterable, type List, listOf } from './lists.ts'
 import { type CallOptions, type ClientOptions, createTransport, type Query } from './transport.ts'
 import type * as T from './types.ts'
 
@@ -159,6 +159,19 @@ export const createMethods = (options: ClientOptions) => {
       delete: (name: string, o?: CallOptions) => remove(channel(name), o),
       /** Sends a message now; `error` says why it would not arrive. */
       test: (name: string, o?: CallOptions) => call<T.ChannelTest>('POST', `${channel(name)}/test`, { wait: 30 }, o)
+    },
+
+    /**
+     * The feed of events. `for await` reads it from `after` (from now on, without it) and goes on with what happens, until `signal` is aborted;
+     * with `wait: 0`, to the latest event. Each event is read at least once; `cursor` of the feed is where to continue after a restart.
+     */
+    events: ({ types, wait, ...query }: T.EventFeed = {}, o?: CallOptions) => {
+      const fixed = { ...query, ...(types && { types: [types].flat().join(',') }) }
+      const read = (further: Query) => {
+        const page = { ...fixed, ...further } as Query
+        return call<T.Events>('GET', '/v1/events', { query: page, wait: page.wait as number }, o)
+      }
+      return feedOf<T.Events, T.Event>(read, wait, o?.signal)
     },
 
     keys: {

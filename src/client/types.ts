@@ -8,6 +8,7 @@ import type * as channels from '../channels/schemas.ts'
 import type * as declared from '../cues/declared-schemas.ts'
 import type * as lists from '../cues/list-schemas.ts'
 import type * as cues from '../cues/schemas.ts'
+import type * as events from '../events/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
 import type * as operations from '../operations/schemas.ts'
@@ -141,6 +142,12 @@ export interface Channel extends Answer<typeof channels.Channel> {}
 export interface Channels extends Answer<typeof channels.Channels> {}
 export interface PutChannel extends Given<typeof channels.PutChannel> {}
 export interface ChannelTest extends Answer<typeof channels.ChannelTest> {}
+
+/** Something that happened in the account. */
+export interface Event extends Answer<typeof events.Event> {}
+export interface Events extends Answer<typeof events.Events> {}
+export interface EventFilter extends Filter<typeof events.ListEvents> {}
+export type EventFeed = Omit<EventFilter, 'types'> & { types?: string | readonly string[] }
 
 export interface Registered extends Answer<typeof accounts.Registered> {}
 /** The account. */

@@ -1,7 +1,7 @@
 /** Events: the feed of an account, as pages, as long polls, and as a stream of server-sent events. */
 import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
 import type { ReadEventsRow } from '../database/functions.ts'
 import { shareReads } from '../database/shared-read.ts'
@@ -10,7 +10,7 @@ import { invalid } from '../errors.ts'
 import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
 import { cursorOf, placeOf } from './cursor.ts'
-import { EventHeaders, Events, ListEvents } from './schemas.ts'
+import { Events, ListEvents } from './schemas.ts'
 import { readTypes } from './types.ts'
 
 type Query = Static<typeof ListEvents>
@@ -20,7 +20,9 @@ const heartbeatMs = 15_000
 /** A stream that has nothing to say reads now and then all the same, so that its cursor doesn't grow old. */
 const quietHeartbeats = 40
 /** Events that a stream holds in memory while its client doesn't read. */
-const streamed = 20
+const streamed = 10
+/** At most so often, a stream checks whether it may still read. */
+const checkMs = 1000
 const fromStart = -1
 
 const routes: FastifyPluginAsyncTypebox = async app => {
@@ -43,11 +45,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         summary: 'Read the feed of events, oldest first',
         description:
           'What happened in the account. Whoever continues from each `cursor` misses none, and may get one twice: `id` tells. With ' +
-          '`Accept: text/event-stream` it is a stream, in which `id` is the cursor, and an event `heartbeat` comes every 15 seconds. ' +
+          '`Accept: text/event-stream` it is a stream, in which `id` is the cursor, `Last-Event-ID` resumes, and an event `heartbeat` comes every ' +
+          '15 seconds. ' +
           '`execution.succeeded`, `execution.retrying` and `execution.verified` only come with `PATCH /v1/auth/me {"events": "all"}`. Events are ' +
           'kept for 7 days (EVENT_RETENTION_DAYS).',
         querystring: ListEvents,
-        headers: EventHeaders,
         response: { 200: Events }
       }
     },
@@ -57,8 +59,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const filters: Filters = { account_id, types: typesOf(request.query), cue_id, tags }
       const { accept = '', 'last-event-id': last } = request.headers
       const isStream = accept.includes('text/event-stream')
-      const after = afterOf(account_id, request.query, isStream ? last : undefined)
-      if (isStream) return stream(filters, after, reply)
+      const after = afterOf(account_id, request.query, isStream ? last?.toString() : undefined)
+      if (isStream) return stream(filters, after, request, reply)
       let latest = await page(filters, after, limit)
       if (after !== undefined) {
         const ask = async () => {
@@ -73,43 +75,67 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
-  const stream = async (filters: Filters, after: number | undefined, reply: FastifyReply) => {
+  /** Whether the key or session of a stream is still valid: it may be revoked while the stream is open. */
+  const hasAccess = shareReads(async ({ actor }: { actor: string }) => {
+    const [kind, id = ''] = actor.split(':')
+    const query =
+      kind === 'key'
+        ? app.db.selectFrom('key_view').select('id').where('id', '=', id).where('revoked_at', 'is', null)
+        : app.db.selectFrom('session_view').select('id').where('id', '=', id).where('expires_at', '>', app.now())
+    return (await query.executeTakeFirst()) !== undefined
+  })
+
+  const stream = async (filters: Filters, after: number | undefined, request: FastifyRequest, reply: FastifyReply) => {
     const watching = await waiting.watch('events', filters.account_id, goneSignal(reply))
     reply.raw.once('close', watching.leave)
-    return reply.type('text/event-stream').send(Readable.from(messages(filters, after, watching, reply)))
+    const isOpen = () => !reply.raw.destroyed && !app.closing.aborted
+    return reply.type('text/event-stream').send(Readable.from(messages(filters, after, watching, request, isOpen)))
   }
 
-  /** The messages of a stream, until its client has gone or the service stops. */
+  /** The messages of a stream, until its client has gone, its key is revoked, the service stops, or the database is unavailable. */
   const messages = async function* (
     filters: Filters,
     after: number | undefined,
     watching: Awaited<ReturnType<typeof waiting.watch>>,
-    reply: FastifyReply
+    request: FastifyRequest,
+    isOpen: () => boolean
   ) {
-    const { account_id } = filters
-    const control = (type: string, place: number) =>
-      message(cursorOf(account_id, place), JSON.stringify({ cursor: cursorOf(account_id, place) }), type)
+    const { account_id, actor } = request.caller
+    const control = (type: string, place: number) => {
+      const cursor = cursorOf(account_id, place)
+      return message(cursor, JSON.stringify({ cursor }), type)
+    }
     let place = after
     let beatAt = 0
+    let checkedAt = performance.now()
     let quiet = 0
     let isNew = true
-    while (!reply.raw.destroyed && !app.closing.aborted) {
-      if (isNew || quiet >= quietHeartbeats) {
-        const { events, next_place, has_more, truncated } = await page(filters, place, streamed)
-        if (truncated) yield control('truncated', next_place)
-        for (const event of events) yield message(cursorOf(account_id, event.place!), textOf(event))
-        place = next_place
-        quiet = 0
-        isNew = has_more
-        if (has_more) continue
+    try {
+      while (isOpen()) {
+        const now = performance.now()
+        if (now - checkedAt > checkMs) {
+          if (!(await hasAccess({ actor }))) return
+          checkedAt = now
+        }
+        if (isNew || quiet >= quietHeartbeats) {
+          const { events, next_place, has_more, truncated } = await page(filters, place, streamed)
+          if (truncated) yield control('truncated', next_place)
+          for (const event of events) yield message(cursorOf(account_id, event.place!), textOf(event))
+          place = next_place
+          quiet = 0
+          isNew = has_more
+          if (has_more) continue
+        }
+        if (beatAt <= now) {
+          yield control('heartbeat', place!)
+          beatAt = now + heartbeatMs
+          quiet++
+        }
+        isNew = await watching.sleep(beatAt - now)
       }
-      const now = performance.now()
-      if (beatAt <= now) {
-        yield control('heartbeat', place!)
-        beatAt = now + heartbeatMs
-        quiet++
-      }
-      isNew = await watching.sleep(beatAt - now)
+    } catch (error) {
+      // The client connects again, and is told.
+      if (!app.outageLog.lost(error, 'stream of events')) request.log.error({ err: error }, 'stream of events failed')
     }
   }
 }

@@ -6,8 +6,6 @@ import { JsonObject, Nullable, TagFilter, Timestamp } from '../schemas.ts'
 
 export const eventTypes = enums.eventType
 
-const Cursor = Type.String({ maxLength: 100 })
-
 export const ListEvents = Type.Object({
   after: Type.Optional(
     Type.String({
@@ -28,11 +26,6 @@ export const ListEvents = Type.Object({
     default: 0,
     description: `Long poll: seconds to wait for an event. An account may have ${MAX_WAITING} such requests and streams open.`
   })
-})
-
-export const EventHeaders = Type.Object({
-  accept: Type.Optional(Type.String({ description: '`text/event-stream` for a stream of server-sent events.' })),
-  'last-event-id': Type.Optional({ ...Cursor, description: 'In a stream: the `id` of the last event read; instead of `after`.' })
 })
 
 export const Event = Type.Object({

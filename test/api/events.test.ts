@@ -1,5 +1,7 @@
 /** GET /v1/events: pages, long polls and streams, in real time with a publisher as engines have it. */
 import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
 import { createPublisher } from '../../src/engine/publisher.ts'
 import { exactly, pluck } from '../support/exactly.ts'
@@ -124,6 +126,41 @@ t.test('a stream begins with its cursor, has each event, and resumes', async t =
   stream.leave()
   const resumed = await open(t, `${url}?after=start`, account.api_key, { 'last-event-id': messages[0]!.id! })
   exactly(t, await resumed.next(), { id: messages[1]!.id })
+})
+
+t.test('a stream outlasts the time that other requests have', async t => {
+  const hurry = fp(async (app: FastifyInstance) => {
+    app.addHook('onRequest', async request => {
+      if (request.url.startsWith('/v1/events')) request.remainingMs = 1500
+    })
+  })
+  const { app, account, pool, fn } = await build(t, undefined, { watchRoutes: hurry })
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/v1/events`
+  let stream = await open(t, url, account.api_key)
+  // On a busy machine, it may not even begin in that time.
+  while (stream.response.status !== 200) stream = await open(t, url, account.api_key)
+  const startedAt = performance.now()
+  exactly(t, await stream.next(), { event: 'heartbeat' })
+  await eventually(() => performance.now() - startedAt > 2000)
+  await pool.query(`select cue.add_event($1, 'limit.reached', '{"limit": "cues"}')`, [account.id])
+  await fn.publishEvents({})
+  t.ok(JSON.parse((await stream.next()).data!).type)
+})
+
+t.test('a stream ends when its key or session is revoked', async t => {
+  const { url, post, del, publish, account } = await serve()
+  const key = await post('/v1/auth/keys', { label: 'reader', scopes: ['read'] })
+  await publish()
+  const stream = await open(t, url, key.api_key)
+  const staying = await open(t, url, account.api_key)
+  for (const { next } of [stream, staying]) exactly(t, await next(), { event: 'heartbeat' })
+  const openedAt = performance.now()
+  await eventually(() => performance.now() - openedAt > 1100)
+  await del(`/v1/auth/keys/${key.id}`)
+  await publish()
+  t.same(await stream.next(), { ended: 'true' }, 'and is told of nothing any more')
+  t.equal(JSON.parse((await staying.next()).data!).type, 'key.revoked')
 })
 
 t.test('a stream ends when the service stops', async t => {

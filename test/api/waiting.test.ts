@@ -171,8 +171,9 @@ t.test("refuses waiting requests above the account's limit", async t => {
   const { waiting } = await waitingFor(t, { maxWaiting: 2 })
   const leaving = new AbortController()
   let found: string[] = []
-  const wait = (account_id: string) => waiting.until({ account_id, waitMs: 30_000, signal: leaving.signal, ask: async () => found })
-  const crowd = [wait('a'), wait('a'), wait('a'), wait('a'), wait('b')]
+  const wait = (account_id: string, topic: 'claimable' | 'events' = 'claimable') =>
+    waiting.until({ topic, account_id, waitMs: 30_000, signal: leaving.signal, ask: async () => found })
+  const crowd = [wait('a'), wait('a', 'events'), wait('a'), wait('a', 'events'), wait('b')]
   const refused = await Promise.allSettled([crowd[2]!, crowd[3]!])
   t.same(
     refused.map(result => result.status === 'rejected' && [result.reason.code, result.reason.headers]),

@@ -335,7 +335,7 @@ t.test('a resolution is sent, whichever commits first: the end of the first noti
 })
 
 t.test('a channel with types gets these events once, and nothing of a cue after its deletion', async t => {
-  const { put, cue, send, hook, fn, call, rows, get, patch } = await serve(t)
+  const { put, cue, send, hook, fn, call, rows, get, patch, failing, succeed } = await serve(t)
   const publish = async () => {
     while ((await fn.publishEvents({})) > 0);
     return send()
@@ -356,6 +356,9 @@ t.test('a channel with types gets these events once, and nothing of a cue after 
     data: { id, name: 'job' }
   })
   t.strictSame(await publish(), [])
+  const execution_id = await succeed(await failing())
+  t.strictSame(await publish(), ['feed cue.created', 'feed execution.succeeded'])
+  exactly(t, JSON.parse(hook.requests.at(-1)!.body), { execution_id, data: { id: execution_id, status: 'success' } })
   await patch(`/v1/cues/${id}`, { name: 'renamed' })
   while ((await fn.publishEvents({})) > 0);
   await call('DELETE', `/v1/cues/${id}`)

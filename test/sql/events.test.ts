@@ -145,6 +145,18 @@ const causes: [string, EventType[], (s: EventStage) => Promise<unknown>][] = [
     }
   ],
   [
+    'an alert is resolved by the next success',
+    ['cue.created', 'execution.failed', 'alert.raised', 'alert.resolved'],
+    async s => {
+      const attempt = await s.begun({ retry_max_attempts: 1, alert_consecutive_failures: 1, alert_missed_window_multiplier: 2 })
+      await s.settle([attempt], refused)
+      for (let n = 0; n < 2; n++) {
+        s.clock.advance('1 hour')
+        await s.finish(await s.take([attempt.cue_id]))
+      }
+    }
+  ],
+  [
     'an operation',
     ['cue.created', 'cue.paused', 'operation.finished'],
     async s => {
@@ -322,6 +334,47 @@ t.test('only one session publishes at a time, and the next one continues when it
     (await read()).events.map(({ place }) => place),
     [1, 2]
   )
+})
+
+t.test('successes that are recorded together are one row, and each is an event', async t => {
+  const s = await eventStage(t)
+  const { begun, finish, publish, read, rows, fn, account_id } = s
+  await s.subscribe()
+  const attempts = []
+  for (let n = 0; n < 5; n++) attempts.push(await begun({ tags: [n % 2 ? 'odd' : 'even'] }))
+  await publish()
+  await rows('delete from cue.events')
+  await finish(attempts)
+  await finish([await begun()])
+  await publish()
+  t.equal((await rows(`select from cue.events where type = 'execution.succeeded'`)).length, 2)
+  const executions = attempts.map(({ execution_id }) => execution_id).sort()
+  const successes = { types: ['execution.succeeded'], limit: 2 }
+  const pages = []
+  for (let after = -1; pages.length < 4; after = pages.at(-1)!.next) pages.push(await read({ ...successes, after }))
+  const all = pages.flatMap(({ events }) => events)
+  t.same(all.map(({ execution_id }) => execution_id).slice(0, 5), executions)
+  t.same(
+    pages.map(({ events }) => events.length),
+    [2, 2, 2, 0]
+  )
+  t.equal(new Set(all.map(({ id }) => id)).size, 6)
+  t.same(
+    all.map(({ place }) => place).sort((a, b) => a - b),
+    all.map(({ place }) => place)
+  )
+  exactly(t, JSON.parse(all[0]!.data), { id: executions[0], status: 'success', http_status: 200 })
+  const { cue_id, execution_id } = attempts[1]!
+  t.same(
+    (await read({ ...successes, cue_id })).events.map(event => event.execution_id),
+    [execution_id]
+  )
+  t.equal((await read({ ...successes, tags: ['odd'] })).events.length, 2)
+  t.equal((await read({ after: all[1]!.place, limit: 1 })).events[0]!.place, all[2]!.place, 'from the middle of a row')
+  await fn.deleteCue({ account_id, cue_id })
+  while ((await fn.purgeCue({ cue_id })) > 0);
+  const [event] = (await read({ ...successes, cue_id })).events
+  t.same(JSON.parse(event!.data), { id: execution_id, cue_id, status: 'success' }, 'what is left of a deleted one')
 })
 
 t.test('nothing follows the deletion of a cue, not even what was under way', async t => {

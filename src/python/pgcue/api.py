@@ -1066,6 +1066,16 @@ class Alert(TypedDict):
     created_at: str
 
 
+class FeedEvent(TypedDict):
+    id: str
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached"]
+    at: str
+    cue_id: Optional[str]
+    cue_key: Optional[str]
+    execution_id: Optional[str]
+    data: Dict[str, Any]
+
+
 class OverviewVolume(TypedDict):
     at: str
     succeeded: int
@@ -1821,18 +1831,8 @@ class TestChannelResult(TypedDict, total=False):
     error: str
 
 
-class ListEventsResultEvents(TypedDict):
-    id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached"]
-    at: str
-    cue_id: Optional[str]
-    cue_key: Optional[str]
-    execution_id: Optional[str]
-    data: Dict[str, Any]
-
-
 class ListEventsResult(TypedDict):
-    events: List[ListEventsResultEvents]
+    events: List[FeedEvent]
     cursor: str
     has_more: bool
     truncated: bool
@@ -2192,9 +2192,9 @@ class Client(Transport):
         """Send a test message to a channel."""
         return self.call("POST", f"/v1/channels/{segment(channel_name)}/test")
 
-    def list_events(self, *, after: Optional[str] = None, types: Optional[str] = None, cue_id: Optional[str] = None, tag: Optional[List[str]] = None, limit: Optional[int] = None, wait: Optional[float] = None, accept: Optional[str] = None, last_event_id: Optional[str] = None) -> Listing[ListEventsResult, ListEventsResultEvents]:
+    def list_events(self, *, after: Optional[str] = None, types: Optional[str] = None, cue_id: Optional[str] = None, tag: Optional[List[str]] = None, limit: Optional[int] = None, wait: Optional[float] = None) -> Listing[ListEventsResult, FeedEvent]:
         """Read the feed of events, oldest first."""
-        return Listing(lambda query: self.call("GET", "/v1/events", headers={"accept": accept, "last-event-id": last_event_id}, query=query), "events", {"after": after, "types": types, "cue_id": cue_id, "tag": tag, "limit": limit, "wait": wait})
+        return Listing(lambda query: self.call("GET", "/v1/events", query=query), "events", {"after": after, "types": types, "cue_id": cue_id, "tag": tag, "limit": limit, "wait": wait})
 
     def get_account(self) -> Account:
         """Get the account and its usage."""
