@@ -73,6 +73,8 @@ type Options = {
   traces?: Traces
   /** Shared with the API of the same process. */
   outageLog?: OutageLog
+  /** For tests, whose engines use connections one after the other. */
+  openPool?: typeof createPool
   log: FastifyBaseLogger
 }
 
@@ -146,10 +148,10 @@ type Building = Options &
 
 /** Builds the parts that look ahead, take, send and record. */
 const buildParts = (building: Building, running: Running) => {
-  const { config, rules, clock, decryptKey, metrics, traces = untraced, outageLog, log, engineId, now, onError } = building
+  const { config, rules, clock, decryptKey, metrics, traces = untraced, outageLog, openPool, log, engineId, now, onError } = building
   const missedAfter = `${config.missedAfterSeconds} seconds`
   const wake = () => scheduler.wake()
-  const pools = openPools(config, metrics, (error: Error) => onError(error, 'idle connection'))
+  const pools = openPools(config, metrics, (error: Error) => onError(error, 'idle connection'), openPool)
   const fn = createFunctions(pools.rest)
   const client = traces.client(createWebhookClient({ rules }))
 
@@ -212,9 +214,9 @@ const buildParts = (building: Building, running: Running) => {
 
 type Parts = ReturnType<typeof buildParts>
 
-const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => void) => {
+const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => void, openPool = createPool) => {
   const open = (name: string, max: number, options?: PoolOptions) => {
-    const pool = createPool(config, { max, name: `pgcue ${name}`, onError, answerMs, ...options })
+    const pool = openPool(config, { max, name: `pgcue ${name}`, onError, answerMs, ...options })
     metrics.watchPool(name, pool)
     return pool
   }

@@ -51,6 +51,10 @@ t.test('a limit in the thousands is never exceeded, and at most 1/500 too strict
   t.ok(rows[0].entries <= 500)
 })
 
+/** Calls the function again for each row, since the subject depends on it. */
+const allowEach = `select hit.* from generate_series(1, $1) n
+  cross join lateral cue.allow(p_subject => $2 || repeat('', n), p_limit => $3, p_window => '1 minute', p_now => $4) hit`
+
 t.test('hits of one statement count like hits one after the other', async t => {
   const apart: object[] = []
   const together: object[] = []
@@ -60,7 +64,8 @@ t.test('hits of one statement count like hits one after the other', async t => {
     at(ms)
     for (const limit of chance(0.02) ? [30, 1700] : [40, 1300]) {
       const count = 1 + below(limit / 10)
-      for (let n = 0; n < count; n++) apart.push(await fn.allow({ subject: `apart ${limit % 100}`, limit, window: '1 minute' }))
+      const each = [count, `apart ${limit % 100}`, limit, clock.now()]
+      apart.push(...(await pool.query(allowEach, each)).rows)
       const subjects = Array.from({ length: count }, () => `together ${limit % 100}`)
       const asked = [['other', ...subjects], [1, ...subjects.map(() => limit)], clock.now()]
       const { rows } = await pool.query("select * from cue.count_hits($1, $2, '1 minute', false, $3) where place > 1 order by place", asked)

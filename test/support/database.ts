@@ -16,6 +16,41 @@ export type TestDatabase = {
   empty: () => Promise<boolean>
 }
 
+/** By the URLs of databases: the server's processes that serve this file's tests, and pools that nobody uses at the moment. */
+const connections = new Map<string, { processes: Set<number>; unused: Map<string, pg.Pool[]> }>()
+
+/**
+ * Opens a pool, or one again that a former test has ended: the first statements of a connection, which it has to plan, take the server longer than
+ * most tests do.
+ */
+export const reusePool: typeof createPool = (config, options = {}) => {
+  const { processes, unused } = connections.get(config.databaseUrl) ?? {}
+  if (!processes || !unused) return createPool(config, options)
+  const { name, max, answerMs, onError = () => {} } = options
+  const kind = `${name} ${max} ${answerMs} ${config.pooled}`
+  const pools = unused.get(kind) ?? []
+  unused.set(kind, pools)
+  const pool = pools.pop() ?? noteProcesses(createPool(config, options), processes)
+  pool.removeAllListeners('error').on('error', onError)
+  const { end } = Object.getPrototypeOf(pool)
+  return Object.assign(pool, {
+    end: async () => {
+      Object.assign(pool, { end })
+      if (connections.has(config.databaseUrl) && (await isIdle(pool))) pools.push(pool)
+      else await pool.end()
+    }
+  })
+}
+
+const noteProcesses = (pool: pg.Pool, processes: Set<number>) =>
+  pool.on('connect', client => processes.add((client as pg.PoolClient & { processID: number }).processID))
+
+/** Waits for queries that nobody waits for; false if they don't end soon. */
+const isIdle = async (pool: pg.Pool): Promise<boolean> => {
+  for (let n = 0; pool.idleCount < pool.totalCount && n < 200; n++) await delay(10)
+  return pool.idleCount === pool.totalCount
+}
+
 /** Emptied databases of this test file, by cell. */
 const spare = new Map<number, TestDatabase[]>()
 root.teardown(() => Promise.all([...spare.values()].flat().map(drop)))
@@ -31,7 +66,7 @@ export const createDatabase = async (t: Test, { migrated = true, cell = 1 } = {}
   t.teardown(async () => {
     delete (database.pool as Partial<pg.Pool>).query // some tests wrap it
     if (!t.passing()) {
-      await database.pool.end()
+      await endPools(database)
       t.comment(`the database stays for a while: ${database.url}`)
     } else if (migrated && t !== root && (await database.empty().catch(() => false))) spares.push(database)
     else await drop(database)
@@ -51,23 +86,29 @@ const clone = async (migrated: boolean, cell: number): Promise<TestDatabase> => 
   }
   const url = admin.urlOf(name)
   const config = testConfig(url)
-  const pool = createPool(config)
-  const pids = new Set<number>()
-  pool.on('connect', client => pids.add((client as pg.PoolClient & { processID: number }).processID))
+  const processes = new Set<number>()
+  connections.set(url, { processes, unused: new Map() })
+  const pool = noteProcesses(createPool(config), processes)
   const shape = migrated ? await shapeOf(pool) : ''
   const empty = async () => {
-    for (let n = 0; pool.idleCount < pool.totalCount && n < 200; n++) await delay(10) // queries that the test did not wait for
-    if (pool.ending || pool.idleCount < pool.totalCount || (await shapeOf(pool)) !== shape) return false
+    if (pool.ending || !(await isIdle(pool)) || (await shapeOf(pool)) !== shape) return false
     await pool.query(`select pg_terminate_backend(pid, 5000) from pg_stat_activity
-       where datname = current_database() and pid <> all ('{${[...pids]}}')`)
+       where datname = current_database() and pid <> all ('{${[...processes]}}')`)
     await pool.query(emptied)
     return true
   }
   return { url, name, pool, config, empty }
 }
 
-const drop = async ({ name, pool }: TestDatabase) => {
-  if (!pool.ending) await pool.end()
+const endPools = async ({ url, pool }: TestDatabase) => {
+  const unused = [...(connections.get(url)?.unused.values() ?? [])].flat()
+  connections.delete(url)
+  await Promise.all([pool, ...unused].map(pool => pool.ending || pool.end()))
+}
+
+const drop = async (database: TestDatabase) => {
+  await endPools(database)
+  const { name } = database
   const admin = await connectAdmin()
   await admin.client.query(`drop database if exists ${name} with (force)`)
   await admin.end()

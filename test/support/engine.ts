@@ -7,6 +7,7 @@ import { createAddressRules } from '../../src/deliveries/address.ts'
 import { startEngine as start } from '../../src/engine/engine.ts'
 import type { Metrics } from '../../src/metrics/metrics.ts'
 import type { Traces } from '../../src/traces/traces.ts'
+import { reusePool } from './database.ts'
 
 /** An engine as a replica runs it, in real time. Stopped at the end of the test unless stopped before. */
 export const startEngine = async (t: Test, config: Config, metrics?: Metrics, traces?: Traces, clock: Clock = createClock()) => {
@@ -17,6 +18,7 @@ export const startEngine = async (t: Test, config: Config, metrics?: Metrics, tr
     decryptKey: (ciphertext, purpose) => decryptKey(config.encryptionKeys, ciphertext, purpose),
     metrics,
     traces,
+    openPool: reusePool,
     log: pino({ level: process.env.TEST_LOG ?? 'silent' })
   })
   let stopped: Promise<number> | undefined

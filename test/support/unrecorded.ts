@@ -5,6 +5,9 @@
 import module, { syncBuiltinESMExports } from 'node:module'
 import './bundled.ts'
 
+const domain = new URL('domain.ts', import.meta.url).href
+module.registerHooks({ resolve: (specifier, context, next) => next(specifier === 'async-hook-domain' ? domain : specifier, context) })
+
 process.env._TAPJS_PROCESSINFO_EXCLUDE_ = '/./'
 module.registerHooks = () => ({ deregister: () => {} })
 syncBuiltinESMExports()
