@@ -20,7 +20,9 @@ type Operation = {
 type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
 const used = `createCue listCues pauseCue fireCue testCue getCueHistory listExecutions replayExecution createOperation listOperations
-  previewSchedule listCalendars putCalendar listWorkers listAlerts listErrors listDestinations verifyExecution listSessions`.split(/\s+/)
+  previewSchedule listCalendars putCalendar listWorkers listAlerts listEvents listErrors listDestinations verifyExecution listSessions`.split(
+  /\s+/
+)
 
 /** @throws {Error} if an operation that has options does not exist */
 export const cliFields = ({ paths, components }: Document): string => {

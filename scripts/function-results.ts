@@ -52,6 +52,7 @@ export const nullable: Record<string, string> = {
   passed_exclusions: 'cron schedule_rules calendars',
   calendar_cues: 'next_run next_slot last_slot excluded_at cron schedule_rules',
   poll_device: 'email account_id key_ciphertext',
+  read_events: 'place id type at cue_id cue_key execution_id data',
   read_declared_cues: 'next_run next_slot last_slot delivery',
   read_echo: 'row',
   read_usage: 'row cue_limit execution_limit requests_per_minute',

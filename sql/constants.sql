@@ -40,3 +40,9 @@ comment on function cue.superseded is 'Returns the error message of executions t
 
 create or replace function cue.counted_to() returns int language sql immutable as $$ select 10000 $$;
 comment on function cue.counted_to is 'Returns the number up to which slots, jobs and other waiting work are counted.';
+
+create or replace function cue.events_per_day() returns int language sql immutable as $$ select 100000 $$;
+comment on function cue.events_per_day is 'Returns the number of an account''s events a day, beyond which those of executions are left out of the feed.';
+
+create or replace function cue.event_bytes() returns int language sql immutable as $$ select 16 * 1024 $$;
+comment on function cue.event_bytes is 'Returns the maximum size of an event''s data.';

@@ -26,6 +26,8 @@ create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached');
+comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
 create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange');
@@ -673,6 +675,77 @@ comment on column cue.engines.passed_over is 'Due cues that it could not fire, a
 comment on column cue.engines.missed_after is 'Length of an outage from which catch_up applies: MISSED_AFTER_SECONDS.';
 grant select on cue.engines to cue_service;
 
+create table cue.event_days (
+  account_id uuid not null,
+  day date not null,
+  count integer not null,
+  left_out_from bigint,
+  left_out_to bigint,
+  constraint event_days_pkey PRIMARY KEY (account_id, day)
+) with (fillfactor=50);
+CREATE INDEX event_days_day ON cue.event_days USING btree (day);
+comment on table cue.event_days is 'How many events an account had on a day, and which ones were left out of its feed.';
+comment on column cue.event_days.account_id is 'The account.';
+comment on column cue.event_days.day is 'UTC day of publication.';
+comment on column cue.event_days.count is 'Events published, and those left out.';
+comment on column cue.event_days.left_out_from is 'First place at which one was left out; null: none.';
+comment on column cue.event_days.left_out_to is 'Last place at which one was left out.';
+grant select on cue.event_days to cue_service;
+
+create table cue.event_order (
+  id integer not null default 1,
+  last_place bigint not null default 0,
+  dropped_place bigint not null default 0,
+  constraint event_order_pkey PRIMARY KEY (id),
+  constraint event_order_id_check CHECK (id = 1)
+) with (fillfactor=10);
+comment on table cue.event_order is 'One row, which whoever publishes events locks.';
+comment on column cue.event_order.id is 'Always 1.';
+comment on column cue.event_order.last_place is 'The place of the latest event.';
+comment on column cue.event_order.dropped_place is 'The highest place among those that have been dropped.';
+grant select on cue.event_order to cue_service;
+
+create table cue.event_subscribers (
+  account_id uuid not null,
+  constraint event_subscribers_pkey PRIMARY KEY (account_id),
+  constraint event_subscribers_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+comment on table cue.event_subscribers is 'Accounts for which successes, retries and verifications are events, too.';
+comment on column cue.event_subscribers.account_id is 'The account.';
+grant select on cue.event_subscribers to cue_service;
+
+create table cue.events (
+  account_id uuid not null,
+  place bigint not null,
+  published_at timestamp with time zone not null,
+  id uuid not null,
+  type cue.event_type not null,
+  at timestamp with time zone not null,
+  cue_id text,
+  cue_key text,
+  cue_tags text[],
+  execution_id uuid,
+  data json,
+  execution_ids uuid[],
+  cue_ids text[],
+  constraint events_pkey PRIMARY KEY (account_id, place, published_at)
+) partition by RANGE (published_at);
+comment on table cue.events is 'The feed of each account. Partitioned by the day of publication in UTC; dropped by cue.drop_old_events.';
+comment on column cue.events.account_id is 'The account.';
+comment on column cue.events.place is 'Order of the feed, among all accounts; of execution_ids, the place of the last one. Readers never see a place before all lower ones.';
+comment on column cue.events.published_at is 'When it got its place. Determines the partition.';
+comment on column cue.events.id is 'UUIDv7.';
+comment on column cue.events.type is 'What happened.';
+comment on column cue.events.at is 'When it happened.';
+comment on column cue.events.cue_id is 'The cue, if it is about one.';
+comment on column cue.events.cue_key is 'Its key at that time.';
+comment on column cue.events.cue_tags is 'Its tags at that time.';
+comment on column cue.events.execution_id is 'The execution, if it is about one.';
+comment on column cue.events.data is 'The object as lists showed it; null with execution_ids.';
+comment on column cue.events.execution_ids is 'Executions that succeeded together, of which each is an event.';
+comment on column cue.events.cue_ids is 'The cue of each.';
+grant select on cue.events to cue_service;
+
 create table cue.executions (
   id uuid not null,
   account_id uuid not null,
@@ -994,6 +1067,38 @@ comment on column cue.moved.to_url is 'The other server, as replicas connect to 
 comment on column cue.moved.at is 'When it took over.';
 grant select on cue.moved to cue_service;
 
+create table cue.new_events (
+  seq bigint not null generated always as identity,
+  account_id uuid not null,
+  id uuid not null,
+  type cue.event_type not null,
+  at timestamp with time zone not null,
+  cue_id text,
+  cue_key text,
+  cue_tags text[],
+  execution_id uuid,
+  data json,
+  execution_ids uuid[],
+  cue_ids text[],
+  constraint new_events_pkey PRIMARY KEY (seq),
+  constraint new_events_check CHECK ((data IS NULL) = (execution_ids IS NOT NULL))
+);
+CREATE INDEX new_events_deleted ON cue.new_events USING btree (cue_id, seq) WHERE (type = 'cue.deleted'::cue.event_type);
+comment on table cue.new_events is 'Events that are committed, or about to be, and have no place in the feed yet.';
+comment on column cue.new_events.seq is 'Order of the events of one object, which is locked when they are written.';
+comment on column cue.new_events.account_id is 'The account. No foreign key: writing an event takes no lock of its row.';
+comment on column cue.new_events.id is 'UUIDv7. Readers use it to recognise an event that they have read before.';
+comment on column cue.new_events.type is 'What happened.';
+comment on column cue.new_events.at is 'When it happened.';
+comment on column cue.new_events.cue_id is 'The cue, if it is about one.';
+comment on column cue.new_events.cue_key is 'Its key at that time.';
+comment on column cue.new_events.cue_tags is 'Its tags at that time.';
+comment on column cue.new_events.execution_id is 'The execution, if it is about one.';
+comment on column cue.new_events.data is 'The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.';
+comment on column cue.new_events.execution_ids is 'Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for each would cost as much as its delivery. Their data is read from the executions.';
+comment on column cue.new_events.cue_ids is 'The cue of each.';
+grant select on cue.new_events to cue_service;
+
 create table cue.open_executions (
   execution_id uuid not null,
   cue_id text not null,
@@ -1302,6 +1407,17 @@ comment on column cue.tickets.created_at is 'Time of creation.';
 comment on column cue.tickets.updated_at is 'Time of the latest status change.';
 grant select on cue.tickets to cue_service;
 
+create table cue.unattended_tasks (
+  account_id uuid not null,
+  task text not null,
+  constraint unattended_tasks_pkey PRIMARY KEY (account_id, task),
+  constraint unattended_tasks_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+comment on table cue.unattended_tasks is 'Waiting work without a live worker, as its event reported it.';
+comment on column cue.unattended_tasks.account_id is 'The account.';
+comment on column cue.unattended_tasks.task is 'Task of the work; empty for work without one.';
+grant select on cue.unattended_tasks to cue_service;
+
 create table cue.usage_counters (
   account_id uuid not null,
   month date not null,
@@ -1379,6 +1495,12 @@ create view cue.account_view as
     a.memory_block_enabled,
     a.alert_webhook_url,
     a.webhook_authorization,
+        CASE
+            WHEN (EXISTS ( SELECT
+               FROM cue.event_subscribers s
+              WHERE s.account_id = a.id)) THEN 'all'::text
+            ELSE 'default'::text
+        END AS events,
     a.created_at,
     ( SELECT count(*) AS count
            FROM cue.cues c
@@ -1828,6 +1950,37 @@ create view cue.execution_detail_view as
 comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
 grant select on cue.execution_detail_view to cue_reader, cue_service;
 
+create view cue.execution_item_view as
+ SELECT id,
+    cue_id,
+    cue_name,
+    cue.iso(scheduled_for) AS scheduled_for,
+    cue.iso(due_at) AS due_at,
+    status,
+    outcome_state,
+    outcome_success,
+    triggered_by,
+    replayed_from,
+    attempts,
+    http_status,
+    error_message,
+    cue.iso(started_at) AS started_at,
+    cue.iso(last_attempt_at) AS last_attempt_at,
+    cue.iso(delivered_at) AS delivered_at,
+    cue.iso(next_retry) AS next_retry,
+    claimed_by_worker,
+    cue.iso(claimed_at) AS claimed_at,
+    cue.iso(last_heartbeat_at) AS last_heartbeat_at,
+    cue.iso(lease_expires_at) AS lease_expires_at,
+    outcome,
+    metadata,
+    artifacts,
+    cue.iso(created_at) AS created_at,
+    cue.iso(updated_at) AS updated_at
+   FROM cue.execution_view v;
+comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
+grant select on cue.execution_item_view to cue_reader, cue_service;
+
 create view cue.execution_view as
  SELECT e.id,
     e.account_id,
@@ -2157,8 +2310,11 @@ begin
   if o.status = 'completed' then
     raise exception 'Only a running operation can be aborted; operation % is completed.', o.id using errcode = cue.refusal('QU011');
   end if;
-  update cue.operations set status = 'aborted', ended_at = coalesce(ended_at, p_now) where id = o.id returning * into o;
-  delete from cue.operation_targets where operation_id = o.id;
+  if o.status = 'running' then
+    update cue.operations set status = 'aborted', ended_at = p_now where id = o.id returning * into o;
+    delete from cue.operation_targets where operation_id = o.id;
+    perform cue.add_operation_event(o.id, p_now);
+  end if;
   return next o;
 end $function$;
 comment on function cue.abort_operation(uuid,text,timestamp with time zone) is 'Ends an operation after its current batch; QU009 not found, QU011 completed.';
@@ -2172,13 +2328,17 @@ CREATE OR REPLACE FUNCTION cue.acknowledge_alert(p_account_id uuid, p_alert_id u
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  l cue.alerts;
 begin
-  update cue.alerts a set acknowledged_at = coalesce(a.acknowledged_at, p_now)
-    from cue.cues c
-   where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
+  select a.* into l from cue.alerts a join cue.cues c on c.id = a.cue_id
+   where a.id = p_alert_id and a.account_id = p_account_id and c.deleted_at is null for no key update of a;
   if not found then
     raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
   end if;
+  if l.acknowledged_at is not null then return; end if;
+  update cue.alerts set acknowledged_at = p_now where id = l.id;
+  perform cue.add_alert_event('alert.acknowledged', l.id, p_now);
 end $function$;
 comment on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
 grant execute on function cue.acknowledge_alert(uuid,uuid,timestamp with time zone) to cue_operator, cue_service;
@@ -2245,6 +2405,82 @@ exception
 end $function$;
 comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result as an object.';
 grant execute on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_alert_event(p_type cue.event_type, p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_event(v.account_id, p_type, to_jsonb(v) - 'account_id' || jsonb_build_object(
+           'acknowledged_at', cue.iso(v.acknowledged_at), 'resolved_at', cue.iso(v.resolved_at), 'created_at', cue.iso(v.created_at)),
+           p_now, v.cue_id, v.execution_id)
+    from cue.alert_view v where v.id = p_alert_id
+$function$;
+comment on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an alert.';
+grant execute on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_credential_events(p_account_id uuid, p_entry cue.audit_event, p_detail jsonb, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_revoked text := case p_entry when 'key.revoked' then p_detail ->> 'key_id' when 'key.regenerated' then p_detail ->> 'replaced_key_id' end;
+begin
+  if v_revoked is not null then perform cue.add_event(p_account_id, 'key.revoked', cue.key_data(v_revoked::uuid), p_now); end if;
+  if p_entry in ('account.registered', 'key.created', 'key.regenerated') then
+    perform cue.add_event(p_account_id, 'key.created', cue.key_data((p_detail ->> 'key_id')::uuid), p_now);
+  elsif p_entry in ('webhook_secret.regenerated', 'alert_webhook_secret.regenerated') then
+    perform cue.add_event(p_account_id, 'secret.regenerated', jsonb_build_object('secret', split_part(p_entry::text, '.', 1)), p_now);
+  end if;
+end $function$;
+comment on function cue.add_credential_events(uuid,cue.audit_event,jsonb,timestamp with time zone) is 'Adds the events that go with an entry of the audit log.';
+grant execute on function cue.add_credential_events(uuid,cue.audit_event,jsonb,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_cue_events(p_type cue.event_type, p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, data)
+  select v.account_id, cue.uuid_v7(p_now), p_type, p_now, v.id, v.key, v.tags, cue.fit_event(d.data)
+    from unnest(p_cue_ids) with ordinality as u (id, nth)
+   cross join lateral (select * from cue.cue_view c where c.id = u.id limit 1) v
+   cross join lateral (
+     select to_jsonb(v) - '{account_id,payload,revision,last_slot,await_outcome_set}'::text[] || jsonb_build_object(
+              'callback', v.callback - 'headers', 'paused_at', cue.iso(v.paused_at), 'paused_until', cue.iso(v.paused_until),
+              'next_run', cue.iso(v.next_run), 'next_slot', cue.iso(v.next_slot), 'last_run', cue.iso(v.last_run),
+              'created_at', cue.iso(v.created_at), 'updated_at', cue.iso(v.updated_at)) as data) d
+   order by u.nth;
+  if found then perform pg_notify('cue_event', ''); end if;
+end $function$;
+comment on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) is 'Adds an event about each of these cues, which shows it as it is now, except those that are deleted.';
+grant execute on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_cue_limit_events(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_limit_event(a.id, 'cues', p.cues, p_now)
+    from (select distinct u.id from unnest(p_account_ids) as u (id)) u join cue.accounts a on a.id = u.id cross join lateral cue.limits_of(a) p
+   where (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
+$function$;
+comment on function cue.add_cue_limit_events(uuid[],timestamp with time zone) is 'Adds the event that a cue was refused because an account has as many as it may.';
+grant execute on function cue.add_cue_limit_events(uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS TABLE(id text, refusal text)
@@ -2324,7 +2560,7 @@ declare
 begin
   if v_new = '{}' then return v_results; end if;
   for r in
-    select a.cue ->> 'key' as key, a.refusal
+    select a.cue ->> 'key' as key, a.id, a.refusal
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
              (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
@@ -2338,6 +2574,7 @@ begin
   loop
     begin
       if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key); end if;
+      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
     exception when sqlstate 'QU030' or sqlstate 'QU052' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
@@ -2348,6 +2585,29 @@ begin
 end $function$;
 comment on function cue.add_declared(uuid,jsonb,timestamp with time zone) is 'Creates the declared cues that do not exist; returns what it did with each.';
 grant execute on function cue.add_declared(uuid,jsonb,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_end_event(e cue.executions, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_is_judged boolean := e.outcome_recorded_at = p_now and e.outcome_state in ('verified_success', 'verification_failed');
+begin
+  if v_is_judged then
+    perform cue.add_verification_event(e, p_now);
+  elsif cue.is_success(e.status, e.outcome_success) then
+    perform cue.add_successes(array[e.id], p_now);
+  else
+    perform cue.add_execution_events(
+      case e.status when 'success' then 'execution.failed' else 'execution.' || e.status end::cue.event_type, array[e.id], p_now);
+  end if;
+end $function$;
+comment on function cue.add_end_event(cue.executions,timestamp with time zone) is 'Adds the event of an execution''s end: one of its status, or of the verification that its report brought.';
+grant execute on function cue.add_end_event(cue.executions,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_ended_execution(c cue.cues, p_status cue.execution_status, p_scheduled_for timestamp with time zone, p_error text, p_now timestamp with time zone)
  RETURNS cue.executions
@@ -2372,6 +2632,65 @@ end $function$;
 comment on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) is 'Records a slot that did not run as an ended execution.';
 grant execute on function cue.add_ended_execution(cue.cues,cue.execution_status,timestamp with time zone,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_event(p_account_id uuid, p_type cue.event_type, p_data jsonb, p_now timestamp with time zone DEFAULT now(), p_cue_id text DEFAULT NULL::text, p_execution_id uuid DEFAULT NULL::uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
+  select p_account_id, cue.uuid_v7(p_now), p_type, p_now, p_cue_id, c.key, c.tags, p_execution_id, cue.fit_event(p_data)
+    from (select) x left join cue.cues c on c.id = p_cue_id;
+  perform pg_notify('cue_event', '');
+end $function$;
+comment on function cue.add_event(uuid,cue.event_type,jsonb,timestamp with time zone,text,uuid) is 'Adds an event that is not about the state of a cue or an execution.';
+grant execute on function cue.add_event(uuid,cue.event_type,jsonb,timestamp with time zone,text,uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_event_day(p_day date)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_name text := to_char(p_day, '"events_"YYYY_MM_DD');
+begin
+  if to_regclass('cue.' || v_name) is not null then return; end if;
+  execute format('create table cue.%I (like cue.events including defaults including constraints)', v_name);
+  execute format('alter table cue.events attach partition cue.%I for values from (%L) to (%L)', v_name, p_day::timestamp at time zone 'utc',
+    (p_day + 1)::timestamp at time zone 'utc');
+end $function$;
+comment on function cue.add_event_day(date) is 'Makes the partition of events for a day, unless it exists.';
+grant execute on function cue.add_event_day(date) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_execution_events(p_type cue.event_type, p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_is_quiet boolean := p_type in ('execution.retrying', 'execution.verified');
+begin
+  if v_is_quiet and not exists (select from cue.event_subscribers) then return; end if;
+  insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
+  select c.account_id, cue.uuid_v7(p_now), p_type, p_now, c.id, c.key, c.tags, d.id, d.data
+    from cue.execution_data(p_execution_ids) d
+   cross join lateral (select q.account_id, q.id, q.key, q.tags from cue.cues q where q.id = d.data ->> 'cue_id' limit 1) c
+   where not v_is_quiet or exists (select from cue.event_subscribers s where s.account_id = c.account_id)
+   order by array_position(p_execution_ids, d.id);
+  if found then perform pg_notify('cue_event', ''); end if;
+end $function$;
+comment on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) is 'Adds an event about each of these executions; of retries and verifications only for accounts that subscribe to them.';
+grant execute on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_job(p_queue text, p_data jsonb DEFAULT NULL::jsonb, p_id uuid DEFAULT gen_random_uuid(), p_start_after timestamp with time zone DEFAULT now(), p_singleton_key text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
@@ -2392,6 +2711,34 @@ begin
 end $function$;
 comment on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) is 'Adds a pg-boss job with its queue''s settings, unless it exists.';
 grant execute on function cue.add_job(text,jsonb,uuid,timestamp with time zone,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_limit_event(p_account_id uuid, p_limit text, p_value integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_event(p_account_id, 'limit.reached', jsonb_build_object('limit', p_limit, 'value', p_value), p_now)
+$function$;
+comment on function cue.add_limit_event(uuid,text,integer,timestamp with time zone) is 'Adds the event that an account has reached a limit: cues, executions_per_month or events_per_day.';
+grant execute on function cue.add_limit_event(uuid,text,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_operation_event(p_operation_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_event(v.account_id, 'operation.finished', to_jsonb(v) - '{account_id,errors}'::text[] || jsonb_build_object(
+           'created_at', cue.iso(v.created_at), 'ended_at', cue.iso(v.ended_at)), p_now)
+    from cue.operation_view v where v.id = p_operation_id
+$function$;
+comment on function cue.add_operation_event(text,timestamp with time zone) is 'Adds the event of an operation''s end.';
+grant execute on function cue.add_operation_event(text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_payload_bytes(p_account_ids uuid[], p_bytes bigint[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -2449,6 +2796,47 @@ AS $function$
 $function$;
 comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
 grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_successes(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid;
+  v_last uuid;
+begin
+  if not exists (select from cue.event_subscribers) then return; end if;
+  select min(id::text)::uuid, max(id::text)::uuid into v_first, v_last from unnest(p_execution_ids) as u (id);
+  insert into cue.new_events (account_id, id, type, at, execution_ids, cue_ids)
+  select e.account_id, cue.uuid_v7(p_now), 'execution.succeeded', p_now, array_agg(e.id), array_agg(e.cue_id)
+    from (select x.account_id, x.id, x.cue_id from cue.executions x
+           where x.id = any (p_execution_ids) and x.id between v_first and v_last and x.status = 'success' and x.ended_at = p_now order by x.id) e
+   where exists (select from cue.event_subscribers s where s.account_id = e.account_id) group by e.account_id;
+  if found then perform pg_notify('cue_event', ''); end if;
+end $function$;
+comment on function cue.add_successes(uuid[],timestamp with time zone) is 'Adds the events of executions that have just succeeded, for accounts that subscribe to them.';
+grant execute on function cue.add_successes(uuid[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_verification_event(e cue.executions, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if e.outcome_state in ('verified_success', 'verification_failed') then
+    perform cue.add_execution_events(
+      case e.outcome_state when 'verified_success' then 'execution.verified' else 'execution.rejected' end::cue.event_type, array[e.id], p_now);
+  end if;
+end $function$;
+comment on function cue.add_verification_event(cue.executions,timestamp with time zone) is 'Adds the event of an outcome that has been verified or rejected.';
+grant execute on function cue.add_verification_event(cue.executions,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit(p_key_hashes bytea[], p_session_ids uuid[], p_execution_ids uuid[], p_addresses text[], p_scopes text[], p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(error text, account_id uuid, actor text, scopes text[], plan cue.plan, limits jsonb, usage_warning boolean, rate_limit integer, rate_remaining integer, rate_reset bigint, retry_after integer)
@@ -2638,6 +3026,7 @@ AS $function$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
+  perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
   if c.tracked then perform cue.start_queued(c.id, p_now); end if;
   -- Not set when it started, if the row was locked then.
@@ -2922,6 +3311,7 @@ begin
        set external_id = e.external_id, result_url = e.result_url, result_ref = e.result_ref, result_type = e.result_type,
            summary = e.summary, metadata = e.metadata, artifacts = e.artifacts, outcome_state = e.outcome_state, updated_at = p_now
      where x.id = e.id;
+    if e.outcome_state <> old.outcome_state then perform cue.add_verification_event(e, p_now); end if;
   end if;
   return query select e.id, e.outcome_state, e is distinct from old;
 end $function$;
@@ -3350,6 +3740,7 @@ begin
      where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
+  perform cue.add_execution_events('execution.cancelled', v_ids, p_now);
   delete from cue.open_executions where execution_id = any (v_ids);
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
@@ -3888,6 +4279,7 @@ begin
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
   update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
+  perform cue.add_cue_events('cue.completed', p_cue_ids, p_now);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $function$;
 comment on function cue.complete_cues(text[],timestamp with time zone) is 'Completes recurring cues that have no further run.';
@@ -4220,6 +4612,8 @@ begin
   select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
   perform cue.record_cue_events(
     p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
+  perform cue.add_cue_limit_events(array(
+    select u.account_id from unnest(p_account_ids, v_refusals) as u (account_id, refusal) where u.refusal = 'limit'), p_now);
   return query
   select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
@@ -4571,11 +4965,11 @@ begin
   for v_id in
     select id from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
   loop
+    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
-    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     return next v_id;
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
@@ -4623,6 +5017,24 @@ begin
 end $function$;
 comment on function cue.delete_due_accounts(integer,timestamp with time zone) is 'Deletes a batch of an account whose grace is over; 0 if none is left.';
 grant execute on function cue.delete_due_accounts(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.delete_events(p_account_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  delete from cue.events where account_id = p_account_id;
+  perform from cue.event_order for no key update;
+  delete from cue.new_events where account_id = p_account_id;
+  delete from cue.events where account_id = p_account_id;
+  delete from cue.event_days where account_id = p_account_id;
+end $function$;
+comment on function cue.delete_events(uuid) is 'Deletes the events of an account.';
+grant execute on function cue.delete_events(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with time zone, p_batch integer DEFAULT 5000)
  RETURNS integer
@@ -4930,12 +5342,44 @@ CREATE OR REPLACE FUNCTION cue.drop_credentials(p_account_id uuid, p_now timesta
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = p_account_id and revoked_at is null;
+  select cue.add_event(p_account_id, 'key.revoked', cue.key_data(id), p_now) from cue.api_keys where account_id = p_account_id and revoked_at = p_now;
   delete from cue.session_tokens where account_id = p_account_id;
   delete from cue.sessions where account_id = p_account_id;
   delete from cue.device_codes where account_id = p_account_id;
 $function$;
 comment on function cue.drop_credentials(uuid,timestamp with time zone) is 'Revokes all keys and ends all sessions of an account that the caller has locked.';
 grant execute on function cue.drop_credentials(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.drop_old_events(p_before timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET lock_timeout TO '300ms'
+AS $function$
+declare
+  v_day date;
+  v_name text;
+begin
+  if p_before > p_now - interval '23 hours' then
+    raise exception 'Events are kept for at least a day; % is more recent.', p_before using errcode = cue.refusal('QU011');
+  end if;
+  for v_day in
+    select d.day from pg_inherits i join pg_class p on p.oid = i.inhrelid
+     cross join lateral (select to_date(substring(p.relname from '\d{4}_\d\d_\d\d$'), 'YYYY_MM_DD') as day) d
+     where i.inhparent = 'cue.events'::regclass and (d.day + 1)::timestamp at time zone 'utc' <= p_before order by d.day
+  loop
+    v_name := to_char(v_day, '"events_"YYYY_MM_DD');
+    execute format('update cue.event_order set dropped_place = greatest(dropped_place, (select max(place) from cue.%I))', v_name);
+    execute format('drop table cue.%I', v_name);
+    return next v_name;
+  end loop;
+  delete from cue.event_days where day < (p_before at time zone 'utc')::date;
+end $function$;
+comment on function cue.drop_old_events(timestamp with time zone,timestamp with time zone) is 'Drops days of events that end before p_before; QU011 within a day.';
+grant execute on function cue.drop_old_events(timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.drop_old_executions(p_before timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text
@@ -5091,6 +5535,8 @@ begin
            paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
      where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
+    -- The event of a failed run says it all.
+    if p_status = 'completed' then perform cue.add_cue_events('cue.completed', array[c.id], p_now); end if;
     perform cue.note_memory(c.account_id);
   end if;
 end $function$;
@@ -5172,7 +5618,7 @@ declare
   a cue.accounts;
   -- All subjects that cue.allow counts for an account.
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
-    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:}'::text[]) as s (name));
+    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:}'::text[]) as s (name));
 begin
   delete from cue.accounts where id = p_account_id returning * into a;
   -- Deletes the Stripe customer, which cancels its subscriptions. The job outlives the account.
@@ -5184,6 +5630,7 @@ begin
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
+  perform cue.delete_events(p_account_id);
 end $function$;
 comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues left, with everything that names it.';
 grant execute on function cue.erase_account(uuid) to cue_service;
@@ -5210,6 +5657,22 @@ AS $function$
 $function$;
 comment on function cue.error_pattern(text,integer) is 'Returns an error message of at most 200 characters, in which numbers, times, addresses and ids are an ellipsis.';
 grant execute on function cue.error_pattern(text,integer) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.event_bytes()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 16 * 1024 $function$;
+comment on function cue.event_bytes() is 'Returns the maximum size of an event''s data.';
+grant execute on function cue.event_bytes() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.events_per_day()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 100000 $function$;
+comment on function cue.events_per_day() is 'Returns the number of an account''s events a day, beyond which those of executions are left out of the feed.';
+grant execute on function cue.events_per_day() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
@@ -5263,6 +5726,33 @@ begin
 end $function$;
 comment on function cue.execution_caller(uuid,timestamp with time zone) is 'Returns the caller of an execution''s token, which is valid for a day after its end.';
 grant execute on function cue.execution_caller(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.execution_data(p_execution_ids uuid[])
+ RETURNS TABLE(id uuid, data json)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  return query
+  select v.id, case when octet_length(d.data::text) > cue.event_bytes() then cue.fit_event(d.data::jsonb) else d.data end
+    from unnest(p_execution_ids) as u (id)
+   cross join lateral (
+     select i.id, i.cue_id, i.cue_name, i.scheduled_for, i.due_at, i.status, i.outcome_state, i.outcome_success, i.triggered_by, i.replayed_from,
+            i.attempts, i.http_status, i.error_message, i.started_at, i.last_attempt_at, i.delivered_at, i.next_retry, i.claimed_by_worker,
+            i.claimed_at, i.last_heartbeat_at, i.lease_expires_at, i.outcome || jsonb_strip_nulls(jsonb_build_object(
+              'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.created_at, i.updated_at
+       from cue.execution_item_view i where i.id = u.id and i.id between v_first and v_last limit 1) v
+   cross join lateral (select to_json(v) as data) d;
+end $function$;
+comment on function cue.execution_data(uuid[]) is 'Returns executions as lists show them.';
+grant execute on function cue.execution_data(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.executions_used(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS bigint
@@ -5557,6 +6047,7 @@ begin
   get diagnostics v_moved = row_count;
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
+  perform cue.add_successes(p_execution_ids, p_now);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
@@ -5687,6 +6178,25 @@ end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
+ RETURNS json
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+  v_name text;
+  v_left_out text[] := '{}';
+begin
+  while octet_length(p_data::text) > cue.event_bytes() loop
+    select m.key into v_name from jsonb_each(p_data - 'left_out') m order by octet_length(m.value::text) desc limit 1;
+    v_left_out := v_left_out || v_name;
+    p_data := p_data - v_name || jsonb_build_object('left_out', v_left_out);
+  end loop;
+  return p_data;
+end $function$;
+comment on function cue.fit_event(jsonb) is 'Returns the data of an event without its largest members, if it is too large; left_out names them.';
+grant execute on function cue.fit_event(jsonb) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fit_report(p_report jsonb, p_omitted text)
  RETURNS TABLE(report jsonb, note text)
  LANGUAGE sql
@@ -5804,7 +6314,10 @@ declare
   v_last uuid := (select max(id::text)::uuid from unnest(p_ended) as u (id));
   e cue.executions;
 begin
-  if p_again is not null then perform cue.enqueue_attempts(p_again, p_due); end if;
+  if p_again is not null then
+    perform cue.enqueue_attempts(p_again, p_due);
+    perform cue.add_execution_events('execution.retrying', p_again, p_now);
+  end if;
   if p_deadline is not null then perform cue.wake('cue_deadline', p_deadline); end if;
   update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_delivered) and failed_deliveries > 0;
   -- One after the other: the first to end may change the cue of the next.
@@ -6464,6 +6977,18 @@ end $function$;
 comment on function cue.keep_schedule_key() is 'Changes a cue''s key with its schedule, also if that is changed by hand.';
 grant execute on function cue.keep_schedule_key() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.key_data(p_key_id uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select to_jsonb(k) - '{account_id}'::text[] || jsonb_build_object(
+           'created_at', cue.iso(k.created_at), 'last_used_at', cue.iso(k.last_used_at), 'revoked_at', cue.iso(k.revoked_at))
+    from cue.key_view k where k.id = p_key_id
+$function$;
+comment on function cue.key_data(uuid) is 'Returns an API key as lists show it.';
+grant execute on function cue.key_data(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.key_taken_message(p_key text, p_cue_id text)
  RETURNS text
  LANGUAGE sql
@@ -6535,13 +7060,11 @@ AS $function$
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
       select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
-        select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,
-               v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
-               cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
-               v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
-               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts,
-               cue.iso(v.created_at) as created_at, cue.iso(v.updated_at) as updated_at
-          from cue.execution_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
+        select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
+               v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
+               v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts, v.created_at,
+               v.updated_at
+          from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
@@ -6557,6 +7080,17 @@ AS $function$
 $function$;
 comment on function cue.latest_missed(text) is 'Returns a cue''s latest ten missed slots as JSON.';
 grant execute on function cue.latest_missed(text) to cue_reader, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.latest_place()
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ select last_place from cue.event_order $function$;
+comment on function cue.latest_place() is 'Returns the place of the latest event of all accounts.';
+grant execute on function cue.latest_place() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(cue_id text, latest jsonb)
@@ -7766,6 +8300,59 @@ end $function$;
 comment on function cue.note_stripe_event(text,text,timestamp with time zone) is 'Records a Stripe event; false if it was handled before.';
 grant execute on function cue.note_stripe_event(text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.note_unattended(p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  d record;
+  v_count int := 0;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('cue.note_unattended')) then return 0; end if;
+  for d in
+    with recursive waiting as (
+      (select e.account_id, coalesce(e.task, '') as task, e.claimable_at, 1 as n from cue.executions e
+        where e.claimable_at is not null and e.id < v_until order by e.account_id, coalesce(e.task, ''), e.claimable_at limit 1)
+      union all
+      select f.account_id, f.task, f.claimable_at, w.n + 1 from waiting w cross join lateral (
+        select e.account_id, coalesce(e.task, '') as task, e.claimable_at from cue.executions e
+         where e.claimable_at is not null and e.id < v_until and (e.account_id, coalesce(e.task, '')) > (w.account_id, w.task)
+         order by e.account_id, coalesce(e.task, ''), e.claimable_at limit 1) f
+       where w.n < cue.counted_to()),
+    compared as (
+      select coalesce(w.account_id, u.account_id) as account_id, coalesce(w.task, u.task) as task, w.claimable_at, u.task is not null as is_noted
+        from (select * from waiting where claimable_at <= p_now - interval '15 seconds') w
+        full join cue.unattended_tasks u on u.account_id = w.account_id and u.task = w.task)
+    select k.*, exists (
+             select from cue.workers w where w.account_id = k.account_id and w.last_heartbeat > p_now - cue.worker_timeout()
+                and (w.handlers = '{}' or w.handlers && array[k.task, '*'])) as is_attended
+      from compared k
+  loop
+    if d.is_noted and (d.is_attended or d.claimable_at is null) then
+      delete from cue.unattended_tasks where account_id = d.account_id and task = d.task;
+      if d.is_attended then perform cue.add_event(d.account_id, 'task.attended', jsonb_build_object('task', nullif(d.task, '')), p_now); end if;
+    elsif not d.is_noted and not d.is_attended then
+      -- The account may be gone, or going.
+      insert into cue.unattended_tasks (account_id, task)
+      select a.id, d.task from cue.accounts a where a.id = d.account_id for key share skip locked;
+      continue when not found;
+      perform cue.add_event(d.account_id, 'task.unattended', jsonb_build_object(
+                'task', nullif(d.task, ''), 'waiting_since', cue.iso(d.claimable_at)), p_now);
+    else
+      continue;
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.note_unattended(timestamp with time zone) is 'Adds events about work that waits without a live worker, and about workers that came; returns how many changed.';
+grant execute on function cue.note_unattended(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.note_use(p_key_id uuid, p_now timestamp with time zone)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7975,10 +8562,9 @@ begin
   update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   -- A deleted account has an entry of its own.
-  if p_by <> 'deletion' then
-    perform cue.record_cue_events(array[c.account_id], 'cue.paused', array['service'], array[c.id], jsonb_build_object('paused_by', p_by), p_now)
-       from cue.cues c where c.id = any (p_cue_ids);
-  end if;
+  perform cue.record_cue_events(array[c.account_id], 'cue.paused', array[case when p_by <> 'deletion' then 'service' end], array[c.id],
+                                jsonb_build_object('paused_by', p_by), p_now)
+     from cue.cues c where c.id = any (p_cue_ids);
 end $function$;
 comment on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) is 'Pauses cues until somebody resumes them.';
 grant execute on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) to cue_service;
@@ -8237,6 +8823,75 @@ end $function$;
 comment on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) is 'Removes a batch of payloads that no execution references; returns how many were checked.';
 grant execute on function cue.prune_payloads(timestamp with time zone,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.publish_events(p_limit integer DEFAULT 1000, p_most_per_day integer DEFAULT cue.events_per_day(), p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_place bigint;
+  v_last bigint;
+  v_seqs bigint[];
+  v_day date := (p_now at time zone 'utc')::date;
+  v_accounts uuid[];
+  v_left_out uuid[];
+  v_reached uuid[];
+begin
+  select last_place into v_place from cue.event_order for no key update skip locked;
+  if not found then return 0; end if;
+  -- A new statement: it sees what the former holder of the lock has committed.
+  v_seqs := array(select n.seq from cue.new_events n order by n.seq limit p_limit for update skip locked);
+  if v_seqs = '{}' then return 0; end if;
+  perform cue.add_event_day(v_day);
+  with kept as materialized (
+    select n.seq, n.account_id, n.id, n.type, n.at, n.cue_id, n.cue_key, n.cue_tags, n.execution_id, n.data, r.execution_ids, r.cue_ids
+      from cue.new_events n
+     cross join lateral (
+       select n.execution_ids, n.cue_ids
+        where n.execution_ids is null or not exists (select from cue.cues c where c.account_id = n.account_id and c.deleted_at is not null)
+       union all
+       select array_agg(u.execution_id), array_agg(u.cue_id) from unnest(n.execution_ids, n.cue_ids) as u (execution_id, cue_id)
+        where (select c.deleted_at is null from cue.cues c where c.id = u.cue_id)
+           or exists (select from cue.new_events d where d.cue_id = u.cue_id and d.type = 'cue.deleted' and d.seq >= n.seq)
+       having count(*) > 0 and exists (select from cue.cues c where c.account_id = n.account_id and c.deleted_at is not null)) r
+     where n.seq = any (v_seqs) and (select true from cue.accounts a where a.id = n.account_id)
+       and (n.cue_id is null or (select c.deleted_at is null from cue.cues c where c.id = n.cue_id)
+            or exists (select from cue.new_events d where d.cue_id = n.cue_id and d.type = 'cue.deleted' and d.seq >= n.seq))),
+  batch as materialized (
+    select k.*, sum(s.size) over (order by k.seq)::bigint as nth, sum(s.size) over (partition by k.account_id order by k.seq) as nth_of_account,
+           sum(s.size) over (partition by k.account_id) as of_account
+      from kept k cross join lateral (select coalesce(cardinality(k.execution_ids), 1) as size) s),
+  counted as (
+    insert into cue.event_days as d (account_id, day, count) select b.account_id, v_day, max(b.of_account) from batch b group by b.account_id
+    on conflict (account_id, day) do update set count = d.count + excluded.count returning d.account_id, d.count),
+  placed as materialized (
+    select b.*, c.count > p_most_per_day and c.count - b.of_account <= p_most_per_day as reaches,
+           c.count - b.of_account + b.nth_of_account > p_most_per_day and b.type between 'execution.succeeded' and 'execution.cancelled' as is_left_out
+      from batch b join counted c on c.account_id = b.account_id),
+  published as (
+    insert into cue.events (account_id, place, published_at, id, type, at, cue_id, cue_key, cue_tags, execution_id, data, execution_ids, cue_ids)
+    select p.account_id, v_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data, p.execution_ids, p.cue_ids
+      from placed p where not p.is_left_out)
+  select v_place + coalesce(max(p.nth), 0), array_agg(distinct p.account_id), array_agg(distinct p.account_id) filter (where p.is_left_out),
+         array_agg(distinct p.account_id) filter (where p.reaches)
+    into v_last, v_accounts, v_left_out, v_reached from placed p;
+  delete from cue.new_events where seq = any (v_seqs);
+  if v_accounts is null then return cardinality(v_seqs); end if;
+  update cue.event_order set last_place = v_last;
+  update cue.event_days set left_out_from = coalesce(left_out_from, v_place + 1), left_out_to = v_last
+   where account_id = any (v_left_out) and day = v_day;
+  perform cue.add_limit_event(u.id, 'events_per_day', p_most_per_day, p_now) from unnest(v_reached) as u (id);
+  -- A notification holds 8,000 bytes.
+  perform pg_notify('cue_published', v_last || ' ' || string_agg(u.id::text, ' '))
+     from unnest(v_accounts) with ordinality as u (id, nth) group by u.nth / 200;
+  return cardinality(v_seqs);
+end $function$;
+comment on function cue.publish_events(integer,integer,timestamp with time zone) is 'Gives committed events their places in the feed; returns how many it took, 0 while another session does so.';
+grant execute on function cue.publish_events(integer,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.purge_cue(p_cue_id text, p_batch integer DEFAULT 1000)
  RETURNS integer
  LANGUAGE plpgsql
@@ -8390,6 +9045,7 @@ begin
                else p_metadata || jsonb_build_object('previous_acknowledged_at', cue.iso(v_previous)) end, p_now);
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
+  perform cue.add_alert_event('alert.raised', v_id, p_now);
   return v_id;
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -8592,6 +9248,62 @@ begin
 end $function$;
 comment on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns up to 100 groups of an account''s newest 5,000 dead letters, by error.';
 grant execute on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_events(p_account_id uuid, p_after bigint DEFAULT NULL::bigint, p_types cue.event_type[] DEFAULT NULL::cue.event_type[], p_cue_id text DEFAULT NULL::text, p_tags text[] DEFAULT NULL::text[], p_limit integer DEFAULT 100, p_scan integer DEFAULT 2000)
+ RETURNS TABLE(place bigint, id uuid, type cue.event_type, at timestamp with time zone, cue_id text, cue_key text, execution_id uuid, data text, next_place bigint, has_more boolean, truncated boolean)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  o cue.event_order := (select e from cue.event_order e);
+  v_after bigint := coalesce(least(p_after, o.last_place), o.last_place);
+  v_scan int := case when num_nonnulls(p_types, p_cue_id, p_tags) = 0 then p_limit else p_scan end;
+begin
+  return query
+  with scanned as materialized (
+    -- size: events of the row; unread: those after v_after; total: unread ones up to the row.
+    select e.*, r.size, r.unread, sum(r.unread) over (order by e.place) as total
+      from cue.events e
+     cross join lateral (
+       select z.size, z.size - greatest(0, v_after - e.place + z.size) as unread
+         from (select coalesce(cardinality(e.execution_ids), 1) as size) z) r
+     where e.account_id = p_account_id and e.place > v_after and e.place <= o.last_place order by e.place limit v_scan + 1),
+  single as materialized (
+    select s.place - s.size + x.nth as place, s.total - s.size + x.nth as nth, x.id, s.type, s.at, x.cue_id, s.cue_key, s.cue_tags, x.execution_id, s.data
+      from scanned s
+     cross join lateral (
+       select s.id, s.cue_id, s.execution_id, 1 as nth where s.execution_ids is null
+       union all
+       select u.execution_id, u.cue_id, u.execution_id, u.nth
+         from unnest(s.execution_ids, s.cue_ids) with ordinality as u (execution_id, cue_id, nth) where s.execution_ids is not null) x
+     where s.total - s.unread <= v_scan and x.nth > s.size - s.unread),
+  matching as materialized (
+    select n.*, row_number() over (order by n.place) as match from single n
+     where n.nth <= v_scan and (p_types is null or n.type = any (p_types)) and (p_cue_id is null or n.cue_id = p_cue_id)
+       and (p_tags is null or coalesce(n.cue_tags, (select c.tags from cue.cues c where c.id = n.cue_id)) @> p_tags)),
+  ending as (
+    select coalesce((select m.place from matching m where m.match = p_limit and exists (select from scanned s where s.place > m.place)),
+                    (select n.place from single n where n.nth = v_scan and exists (select from scanned s where s.place > n.place))) as place)
+  select m.place, m.id, m.type, m.at, m.cue_id,
+         case when m.data is null then (select c.key from cue.cues c where c.id = m.cue_id) else m.cue_key end, m.execution_id,
+         coalesce(m.data, d.data, case when m.id is not null then json_build_object('id', m.execution_id, 'cue_id', m.cue_id, 'status', 'success') end)::text,
+         coalesce(n.place, o.last_place), n.place is not null,
+         coalesce(p_after > o.last_place or p_after >= 0 and p_after < o.dropped_place
+           or exists (
+             select from cue.event_days d
+              where d.account_id = p_account_id and d.left_out_to > v_after and d.left_out_from <= coalesce(n.place, o.last_place)), false)
+    from ending n
+    left join matching m on m.match <= p_limit
+    left join cue.execution_data(array(select e.execution_id from matching e where e.match <= p_limit and e.data is null)) d
+      on d.id = m.execution_id and m.data is null
+   order by m.place;
+end $function$;
+comment on function cue.read_events(uuid,bigint,cue.event_type[],text,text[],integer,integer) is 'Returns events after a place, or one row without any; next_place is the place to continue from. Without p_after: from now on; -1: from the oldest.';
+grant execute on function cue.read_events(uuid,bigint,cue.event_type[],text,text[],integer,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[])
  RETURNS SETOF cue.execution_detail_view
@@ -8884,8 +9596,9 @@ begin
   insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
   select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
     from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+  perform cue.add_cue_events(p_event::text::cue.event_type, p_cue_ids, p_now);
 end $function$;
-comment on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) is 'Adds an entry about each cue to the audit log of its account, unless its actor is null.';
+comment on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) is 'Adds an event about each cue and, unless its actor is null, an entry to the audit log of its account.';
 grant execute on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.record_event(p_account_id uuid, p_event cue.audit_event, p_actor text, p_ip text, p_detail jsonb DEFAULT '{}'::jsonb, p_now timestamp with time zone DEFAULT now())
@@ -8897,9 +9610,10 @@ CREATE OR REPLACE FUNCTION cue.record_event(p_account_id uuid, p_event cue.audit
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   insert into cue.audit_events (id, account_id, event, actor, ip, detail, created_at)
-  values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now)
+  values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now);
+  select cue.add_credential_events(p_account_id, p_event, p_detail, p_now);
 $function$;
-comment on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) is 'Adds an entry to an account''s audit log.';
+comment on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) is 'Adds an entry to an account''s audit log, and the events that go with it.';
 grant execute on function cue.record_event(uuid,cue.audit_event,text,text,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.record_exclusions(p_cues jsonb, p_now timestamp with time zone DEFAULT now())
@@ -9044,6 +9758,7 @@ begin
          set status = 'retrying', flight_id = null, attempt_due_at = p_now, error_message = v_error, updated_at = p_now
        where id = e.id;
       perform cue.enqueue_attempts(array[e.id], array[p_now]);
+      perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
     else
       update cue.executions
          set status = 'missed', flight_id = null, ended_at = p_now, error_message = v_error, updated_at = p_now
@@ -9108,6 +9823,7 @@ AS $function$
 declare
   d record;
   c cue.cues;
+  e cue.executions;
   v_over boolean;
   v_error text;
   v_slot timestamptz;
@@ -9142,8 +9858,10 @@ begin
     then
       perform cue.note_missed_slots(c, 'execution_limit', v_slot, v_slot, 1, null, p_now);
     else
-      perform cue.add_dead_letter(cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now));
+      e := cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now);
+      perform cue.add_dead_letter(e);
       perform cue.count_ended('failed');
+      perform cue.add_end_event(e, p_now);
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;
   end loop;
@@ -9522,8 +10240,10 @@ begin
    where id = e.id returning * into e;
   if v_retry_at is not null then
     perform cue.wake_workers(e.account_id, v_retry_at);
+    perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
   elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
+    perform cue.add_verification_event(e, p_now);
   else
     perform cue.after_end(e, c, p_now);
   end if;
@@ -9816,8 +10536,10 @@ CREATE OR REPLACE FUNCTION cue.resolve_alerts(p_cue_id text, p_now timestamp wit
 AS $function$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_id uuid;
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
+  for v_id in
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
      where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
@@ -9838,7 +10560,11 @@ begin
     join cue.cue_runs r on r.cue_id = p_cue_id
    where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
      and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                           when 'cue_paused' then r.failed_runs = 0 else true end;
+                           when 'cue_paused' then r.failed_runs = 0 else true end
+  returning a.id
+  loop
+    perform cue.add_alert_event('alert.resolved', v_id, p_now);
+  end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
 end $function$;
@@ -9873,6 +10599,7 @@ begin
          set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
        where id = c.id;
       update cue.cue_runs set version = version + 1 where cue_id = c.id;
+      perform cue.add_cue_events('cue.updated', array[c.id], p_now);
     else
       update cue.cues
          set status = 'active', paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
@@ -10176,6 +10903,7 @@ begin
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
   if not found then
     update cue.operations q set status = 'completed', ended_at = p_now where q.id = o.id;
+    perform cue.add_operation_event(o.id, p_now);
     return query select 'completed'::cue.operation_status, 0::float8;
     return;
   end if;
@@ -10197,6 +10925,7 @@ begin
      set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
          paced_at = coalesce(o.paced_at + (b.acted - b.later) * v_each, o.paced_at), worked_at = v_at + b.acted * interval '1 millisecond'
    where q.id = o.id returning * into o;
+  if o.status = 'completed' then perform cue.add_operation_event(o.id, p_now); end if;
   return query select o.status, case when v_allowed > 0 and b.later = b.acted then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $function$;
@@ -10619,6 +11348,7 @@ begin
   if a.limit_reached_at is null or cue.usage_month(a.limit_reached_at) < cue.usage_month(p_now) then
     update cue.accounts set limit_reached_at = p_now, updated_at = p_now where id = a.id;
     perform cue.add_job('mails', jsonb_build_object('kind', 'limit_reached', 'account_id', a.id, 'grace_ends_at', p_now + interval '24 hours'));
+    perform cue.add_limit_event(a.id, 'executions_per_month', (select executions_per_month from cue.limits_of(a)), p_now);
   end if;
 end $function$;
 comment on function cue.start_grace(cue.accounts,timestamp with time zone) is 'Starts the 24-hour grace period when the monthly limit is first reached, and queues a mail.';
@@ -10717,6 +11447,7 @@ begin
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
   perform cue.count_ended('failed');
+  perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
 end $function$;
 comment on function cue.stop_execution(cue.executions,text,timestamp with time zone) is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
@@ -11059,6 +11790,11 @@ begin
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
+  if p_changes ->> 'events' = 'all' then
+    insert into cue.event_subscribers (account_id) values (old.id) on conflict do nothing;
+  elsif p_changes ->> 'events' = 'default' then
+    delete from cue.event_subscribers where account_id = old.id;
+  end if;
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then
@@ -11129,15 +11865,13 @@ begin
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
-  if p_actor is not null then
-    perform cue.record_cue_events(
-      array[p_account_id],
-      case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
-           when c.status = 'active' and old.status = 'paused' then 'cue.resumed' else 'cue.updated' end::cue.audit_event,
-      array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
-  end if;
   c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
+  perform cue.record_cue_events(
+    array[p_account_id],
+    case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
+         when c.status = 'active' and old.status = 'paused' then 'cue.resumed' else 'cue.updated' end::cue.audit_event,
+    array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
   return true;
 end $function$;
 comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Changes a cue, if it still has p_version; returns whether any column changed.';
@@ -11208,11 +11942,12 @@ begin
   if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
     raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = cue.refusal('QU011');
   end if;
-  return query
   update cue.executions
      set outcome_state = p_state, rejected_at = case p_state when 'verification_failed' then p_now end,
          verification_reason = p_reason, updated_at = p_now
-   where id = e.id returning *;
+   where id = e.id returning * into e;
+  perform cue.add_verification_event(e, p_now);
+  return next e;
 end $function$;
 comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success; QU002, QU021 no outcome, QU011.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;

@@ -44,7 +44,7 @@ begin
     (9, 'lock_timeout = ''50ms''', '{finish_attempts, run_operation, settle_attempts}'),
 
     -- All readers and writers of the table queue behind its lock, so it gives up well before PostgreSQL checks them for a deadlock (1 s).
-    (10, 'lock_timeout = ''300ms''', '{drop_old_executions}'),
+    (10, 'lock_timeout = ''300ms''', '{drop_old_events, drop_old_executions}'),
 
     -- The estimated cost over all partitions triggers JIT compilation, which takes longer than the query.
     (11, 'jit = off', '{service_health}')

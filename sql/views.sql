@@ -126,6 +126,16 @@ select e.id, e.account_id, e.cue_id, e.status, cue.iso(e.scheduled_for) as sched
   from cue.executions e;
 comment on view cue.execution_brief_view is 'Executions in brief, without their cue''s name.';
 
+create or replace view cue.execution_item_view as
+select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,
+       v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
+       cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
+       v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
+       cue.iso(v.lease_expires_at) as lease_expires_at, v.outcome, v.metadata, v.artifacts, cue.iso(v.created_at) as created_at,
+       cue.iso(v.updated_at) as updated_at
+  from cue.execution_view v;
+comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
+
 -- p_before excludes the partitions created ahead of time.
 create or replace function cue.latest_executions(p_cue_id text, p_before uuid) returns table (executions json, execution_total bigint)
 language sql stable as $$
@@ -134,13 +144,11 @@ language sql stable as $$
                           select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
     from (
       select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
-        select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cue.iso(v.due_at) as due_at, v.status, v.outcome_state, v.outcome_success,
-               v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
-               cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
-               v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
-               cue.iso(v.lease_expires_at) as lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts,
-               cue.iso(v.created_at) as created_at, cue.iso(v.updated_at) as updated_at
-          from cue.execution_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
+        select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
+               v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
+               v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts, v.created_at,
+               v.updated_at
+          from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $$;
 comment on function cue.latest_executions is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 
@@ -251,7 +259,8 @@ comment on view cue.recent_failures is
 
 create or replace view cue.account_view as
 select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret, a.memory_block_enabled, a.alert_webhook_url,
-       a.webhook_authorization, a.created_at,
+       a.webhook_authorization, case when exists (select from cue.event_subscribers s where s.account_id = a.id) then 'all' else 'default' end as events,
+       a.created_at,
        (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
            and not c.memory_check)
          as active_cues,

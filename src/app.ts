@@ -16,12 +16,14 @@ import dashboard from './dashboard/routes.ts'
 import { type Clock, createClock } from './database/clock.ts'
 import { followDatabase } from './database/follow-clock.ts'
 import { createFunctions, type Functions } from './database/functions.ts'
+import { createWaiting, type Waiting } from './database/long-poll.ts'
 import { createOutageLog, type OutageLog } from './database/outage-log.ts'
 import { createTransactions } from './database/transaction.ts'
 import { createTurns } from './database/turns.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import echo from './echo/routes.ts'
+import events from './events/routes.ts'
 import executions from './executions/routes.ts'
 import guide from './guide/routes.ts'
 import { createLook } from './health/cached-health.ts'
@@ -76,6 +78,8 @@ declare module 'fastify' {
     refuseUnknown: (request: FastifyRequest, reply: FastifyReply) => FastifyReply
     /** Aborted when the service begins to stop. Handlers that hold a request open then respond. */
     closing: AbortSignal
+    /** Requests that wait, in handlers of the API. */
+    waiting: Waiting
   }
 }
 
@@ -148,6 +152,9 @@ export const build = async (options: Options) => {
   await app.register(health)
   await app.register(metricsRoutes)
   if (!config.roles.api) return app // a replica with only the engine serves just these
+  const waiting = createWaiting({ config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
+  app.decorate('waiting', waiting)
+  app.addHook('onClose', () => waiting.close())
   await app.register(echo)
   await app.register(cues)
   await app.register(executions)
@@ -158,6 +165,7 @@ export const build = async (options: Options) => {
   await app.register(outcomes)
   await app.register(overview)
   await app.register(alerts)
+  await app.register(events)
   await app.register(mcp)
   await app.register(accounts)
   await app.register(usage)

@@ -197,6 +197,7 @@ export const loadConfig = (env: Env) => {
     supportGithubToken: text('SUPPORT_GITHUB_TOKEN'),
     githubApiBase: webUrl('GITHUB_API_BASE', 'https://api.github.com'),
     mcpClientIds: list('MCP_CLIENT_IDS', 'must be a comma-separated list of client ids', item => /^\S+$/.test(item)),
+    eventRetentionDays: integer('EVENT_RETENTION_DAYS', 7, 1, 31),
     executionRetentionDays: integer('EXECUTION_RETENTION_DAYS', 90, 35, 36_500),
     metricsToken: token('METRICS_TOKEN'),
     operatorToken: token('OPERATOR_TOKEN'),

@@ -32,6 +32,8 @@ export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
@@ -188,6 +190,7 @@ export interface AccountView {
   api_key_prefix: string | null;
   created_at: Timestamp | null;
   email: string | null;
+  events: string | null;
   has_webhook_secret: boolean | null;
   id: string | null;
   memory_block_enabled: boolean | null;
@@ -1152,6 +1155,106 @@ export interface Engines {
   version: string;
 }
 
+export interface EventDays {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Events published, and those left out.
+   */
+  count: number;
+  /**
+   * UTC day of publication.
+   */
+  day: string;
+  /**
+   * First place at which one was left out; null: none.
+   */
+  left_out_from: number | null;
+  /**
+   * Last place at which one was left out.
+   */
+  left_out_to: number | null;
+}
+
+export interface EventOrder {
+  /**
+   * The highest place among those that have been dropped.
+   */
+  dropped_place: Generated<number>;
+  /**
+   * Always 1.
+   */
+  id: Generated<number>;
+  /**
+   * The place of the latest event.
+   */
+  last_place: Generated<number>;
+}
+
+export interface Events {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * When it happened.
+   */
+  at: Timestamp;
+  /**
+   * The cue, if it is about one.
+   */
+  cue_id: string | null;
+  /**
+   * The cue of each.
+   */
+  cue_ids: string[] | null;
+  /**
+   * Its key at that time.
+   */
+  cue_key: string | null;
+  /**
+   * Its tags at that time.
+   */
+  cue_tags: string[] | null;
+  /**
+   * The object as lists showed it; null with execution_ids.
+   */
+  data: Json | null;
+  /**
+   * The execution, if it is about one.
+   */
+  execution_id: string | null;
+  /**
+   * Executions that succeeded together, of which each is an event.
+   */
+  execution_ids: string[] | null;
+  /**
+   * UUIDv7.
+   */
+  id: string;
+  /**
+   * Order of the feed, among all accounts; of execution_ids, the place of the last one. Readers never see a place before all lower ones.
+   */
+  place: number;
+  /**
+   * When it got its place. Determines the partition.
+   */
+  published_at: Timestamp;
+  /**
+   * What happened.
+   */
+  type: EventType;
+}
+
+export interface EventSubscribers {
+  /**
+   * The account.
+   */
+  account_id: string;
+}
+
 export interface ExecutionBriefView {
   account_id: string | null;
   attempts: number | null;
@@ -1204,6 +1307,35 @@ export interface ExecutionDetailView {
   transport: Transport | null;
   triggered_by: TriggerKind | null;
   updated_at: Timestamp | null;
+}
+
+export interface ExecutionItemView {
+  artifacts: string | null;
+  attempts: number | null;
+  claimed_at: string | null;
+  claimed_by_worker: string | null;
+  created_at: string | null;
+  cue_id: string | null;
+  cue_name: string | null;
+  delivered_at: string | null;
+  due_at: string | null;
+  error_message: string | null;
+  http_status: number | null;
+  id: string | null;
+  last_attempt_at: string | null;
+  last_heartbeat_at: string | null;
+  lease_expires_at: string | null;
+  metadata: string | null;
+  next_retry: string | null;
+  outcome: Json | null;
+  outcome_state: OutcomeState | null;
+  outcome_success: boolean | null;
+  replayed_from: string | null;
+  scheduled_for: string | null;
+  started_at: string | null;
+  status: ExecutionStatus | null;
+  triggered_by: TriggerKind | null;
+  updated_at: string | null;
 }
 
 export interface Executions {
@@ -1724,6 +1856,57 @@ export interface Moved {
   to_url: string;
 }
 
+export interface NewEvents {
+  /**
+   * The account. No foreign key: writing an event takes no lock of its row.
+   */
+  account_id: string;
+  /**
+   * When it happened.
+   */
+  at: Timestamp;
+  /**
+   * The cue, if it is about one.
+   */
+  cue_id: string | null;
+  /**
+   * The cue of each.
+   */
+  cue_ids: string[] | null;
+  /**
+   * Its key at that time.
+   */
+  cue_key: string | null;
+  /**
+   * Its tags at that time.
+   */
+  cue_tags: string[] | null;
+  /**
+   * The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.
+   */
+  data: Json | null;
+  /**
+   * The execution, if it is about one.
+   */
+  execution_id: string | null;
+  /**
+   * Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for each would cost as much as its delivery. Their data is read from the executions.
+   */
+  execution_ids: string[] | null;
+  /**
+   * UUIDv7. Readers use it to recognise an event that they have read before.
+   */
+  id: string;
+  /**
+   * Order of the events of one object, which is locked when they are written.
+   */
+  seq: Generated<number>;
+  /**
+   * What happened.
+   */
+  type: EventType;
+}
+
 export interface NewExecutions {
   account_id: string | null;
   attempt_due_at: Timestamp | null;
@@ -2239,6 +2422,17 @@ export interface TicketView {
   updated_at: Timestamp | null;
 }
 
+export interface UnattendedTasks {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Task of the work; empty for work without one.
+   */
+  task: string;
+}
+
 export interface UnservedPeriods {
   account_id: string | null;
   from_at: Timestamp | null;
@@ -2347,8 +2541,13 @@ export interface DB {
   due_cues: DueCues;
   echoes: Echoes;
   engines: Engines;
+  event_days: EventDays;
+  event_order: EventOrder;
+  event_subscribers: EventSubscribers;
+  events: Events;
   execution_brief_view: ExecutionBriefView;
   execution_detail_view: ExecutionDetailView;
+  execution_item_view: ExecutionItemView;
   execution_view: ExecutionView;
   executions: Executions;
   fires: Fires;
@@ -2363,6 +2562,7 @@ export interface DB {
   missed_slots: MissedSlots;
   missed_view: MissedView;
   moved: Moved;
+  new_events: NewEvents;
   new_executions: NewExecutions;
   open_executions: OpenExecutions;
   operation_targets: OperationTargets;
@@ -2385,6 +2585,7 @@ export interface DB {
   subscriptions: Subscriptions;
   ticket_view: TicketView;
   tickets: Tickets;
+  unattended_tasks: UnattendedTasks;
   unserved_periods: UnservedPeriods;
   usage_counters: UsageCounters;
   waiting_retries: WaitingRetries;

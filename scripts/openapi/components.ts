@@ -7,6 +7,7 @@ import * as calendars from '../../src/calendars/schemas.ts'
 import * as declared from '../../src/cues/declared-schemas.ts'
 import * as lists from '../../src/cues/list-schemas.ts'
 import * as cues from '../../src/cues/schemas.ts'
+import * as events from '../../src/events/schemas.ts'
 import * as executions from '../../src/executions/schemas.ts'
 import * as health from '../../src/health/schemas.ts'
 import { published, type Schema } from '../../src/http/schema.ts'
@@ -78,6 +79,7 @@ const responses: Record<string, TSchema> = {
   Operation: operations.Operation,
   OperationDetail: operations.OperationDetail,
   Alert: alerts.Alert,
+  FeedEvent: events.Event,
   Overview: overview.Overview,
   Account: accounts.Me,
   Key: accounts.Key,

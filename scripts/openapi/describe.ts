@@ -18,6 +18,7 @@ const tags = {
   outcomes: 'Reported outcomes, evidence and verification.',
   workers: 'Workers that claim executions instead of receiving webhooks.',
   alerts: 'Repeated failures, missed runs, missing outcomes, and cues paused after failures.',
+  events: 'What happened in the account, as a feed that skips nothing.',
   auth: 'Accounts, keys, secrets and sessions.',
   billing: 'Plans, payment and usage.',
   support: 'Tickets.',

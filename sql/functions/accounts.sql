@@ -6,11 +6,13 @@ create or replace function cue.record_event(
 ) returns void
 language sql security definer as $$
   insert into cue.audit_events (id, account_id, event, actor, ip, detail, created_at)
-  values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now)
+  values (cue.uuid_v7(p_now), p_account_id, p_event, p_actor, p_ip, p_detail, p_now);
+  select cue.add_credential_events(p_account_id, p_event, p_detail, p_now);
 $$;
-comment on function cue.record_event is 'Adds an entry to an account''s audit log.';
+comment on function cue.record_event is 'Adds an entry to an account''s audit log, and the events that go with it.';
 
--- Operations and sets of declared cues have one entry for all that they change: they pass no actor.
+-- Operations and sets of declared cues have one entry for all that they change: they pass no actor. Called when the cues are written, or before they
+-- are deleted, since events show them.
 create or replace function cue.record_cue_events(
   p_account_ids uuid[], p_event cue.audit_event, p_actors text[], p_cue_ids text[], p_detail jsonb, p_now timestamptz
 ) returns void
@@ -19,8 +21,9 @@ begin
   insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
   select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
     from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+  perform cue.add_cue_events(p_event::text::cue.event_type, p_cue_ids, p_now);
 end $$;
-comment on function cue.record_cue_events is 'Adds an entry about each cue to the audit log of its account, unless its actor is null.';
+comment on function cue.record_cue_events is 'Adds an event about each cue and, unless its actor is null, an entry to the audit log of its account.';
 
 -- Every change to an account, its keys or its secrets starts here, so that such changes run one after the other.
 create or replace function cue.lock_account(p_account_id uuid) returns cue.accounts
@@ -117,6 +120,11 @@ begin
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
+  if p_changes ->> 'events' = 'all' then
+    insert into cue.event_subscribers (account_id) values (old.id) on conflict do nothing;
+  elsif p_changes ->> 'events' = 'default' then
+    delete from cue.event_subscribers where account_id = old.id;
+  end if;
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then

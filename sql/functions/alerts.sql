@@ -21,6 +21,7 @@ begin
                else p_metadata || jsonb_build_object('previous_acknowledged_at', cue.iso(v_previous)) end, p_now);
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
+  perform cue.add_alert_event('alert.raised', v_id, p_now);
   return v_id;
 end $$;
 comment on function cue.raise_alert is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -52,8 +53,10 @@ create or replace function cue.resolve_alerts(p_cue_id text, p_now timestamptz d
 language plpgsql security definer as $$
 declare
   v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_id uuid;
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
+  for v_id in
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
      where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
@@ -74,7 +77,11 @@ begin
     join cue.cue_runs r on r.cue_id = p_cue_id
    where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
      and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                           when 'cue_paused' then r.failed_runs = 0 else true end;
+                           when 'cue_paused' then r.failed_runs = 0 else true end
+  returning a.id
+  loop
+    perform cue.add_alert_event('alert.resolved', v_id, p_now);
+  end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
 end $$;
@@ -97,13 +104,17 @@ comment on function cue.count_outcome is 'Counts a reported outcome: a success r
 
 create or replace function cue.acknowledge_alert(p_account_id uuid, p_alert_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
+declare
+  l cue.alerts;
 begin
-  update cue.alerts a set acknowledged_at = coalesce(a.acknowledged_at, p_now)
-    from cue.cues c
-   where a.id = p_alert_id and a.account_id = p_account_id and c.id = a.cue_id and c.deleted_at is null;
+  select a.* into l from cue.alerts a join cue.cues c on c.id = a.cue_id
+   where a.id = p_alert_id and a.account_id = p_account_id and c.deleted_at is null for no key update of a;
   if not found then
     raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
   end if;
+  if l.acknowledged_at is not null then return; end if;
+  update cue.alerts set acknowledged_at = p_now where id = l.id;
+  perform cue.add_alert_event('alert.acknowledged', l.id, p_now);
 end $$;
 comment on function cue.acknowledge_alert is 'Acknowledges an alert, keeping the time of the first acknowledgement; QU003 if not found.';
 

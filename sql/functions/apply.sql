@@ -117,7 +117,7 @@ declare
 begin
   if v_new = '{}' then return v_results; end if;
   for r in
-    select a.cue ->> 'key' as key, a.refusal
+    select a.cue ->> 'key' as key, a.id, a.refusal
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
              (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
@@ -131,6 +131,7 @@ begin
   loop
     begin
       if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key); end if;
+      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
     exception when sqlstate 'QU030' or sqlstate 'QU052' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;

@@ -21,6 +21,7 @@ begin
    where c.id = any (p_cue_ids) and r.cue_id = c.id;
   update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
+  perform cue.add_cue_events('cue.completed', p_cue_ids, p_now);
   for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
 end $$;
 comment on function cue.complete_cues is 'Completes recurring cues that have no further run.';

@@ -90,15 +90,13 @@ begin
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
-  if p_actor is not null then
-    perform cue.record_cue_events(
-      array[p_account_id],
-      case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
-           when c.status = 'active' and old.status = 'paused' then 'cue.resumed' else 'cue.updated' end::cue.audit_event,
-      array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
-  end if;
   c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
+  perform cue.record_cue_events(
+    array[p_account_id],
+    case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
+         when c.status = 'active' and old.status = 'paused' then 'cue.resumed' else 'cue.updated' end::cue.audit_event,
+    array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
   return true;
 end $$;
 comment on function cue.update_cue is 'Changes a cue, if it still has p_version; returns whether any column changed.';
@@ -201,11 +199,11 @@ begin
   for v_id in
     select id from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
   loop
+    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
-    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     return next v_id;
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;

@@ -118,6 +118,7 @@ comment on function cue.is_untouched is 'Returns whether an account never had a 
 create or replace function cue.drop_credentials(p_account_id uuid, p_now timestamptz) returns void
 language sql security definer as $$
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = p_account_id and revoked_at is null;
+  select cue.add_event(p_account_id, 'key.revoked', cue.key_data(id), p_now) from cue.api_keys where account_id = p_account_id and revoked_at = p_now;
   delete from cue.session_tokens where account_id = p_account_id;
   delete from cue.sessions where account_id = p_account_id;
   delete from cue.device_codes where account_id = p_account_id;
@@ -166,7 +167,7 @@ declare
   a cue.accounts;
   -- All subjects that cue.allow counts for an account.
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
-    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:}'::text[]) as s (name));
+    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:}'::text[]) as s (name));
 begin
   delete from cue.accounts where id = p_account_id returning * into a;
   -- Deletes the Stripe customer, which cancels its subscriptions. The job outlives the account.
@@ -178,5 +179,6 @@ begin
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
   delete from cue.rate_windows where subject = any (v_subjects || cue.email_window(a.email));
   perform cue.drop_account_jobs(p_account_id);
+  perform cue.delete_events(p_account_id);
 end $$;
 comment on function cue.erase_account is 'Deletes an account that has no cues left, with everything that names it.';

@@ -141,6 +141,7 @@ begin
   get diagnostics v_moved = row_count;
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
+  perform cue.add_successes(p_execution_ids, p_now);
   if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
@@ -197,7 +198,10 @@ declare
   v_last uuid := (select max(id::text)::uuid from unnest(p_ended) as u (id));
   e cue.executions;
 begin
-  if p_again is not null then perform cue.enqueue_attempts(p_again, p_due); end if;
+  if p_again is not null then
+    perform cue.enqueue_attempts(p_again, p_due);
+    perform cue.add_execution_events('execution.retrying', p_again, p_now);
+  end if;
   if p_deadline is not null then perform cue.wake('cue_deadline', p_deadline); end if;
   update cue.cue_runs set failed_deliveries = 0 where cue_id = any (p_delivered) and failed_deliveries > 0;
   -- One after the other: the first to end may change the cue of the next.

@@ -113,6 +113,7 @@ begin
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
   perform cue.count_ended('failed');
+  perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
 end $$;
 comment on function cue.stop_execution is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
@@ -163,6 +164,7 @@ begin
      where id = any (v_ids) and (status in ('pending', 'retrying', 'retry_ready') or flight_id is not null) returning id, cue_id)
   select array_agg(id), array_agg(distinct cue_id) into v_ids, v_cues from ended;
   perform cue.drop_attempt_jobs(v_ids);
+  perform cue.add_execution_events('execution.cancelled', v_ids, p_now);
   delete from cue.open_executions where execution_id = any (v_ids);
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
@@ -197,6 +199,8 @@ begin
            paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
      where id = c.id;
     update cue.cue_runs set next_run = null, success_due_at = null, version = version + 1 where cue_id = c.id;
+    -- The event of a failed run says it all.
+    if p_status = 'completed' then perform cue.add_cue_events('cue.completed', array[c.id], p_now); end if;
     perform cue.note_memory(c.account_id);
   end if;
 end $$;
@@ -221,6 +225,7 @@ language plpgsql security definer as $$
 begin
   perform cue.count_ended(e.status);
   if c.id is null or c.deleted_at is not null then return; end if;
+  perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
   if c.tracked then perform cue.start_queued(c.id, p_now); end if;
   -- Not set when it started, if the row was locked then.

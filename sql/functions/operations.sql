@@ -99,8 +99,11 @@ begin
   if o.status = 'completed' then
     raise exception 'Only a running operation can be aborted; operation % is completed.', o.id using errcode = cue.refusal('QU011');
   end if;
-  update cue.operations set status = 'aborted', ended_at = coalesce(ended_at, p_now) where id = o.id returning * into o;
-  delete from cue.operation_targets where operation_id = o.id;
+  if o.status = 'running' then
+    update cue.operations set status = 'aborted', ended_at = p_now where id = o.id returning * into o;
+    delete from cue.operation_targets where operation_id = o.id;
+    perform cue.add_operation_event(o.id, p_now);
+  end if;
   return next o;
 end $$;
 comment on function cue.abort_operation is 'Ends an operation after its current batch; QU009 not found, QU011 completed.';
@@ -145,6 +148,7 @@ begin
   select * into t from cue.operation_targets where operation_id = o.id order by place limit 1;
   if not found then
     update cue.operations q set status = 'completed', ended_at = p_now where q.id = o.id;
+    perform cue.add_operation_event(o.id, p_now);
     return query select 'completed'::cue.operation_status, 0::float8;
     return;
   end if;
@@ -166,6 +170,7 @@ begin
      set succeeded = o.succeeded, failed = o.failed, skipped = o.skipped, errors = o.errors, status = o.status, ended_at = o.ended_at,
          paced_at = coalesce(o.paced_at + (b.acted - b.later) * v_each, o.paced_at), worked_at = v_at + b.acted * interval '1 millisecond'
    where q.id = o.id returning * into o;
+  if o.status = 'completed' then perform cue.add_operation_event(o.id, p_now); end if;
   return query select o.status, case when v_allowed > 0 and b.later = b.acted then 250
                                      when v_each is null then 0 else greatest(0, extract(epoch from o.paced_at - p_now) * 1000) end::float8;
 end $$;

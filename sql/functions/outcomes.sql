@@ -80,8 +80,10 @@ begin
    where id = e.id returning * into e;
   if v_retry_at is not null then
     perform cue.wake_workers(e.account_id, v_retry_at);
+    perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
   elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
+    perform cue.add_verification_event(e, p_now);
   else
     perform cue.after_end(e, c, p_now);
   end if;
@@ -143,6 +145,7 @@ begin
        set external_id = e.external_id, result_url = e.result_url, result_ref = e.result_ref, result_type = e.result_type,
            summary = e.summary, metadata = e.metadata, artifacts = e.artifacts, outcome_state = e.outcome_state, updated_at = p_now
      where x.id = e.id;
+    if e.outcome_state <> old.outcome_state then perform cue.add_verification_event(e, p_now); end if;
   end if;
   return query select e.id, e.outcome_state, e is distinct from old;
 end $$;
@@ -161,10 +164,11 @@ begin
   if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
     raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = cue.refusal('QU011');
   end if;
-  return query
   update cue.executions
      set outcome_state = p_state, rejected_at = case p_state when 'verification_failed' then p_now end,
          verification_reason = p_reason, updated_at = p_now
-   where id = e.id returning *;
+   where id = e.id returning * into e;
+  perform cue.add_verification_event(e, p_now);
+  return next e;
 end $$;
 comment on function cue.verify_outcome is 'Sets the verification of a reported success; QU002, QU021 no outcome, QU011.';

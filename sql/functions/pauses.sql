@@ -12,10 +12,9 @@ begin
   update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   -- A deleted account has an entry of its own.
-  if p_by <> 'deletion' then
-    perform cue.record_cue_events(array[c.account_id], 'cue.paused', array['service'], array[c.id], jsonb_build_object('paused_by', p_by), p_now)
-       from cue.cues c where c.id = any (p_cue_ids);
-  end if;
+  perform cue.record_cue_events(array[c.account_id], 'cue.paused', array[case when p_by <> 'deletion' then 'service' end], array[c.id],
+                                jsonb_build_object('paused_by', p_by), p_now)
+     from cue.cues c where c.id = any (p_cue_ids);
 end $$;
 comment on function cue.pause_cues is 'Pauses cues until somebody resumes them.';
 
@@ -100,6 +99,7 @@ begin
          set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
        where id = c.id;
       update cue.cue_runs set version = version + 1 where cue_id = c.id;
+      perform cue.add_cue_events('cue.updated', array[c.id], p_now);
     else
       update cue.cues
          set status = 'active', paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now

@@ -199,6 +199,7 @@ begin
          set status = 'retrying', flight_id = null, attempt_due_at = p_now, error_message = v_error, updated_at = p_now
        where id = e.id;
       perform cue.enqueue_attempts(array[e.id], array[p_now]);
+      perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
     else
       update cue.executions
          set status = 'missed', flight_id = null, ended_at = p_now, error_message = v_error, updated_at = p_now

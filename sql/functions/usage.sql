@@ -126,6 +126,7 @@ begin
   if a.limit_reached_at is null or cue.usage_month(a.limit_reached_at) < cue.usage_month(p_now) then
     update cue.accounts set limit_reached_at = p_now, updated_at = p_now where id = a.id;
     perform cue.add_job('mails', jsonb_build_object('kind', 'limit_reached', 'account_id', a.id, 'grace_ends_at', p_now + interval '24 hours'));
+    perform cue.add_limit_event(a.id, 'executions_per_month', (select executions_per_month from cue.limits_of(a)), p_now);
   end if;
 end $$;
 comment on function cue.start_grace is 'Starts the 24-hour grace period when the monthly limit is first reached, and queues a mail.';

@@ -52,6 +52,13 @@ create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical'); 
 create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
 --- Whether an operation is running, has dealt with all targets, or was aborted.
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
+--- Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a
+--- person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.
+create type cue.event_type as enum
+  ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
+   'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
+   'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
+   'secret.regenerated', 'limit.reached');
 create type cue.ticket_severity as enum ('low', 'medium', 'high'); --- Severity of a ticket, chosen by its author.
 create type cue.ticket_type as enum ('bug', 'feature-request'); --- Type of a ticket.
 --- Status of a ticket. set_ticket_status changes it, by hand.
@@ -815,6 +822,74 @@ create table cue.outages (
   from_at timestamptz primary key, --- Last heartbeat before the outage.
   until_at timestamptz not null, --- First heartbeat after the outage.
   check (from_at < until_at)
+);
+
+-- Events --------------------------------------------------------------------------------------------------------------------------
+-- Written in the transaction of their cause, and given their place in the feed afterwards: see functions/events.sql.
+
+create table cue.new_events ( --- Events that are committed, or about to be, and have no place in the feed yet.
+  seq bigint primary key generated always as identity, --- Order of the events of one object, which is locked when they are written.
+  account_id uuid not null, --- The account. No foreign key: writing an event takes no lock of its row.
+  id uuid not null, --- UUIDv7. Readers use it to recognise an event that they have read before.
+  type cue.event_type not null, --- What happened.
+  at timestamptz not null, --- When it happened.
+  cue_id text, --- The cue, if it is about one.
+  cue_key text, --- Its key at that time.
+  cue_tags text[], --- Its tags at that time.
+  execution_id uuid, --- The execution, if it is about one.
+  data json, --- The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.
+  --- Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for
+  --- each would cost as much as its delivery. Their data is read from the executions.
+  execution_ids uuid[],
+  cue_ids text[], --- The cue of each.
+  check ((data is null) = (execution_ids is not null))
+);
+create index new_events_deleted on cue.new_events (cue_id, seq) where type = 'cue.deleted';
+
+create table cue.events ( --- The feed of each account. Partitioned by the day of publication in UTC; dropped by cue.drop_old_events.
+  account_id uuid not null, --- The account.
+  --- Order of the feed, among all accounts; of execution_ids, the place of the last one. Readers never see a place
+  --- before all lower ones.
+  place bigint not null,
+  published_at timestamptz not null, --- When it got its place. Determines the partition.
+  id uuid not null, --- UUIDv7.
+  type cue.event_type not null, --- What happened.
+  at timestamptz not null, --- When it happened.
+  cue_id text, --- The cue, if it is about one.
+  cue_key text, --- Its key at that time.
+  cue_tags text[], --- Its tags at that time.
+  execution_id uuid, --- The execution, if it is about one.
+  data json, --- The object as lists showed it; null with execution_ids.
+  execution_ids uuid[], --- Executions that succeeded together, of which each is an event.
+  cue_ids text[], --- The cue of each.
+  primary key (account_id, place, published_at)
+) partition by range (published_at);
+
+create table cue.event_order ( --- One row, which whoever publishes events locks.
+  id int primary key default 1 check (id = 1), --- Always 1.
+  last_place bigint not null default 0, --- The place of the latest event.
+  dropped_place bigint not null default 0 --- The highest place among those that have been dropped.
+) with (fillfactor = 10);
+insert into cue.event_order default values;
+
+create table cue.event_days ( --- How many events an account had on a day, and which ones were left out of its feed.
+  account_id uuid not null, --- The account.
+  day date not null, --- UTC day of publication.
+  count int not null, --- Events published, and those left out.
+  left_out_from bigint, --- First place at which one was left out; null: none.
+  left_out_to bigint, --- Last place at which one was left out.
+  primary key (account_id, day)
+) with (fillfactor = 50);
+create index event_days_day on cue.event_days (day);
+
+create table cue.event_subscribers ( --- Accounts for which successes, retries and verifications are events, too.
+  account_id uuid primary key references cue.accounts on delete cascade --- The account.
+);
+
+create table cue.unattended_tasks ( --- Waiting work without a live worker, as its event reported it.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  task text not null, --- Task of the work; empty for work without one.
+  primary key (account_id, task)
 );
 
 -- Alerts, tickets and the memory block ----------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ export const Me = Type.Object({
   memory_block_enabled: Type.Boolean(),
   alert_webhook_url: Nullable(Type.String()),
   webhook_authorization: Type.Enum([...authorizations]),
+  events: Type.Enum(['default', 'all'], { description: 'Whether successes, retries and verifications are events, too.' }),
   scopes: Type.Array(Type.String(), { description: 'Scopes of the credential of this request.' }),
   is_operator: Type.Boolean({ description: 'Whether this browser or account may read `GET /v1/operator`.' }),
   created_at: Timestamp
@@ -45,6 +46,9 @@ export const UpdateMe = Strict(
       Type.Enum([...authorizations], {
         description: 'The bearer token of webhooks: one valid for that execution only, or the default key itself.'
       })
+    ),
+    events: Type.Optional(
+      Type.Enum(['default', 'all'], { description: '`all`: successes, retries and verifications are in `GET /v1/events`, too.' })
     )
   },
   { minProperties: 1 }

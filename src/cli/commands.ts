@@ -11,6 +11,7 @@ const calendars = () => import('./calendars.ts')
 // It gets the commands, which it would import in a circle.
 const completion = async () => ({ completion: (await import('./completion.ts')).createCompletion(commands) })
 const cues = () => import('./cues.ts')
+const events = () => import('./events.ts')
 const executions = () => import('./executions.ts')
 const exports = () => import('./export.ts')
 const imports = () => import('./import.ts')
@@ -74,6 +75,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
   },
   Alerts: {
     overview: entry('', 'Show what needs attention, and how the last 24 hours went', alerts, 'overview'),
+    events: entry('', 'Print what happened in the account, and with --follow what happens', events, 'events'),
     'alerts list': entry('', 'List alerts, newest first', alerts, 'list'),
     'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge')
   },

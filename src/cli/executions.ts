@@ -150,7 +150,7 @@ const ended = ['success', 'failed', 'missed', 'outcome_timeout']
 type Watching = { out: Output; io: Io; intervalMs: number }
 
 /** Reads again and again until `next` returns true or the process is interrupted. Temporary errors after the first read are printed. */
-const poll = async <A>({ io, intervalMs }: Watching, read: (signal: AbortSignal) => Promise<A>, next: (answer: A) => boolean) => {
+export const poll = async <A>({ io, intervalMs }: Watching, read: (signal: AbortSignal) => Promise<A>, next: (answer: A) => boolean) => {
   for (let reads = 0; !io.stopping.aborted; reads++) {
     let waitMs = intervalMs
     try {

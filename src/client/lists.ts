@@ -35,3 +35,34 @@ export const listOf = <P extends object, N extends keyof P & string>(
   }
   return iterable(read({}), pages)
 }
+
+/** Seconds that a request waits for an event. */
+const longWait = 30
+
+type Feed<P, I> = List<P, I> & {
+  /** From where to continue: all events before it have been read. Undefined before the first page. */
+  readonly cursor: string | undefined
+  /** Whether events were missing: too old, or above the limit of a day. */
+  readonly truncated: boolean
+}
+type FeedPage<I> = { events: I[]; cursor: string; has_more: boolean; truncated: boolean }
+
+/** A feed, which goes on with what happens later until the signal is aborted; with `wait` 0, to the latest event. */
+export const feedOf = <P extends FeedPage<I>, I>(read: (further: Query) => Promise<P>, wait?: number, signal?: AbortSignal): Feed<P, I> => {
+  const first = read({ wait: wait ?? 0 })
+  const state = { cursor: undefined as string | undefined, truncated: false }
+  const iterate = async function* (): AsyncGenerator<I> {
+    try {
+      for (let page = await first; ; page = await read({ after: state.cursor, wait: wait ?? longWait })) {
+        state.truncated ||= page.truncated
+        yield* page.events
+        state.cursor = page.cursor
+        if (wait === 0 && !page.has_more) return
+      }
+    } catch (error) {
+      if (!signal?.aborted) throw error
+    }
+  }
+  const members = { cursor: { get: () => state.cursor }, truncated: { get: () => state.truncated } }
+  return Object.defineProperties(Object.assign(first, { [Symbol.asyncIterator]: iterate }), members) as unknown as Feed<P, I>
+}

@@ -1,6 +1,6 @@
 /** The methods of the client: one group per noun. */
 import { PgcueError } from './errors.ts'
-import { type ItemOf, iterable, type List, listOf } from './lists.ts'
+import { feedOf, type ItemOf, iterable, type List, listOf } from './lists.ts'
 import { type CallOptions, type ClientOptions, createTransport, type Query } from './transport.ts'
 import type * as T from './types.ts'
 
@@ -145,6 +145,19 @@ export const createMethods = (options: ClientOptions) => {
     alerts: {
       list: (filter?: T.AlertFilter, o?: CallOptions) => list<T.Alerts>()('alerts', '/v1/alerts', filter, o),
       acknowledge: (id: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/acknowledge`, undefined, o)
+    },
+
+    /**
+     * The feed of events. `for await` reads it from `after` (from now on, without it) and goes on with what happens, until `signal` is aborted;
+     * with `wait: 0`, to the latest event. Each event is read at least once; `cursor` of the feed is where to continue after a restart.
+     */
+    events: ({ types, wait, ...query }: T.EventFeed = {}, o?: CallOptions) => {
+      const fixed = { ...query, ...(types && { types: [types].flat().join(',') }) }
+      const read = (further: Query) => {
+        const page = { ...fixed, ...further } as Query
+        return call<T.Events>('GET', '/v1/events', { query: page, wait: page.wait as number }, o)
+      }
+      return feedOf<T.Events, T.Event>(read, wait, o?.signal)
     },
 
     keys: {

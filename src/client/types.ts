@@ -7,6 +7,7 @@ import type * as calendars from '../calendars/schemas.ts'
 import type * as declared from '../cues/declared-schemas.ts'
 import type * as lists from '../cues/list-schemas.ts'
 import type * as cues from '../cues/schemas.ts'
+import type * as events from '../events/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
 import type * as operations from '../operations/schemas.ts'
@@ -135,6 +136,12 @@ export interface Workers extends Answer<typeof workers.Workers> {}
 export interface Alert extends Answer<typeof alerts.Alert> {}
 export interface Alerts extends Answer<typeof alerts.Alerts> {}
 export interface AlertFilter extends Filter<typeof alerts.ListAlerts> {}
+
+/** Something that happened in the account. */
+export interface Event extends Answer<typeof events.Event> {}
+export interface Events extends Answer<typeof events.Events> {}
+export interface EventFilter extends Filter<typeof events.ListEvents> {}
+export type EventFeed = Omit<EventFilter, 'types'> & { types?: string | readonly string[] }
 
 export interface Registered extends Answer<typeof accounts.Registered> {}
 /** The account. */

@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, Completion, CueStatus, DeviceCodeStatus, EventType, ExecutionStatus, KeyScope, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
@@ -59,6 +59,7 @@ export const functions = {
   disown_account: ['value', 'account_id ip now'],
   disownable_account: ['row', 'account_id now', 'stable'],
   disowned_until: ['value', 'account_id', 'stable'],
+  drop_old_events: ['values', 'before now'],
   drop_old_executions: ['values', 'before now'],
   end_flights: ['value', 'flight_ids'],
   end_idempotent: ['value', 'account_id route key request_hash status body now'],
@@ -92,6 +93,7 @@ export const functions = {
   is_email_confirmed: ['value', 'account_id', 'stable'],
   job_counts: ['rows', 'limit', 'stable'],
   last_taken_at: ['value', 'now', 'stable'],
+  latest_place: ['value', '', 'stable'],
   latest_results: ['rows', 'cue_ids now', 'stable'],
   look_ahead_by_schedule: ['rows', 'until limit skip_accounts now', 'stable'],
   look_waiting: ['rows', 'after after_id limit now', 'stable'],
@@ -116,6 +118,7 @@ export const functions = {
   next_wakes: ['row', '', 'stable'],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
+  note_unattended: ['value', 'now'],
   open_key_session: ['row', 'key_hash lifetime ip now'],
   open_limits: ['rows', 'account_ids', 'stable'],
   open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
@@ -127,6 +130,7 @@ export const functions = {
   prune_dead_letters: ['value', 'batch'],
   prune_idempotency_keys: ['value', 'batch now'],
   prune_payloads: ['value', 'before batch now'],
+  publish_events: ['value', 'limit most_per_day now'],
   purge_cue: ['value', 'cue_id batch'],
   put_calendar: ['value', 'account_id name description dates ranges revision now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
@@ -137,6 +141,7 @@ export const functions = {
   read_destinations: ['row', 'account_id from to now', 'stable'],
   read_echo: ['row', 'token now', 'stable'],
   read_errors: ['row', 'account_id from to now', 'stable'],
+  read_events: ['rows', 'account_id after types cue_id tags limit scan', 'stable'],
   read_execution_details: ['rows', 'account_ids execution_ids', 'stable'],
   read_history: ['rows', 'account_id cue_id bounds', 'stable'],
   read_memory: ['row', 'account_id release reader now'],
@@ -857,6 +862,20 @@ export type ReadErrorsRow = {
   errors: unknown
 }
 
+export type ReadEventsRow = {
+  place: number | null
+  id: string | null
+  type: EventType | null
+  at: Date | null
+  cue_id: string | null
+  cue_key: string | null
+  execution_id: string | null
+  data: string | null
+  next_place: number
+  has_more: boolean
+  truncated: boolean
+}
+
 export type ReadExecutionDetailsRow = {
   id: string
   account_id: string
@@ -1108,6 +1127,7 @@ export type Functions = {
   disownAccount: (args: { account_id: string; ip?: string | null }) => Promise<Date | null>
   disownableAccount: (args: { account_id: string }) => Promise<DisownableAccountRow | undefined>
   disownedUntil: (args: { account_id: string }) => Promise<Date>
+  dropOldEvents: (args: { before: Date }) => Promise<string[]>
   dropOldExecutions: (args: { before: Date }) => Promise<string[]>
   endFlights: (args: { flight_ids: number[] }) => Promise<void>
   endIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer; status: number; body: string }) => Promise<void>
@@ -1141,6 +1161,7 @@ export type Functions = {
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>
   lastTakenAt: (args: object) => Promise<Date | null>
+  latestPlace: (args: object) => Promise<number>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
   lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadByScheduleRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
@@ -1165,6 +1186,7 @@ export type Functions = {
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>
+  noteUnattended: (args: object) => Promise<number>
   openKeySession: (args: { key_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenKeySessionRow>
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<boolean>
@@ -1176,6 +1198,7 @@ export type Functions = {
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
   pruneIdempotencyKeys: (args: { batch?: number | null }) => Promise<number>
   prunePayloads: (args: { before: Date; batch?: number | null }) => Promise<number>
+  publishEvents: (args: { limit?: number | null; most_per_day?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
   putCalendar: (args: { account_id: string; name: string; description: string | null; dates: string[]; ranges: object | string; revision?: number | null }) => Promise<number>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
@@ -1186,6 +1209,7 @@ export type Functions = {
   readDestinations: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadDestinationsRow>
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
   readErrors: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadErrorsRow>
+  readEvents: (args: { account_id: string; after?: number | null; types?: EventType[] | null; cue_id?: string | null; tags?: string[] | null; limit?: number | null; scan?: number | null }) => Promise<ReadEventsRow[]>
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
   readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>

@@ -43,6 +43,7 @@ import { createDeadlines } from './deadlines.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHolds } from './holds.ts'
 import { startKeeper } from './keeper.ts'
+import { createPublisher } from './publisher.ts'
 import { createScheduler } from './scheduler.ts'
 import { handOver } from './stop.ts'
 import { createWakeTimes } from './wake-times.ts'
@@ -57,6 +58,8 @@ const beatMs = constants.engineTimeoutMs / 3
 const times = leaseTimes()
 const windowsMs = 10_000
 const clockMs = 15_000
+const publishMs = 1000
+const unattendedMs = 20_000
 
 export type Engine = {
   /** Stops within 25 seconds. Returns the number of attempts returned to the queue. */
@@ -209,7 +212,24 @@ const buildParts = (building: Building, running: Running) => {
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
-  return { ...building, pools, fn, client, heartbeat, flights, leases, sweeping, ahead, holds, results, pump, deadlines, scheduler }
+  const publisher = createPublisher({ fn })
+  return {
+    ...building,
+    pools,
+    fn,
+    client,
+    heartbeat,
+    flights,
+    leases,
+    sweeping,
+    ahead,
+    holds,
+    results,
+    pump,
+    deadlines,
+    publisher,
+    scheduler
+  }
 }
 
 type Parts = ReturnType<typeof buildParts>
@@ -229,7 +249,7 @@ const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => 
 
 /** Passes notifications on to the parts that wait for them. */
 const listen = (
-  { config, ahead, pump, deadlines, outageLog, scheduler, onError }: Parts,
+  { config, ahead, pump, deadlines, publisher, outageLog, scheduler, onError }: Parts,
   jobs: Jobs,
   running: Running
 ): Promise<Listener> => {
@@ -237,10 +257,14 @@ const listen = (
     for (const task of tasks) running.keeper?.soon(task)
   }
   return createListener(config, {
-    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold'],
+    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold', 'cue_event'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
       if (channel === 'cue_hold') return soon('read holds')
+      if (channel === 'cue_event') {
+        publisher.notice()
+        return void scheduler.run('publish events', publisher.publish)
+      }
       const at = Number(payload)
       if (channel === 'cue_due') ahead.expect(at)
       else if (channel === 'cue_waiting') pump.expectWaiting(at)
@@ -268,12 +292,12 @@ const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweepin
   await startTracker({ jobs, fn, config, log })
   await startCustomers({ jobs, config, log })
   const patient = createFunctions({ query: query => pools.rest.query(Object.assign(query, { query_timeout: longAnswerMs })) })
-  await startHousekeeping({ jobs, fn: patient, retentionDays: config.executionRetentionDays, release, now, log })
+  await startHousekeeping({ jobs, fn: patient, config, release, now, log })
 }
 
 /** Starts the tasks that run again and again. */
 const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>, running: Running) => {
-  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, scheduler } = parts
+  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, publisher, scheduler } = parts
   const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   const beat = async () => {
     await heartbeat.beat()
@@ -294,6 +318,8 @@ const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>,
       { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
       { task: 'read holds', everyMs: times.idleMs, work: holds.read },
       { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
+      { task: 'publish events', everyMs: publishMs, work: publisher.publish },
+      { task: 'note unattended tasks', everyMs: unattendedMs, work: () => fn.noteUnattended({}) },
       { task: 'check missed windows', everyMs: windowsMs, isDue: wakeTimes.mayHavePassedWindow, work: createWindowSweep(sweeping) }
     ]
   })

@@ -197,7 +197,7 @@ const answered = (result: unknown, request: FastifyRequest, reply: FastifyReply)
   if (!(result instanceof Promise)) return result
   const { wait = (request.body as { wait?: number } | null | undefined)?.wait } = request.query as { wait?: number }
   return new Promise((resolve, reject) => {
-    const end = () => reply.sent || reject(unavailable(new Error('the database did not answer in time')))
+    const end = () => reply.sent || reply.raw.headersSent || reject(unavailable(new Error('the database did not answer in time')))
     const more = request.routeOptions.config.computes ? computeWithinMs : Math.min(Number(wait) || 0, 60) * 1000
     const timer = setTimeout(end, request.remainingMs + more)
     result.then(resolve, reject).finally(() => clearTimeout(timer))

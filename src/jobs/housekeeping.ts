@@ -1,15 +1,24 @@
 /** Work that may wait for minutes: schedules that run once per cluster, and the deletion of accounts and of deleted cues' histories. */
 import type { FastifyBaseLogger } from 'fastify'
+import type { Config } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
 import type { Jobs } from './boss.ts'
 
-type Options = { jobs: Jobs; fn: Functions; retentionDays: number; release: string; now: () => number; log: FastifyBaseLogger }
+type Options = {
+  jobs: Jobs
+  fn: Functions
+  config: Pick<Config, 'eventRetentionDays' | 'executionRetentionDays'>
+  release: string
+  now: () => number
+  log: FastifyBaseLogger
+}
 type Task = 'minute' | 'hour' | 'day'
 
 const schedules: Record<Task, string> = { minute: '* * * * *', hour: '7 * * * *', day: '13 3 * * *' }
 
 /** Schedules the tasks and works off the queues `housekeeping`, `purges` and `deletions`. */
-export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now, log }: Options): Promise<void> => {
+export const startHousekeeping = async ({ jobs, fn, config, release, now, log }: Options): Promise<void> => {
+  const daysAgo = (days: number) => new Date(now() - days * 86_400_000)
   const tasks: Record<Task, () => Promise<void>> = {
     minute: async () => {
       await fn.foldUsage({})
@@ -27,7 +36,8 @@ export const startHousekeeping = async ({ jobs, fn, retentionDays, release, now,
     },
     day: async () => {
       await fn.maintainPartitions({})
-      const before = new Date(now() - retentionDays * 86_400_000)
+      await fn.dropOldEvents({ before: daysAgo(config.eventRetentionDays) })
+      const before = daysAgo(config.executionRetentionDays)
       const dropped = await fn.dropOldExecutions({ before })
       if (dropped.length > 0) log.info({ dropped }, 'old executions dropped')
       while ((await fn.deleteOldExecutions({ before })) > 0);

@@ -1,8 +1,10 @@
 /** Short forms of cues, executions and alerts: agents pay for every token. Optional members that are null are left out. */
 import { Type } from 'typebox'
 import * as alerts from '../alerts/schemas.ts'
-import type { Alert, Cue, Execution } from '../client/index.ts'
+import type { Alert, Cue, Event, Execution } from '../client/index.ts'
 import * as cues from '../cues/schemas.ts'
+import { aboutEvent } from '../events/about.ts'
+import * as events from '../events/schemas.ts'
 import * as executions from '../executions/schemas.ts'
 import { NextCursor, Nullable } from '../schemas.ts'
 import { NextStep } from './tool.ts'
@@ -44,6 +46,14 @@ export const alertLine = (alert: Omit<Alert, 'metadata' | 'acknowledged' | 'ackn
   ...alert,
   alert_id: alert.id
 })
+
+export const EventLine = Type.Object({
+  event_id: Type.String(),
+  ...Type.Pick(events.Event, ['type', 'at']).properties,
+  ...Type.Partial(Type.Pick(events.Event, ['cue_id', 'cue_key', 'execution_id'])).properties,
+  about: Type.Optional(Nullable(Type.String()))
+})
+export const eventLine = (event: Event) => ({ ...event, event_id: event.id, about: aboutEvent(event) })
 
 /** The rest of a page of a long list. */
 export const page = {

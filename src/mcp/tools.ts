@@ -5,12 +5,13 @@
 import { Type } from 'typebox'
 import { ListAlerts } from '../alerts/schemas.ts'
 import { Calendar, CalendarName, ListCalendars, PutCalendar } from '../calendars/schemas.ts'
+import { ListEvents } from '../events/schemas.ts'
 import type { Schema } from '../http/schema.ts'
 import { Overview } from '../overview/schemas.ts'
 import { Usage } from '../usage/schemas.ts'
 import { cueTools } from './cue-tools.ts'
 import { executionTools } from './execution-tools.ts'
-import { AlertLine, alertLine, more, page } from './lines.ts'
+import { AlertLine, alertLine, EventLine, eventLine, more, page } from './lines.ts'
 import { Id, limit, NextStep, type Tool, tool } from './tool.ts'
 
 /** Members of API responses that contain free JSON. */
@@ -79,6 +80,29 @@ export const tools: readonly Tool[] = [
     input: Type.Object({ alert_id: Id('alert') }),
     output: AlertLine,
     run: async (client, { alert_id }) => alertLine(await client.alerts.acknowledge(alert_id))
+  }),
+  tool({
+    name: 'list_events',
+    description:
+      'What happened, oldest first: changes of cues, failed runs, alerts, operations. Begins with the oldest event that is kept.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Object({ ...Type.Partial(Type.Pick(ListEvents, ['after', 'types', 'cue_id', 'tag', 'wait'])).properties, limit }),
+    output: Type.Object({
+      events: Type.Array(EventLine),
+      cursor: Type.String(),
+      has_more: Type.Boolean(),
+      truncated: Type.Boolean(),
+      next_step: NextStep
+    }),
+    run: async (client, { after = 'start', limit = 10, wait = 0, ...filter }) => {
+      const { events, ...page } = await client.events({ after, limit, wait, ...filter })
+      return {
+        events: events.map(eventLine),
+        ...page,
+        next_step: 'list_events with after: cursor continues; wait: 30 waits for what comes'
+      }
+    }
   }),
   tool({
     name: 'get_overview',

@@ -6,6 +6,7 @@ import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
 import { constants } from '../catalog.ts'
 import type { ClaimExecutionsRow } from '../database/functions.ts'
+import { MAX_WAIT_SECONDS } from '../database/long-poll.ts'
 import { shareReads } from '../database/shared-read.ts'
 import { deriveKey, executionToken } from '../deliveries/signature.ts'
 import { ApiError, invalid } from '../errors.ts'
@@ -13,7 +14,6 @@ import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
 import { claimLease, createClaiming } from './claiming.ts'
-import { createWaiting, MAX_WAIT_SECONDS } from './long-poll.ts'
 import * as schemas from './schemas.ts'
 import { claimTokenOf } from './token.ts'
 
@@ -24,8 +24,7 @@ const restBytes = 8192
 const sizeOf = (executions: { payload: string }[]) => executions.reduce((sum, { payload }) => sum + payload.length + restBytes, 0)
 
 const claimRoutes: FastifyPluginAsyncTypebox = async app => {
-  const waiting = createWaiting({ config: app.config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
-  app.addHook('onClose', () => waiting.close())
+  const { waiting } = app
   const claimNext = app.traces.call('claimNext', createClaiming(app.shared))
   const claimablePage = shareReads((query: Parameters<typeof app.fn.claimablePage>[0]) =>
     app.readList(query.account_id, () => app.fn.claimablePage(query))

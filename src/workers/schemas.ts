@@ -1,8 +1,8 @@
 /** Workers on the wire. */
 import { Type } from 'typebox'
 import { MAX_TASK } from '../cues/payload.ts'
+import { MAX_WAIT_SECONDS, MAX_WAITING } from '../database/long-poll.ts'
 import { AnyJson, endsEarly, Nullable, notDots, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
-import { MAX_WAIT_SECONDS, MAX_WAITING } from './long-poll.ts'
 
 const WorkerId = Type.String({ minLength: 1, maxLength: 255, pattern: `^${notDots}`, description: 'A name of your own for the worker.' })
 const Task = Type.String({ minLength: 1, maxLength: MAX_TASK, description: '`task` in the payload.' })

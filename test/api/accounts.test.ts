@@ -125,6 +125,7 @@ t.test('returns plan, usage and settings of the account to a key of any scope', 
     memory_block_enabled: false,
     alert_webhook_url: null,
     webhook_authorization: 'execution_token',
+    events: 'default',
     created_at: noon
   }
   t.same(await get('/v1/auth/me'), me)

@@ -115,7 +115,9 @@ t.test('every table with an account_id is emptied with the account', async t => 
   )
   t.same(
     rows,
-    [{ name: 'attempts' }, { name: 'dead_letters' }, { name: 'executions' }, { name: 'payload_counters' }, { name: 'usage_counters' }],
+    ['attempts', 'dead_letters', 'event_days', 'events', 'executions', 'new_events', 'payload_counters', 'usage_counters'].map(name => ({
+      name
+    })),
     'these are removed in batches with their cues, or explicitly'
   )
 })

@@ -126,6 +126,8 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('getExecution', [dead.id])
   const { alerts } = await send('listAlerts')
   await send('acknowledgeAlert', [alerts[0].id])
+  await fn.publishEvents({})
+  await send('listEvents', [], undefined, { query: '?after=start&types=alert.*&limit=1' })
   await send('listErrors')
   await send('listDestinations')
   await send('getOverview')

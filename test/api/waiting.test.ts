@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { createWaiting } from '../../src/workers/long-poll.ts'
+import { createWaiting } from '../../src/database/long-poll.ts'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
 import { build, error, eventually } from '../support/setup.ts'
@@ -121,7 +121,7 @@ const waitingFor = async (t: Test, options: { maxWaiting?: number } = {}) => {
   const { config, pool } = await build(t)
   const waiting = createWaiting({
     config,
-    fn: { nextClaimable: async () => null },
+    fn: { latestPlace: async () => 0, nextClaimable: async () => null },
     now: () => new Date(),
     log: pino({ level: 'silent' }),
     closing: new AbortController().signal,
@@ -171,8 +171,9 @@ t.test("refuses waiting requests above the account's limit", async t => {
   const { waiting } = await waitingFor(t, { maxWaiting: 2 })
   const leaving = new AbortController()
   let found: string[] = []
-  const wait = (account_id: string) => waiting.until({ account_id, waitMs: 30_000, signal: leaving.signal, ask: async () => found })
-  const crowd = [wait('a'), wait('a'), wait('a'), wait('a'), wait('b')]
+  const wait = (account_id: string, topic: 'claimable' | 'events' = 'claimable') =>
+    waiting.until({ topic, account_id, waitMs: 30_000, signal: leaving.signal, ask: async () => found })
+  const crowd = [wait('a'), wait('a', 'events'), wait('a'), wait('a', 'events'), wait('b')]
   const refused = await Promise.allSettled([crowd[2]!, crowd[3]!])
   t.same(
     refused.map(result => result.status === 'rejected' && [result.reason.code, result.reason.headers]),

@@ -410,3 +410,36 @@ t.test('rejects changed, old and unsigned webhooks', async t => {
   await t.rejects(verifyWebhook(message.body, headers, '', { now }), TypeError)
   await t.rejects(verifyWebhook(message.body, headers, [], { now }), TypeError)
 })
+
+t.test('reads the feed of events, to its end or on and on, and says where to continue', async t => {
+  const { client, fn } = await service(t)
+  const publish = () => fn.publishEvents({})
+  const ids: string[] = []
+  for (let n = 0; n < 3; n++) ids.push((await client.cues.create(workerCue)).id)
+  await publish()
+  exactly(t, await client.events({ after: 'start', types: ['cue.created', 'cue.paused'], limit: 2 }), { events: [{}, {}], has_more: true })
+  const past = client.events({ after: 'start', types: 'cue.*', limit: 2, wait: 0 })
+  const seen = []
+  for await (const { cue_id } of past) seen.push(cue_id)
+  t.same(seen, ids)
+  t.equal(past.truncated, false)
+  const stopping = new AbortController()
+  const feed = client.events({ after: past.cursor! }, { signal: stopping.signal })
+  const types = []
+  setTimeout(async () => {
+    await client.cues.pause(ids[0]!)
+    await publish()
+  })
+  for await (const { type, cue_id } of feed) {
+    t.equal(cue_id, ids[0])
+    types.push(type)
+    if (type === 'cue.resumed') break
+    await client.cues.resume(ids[0]!)
+    await publish()
+  }
+  t.same(types, ['cue.paused', 'cue.resumed'])
+  const waiting = client.events({}, { signal: stopping.signal })
+  setTimeout(() => stopping.abort(), 200)
+  for await (const _ of waiting) t.fail('nothing happens')
+  exactly(t, await thrown(client.events({ after: 'x' })), { code: 'validation_error', status: 422 })
+})

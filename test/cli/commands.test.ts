@@ -354,6 +354,27 @@ t.test('lists and acknowledges alerts', async t => {
   exactly(t, await cli(['alerts', 'list', '--open']), { out: 'No matching alerts.\n' })
 })
 
+t.test('prints events, and follows them until interrupted', async t => {
+  const { cli, json, fn } = await cliStage(t)
+  const cue = await json(['cues', 'create', 'job', '--key', 'nightly', '--cron', '@yearly', '--worker'])
+  await fn.publishEvents({})
+  const first = await json(['events', '--types', 'cue.*'])
+  exactly(t, first, { events: [{ type: 'cue.created', cue_id: cue.id }], has_more: false })
+  exactly(t, await cli(['events', '--cue', cue.id]), { out: /^20\S+Z {2}cue\.created {2}nightly {2}job\nTo continue: --after \S+\n$/ })
+  exactly(t, await cli(['events', '--types', 'x']), { code: 1, err: /--types: There is no type "x"/ })
+  const stopping = new AbortController()
+  const following = cli(['events', '--follow', '--after', first.cursor, '--json'], { stopping: stopping.signal })
+  await cli(['cues', 'pause', cue.id])
+  await fn.publishEvents({})
+  const page = await json(['events', '--after', first.cursor])
+  exactly(t, page, { events: [{ type: 'cue.paused' }] })
+  // The request that waits has been told of the event by the same publication.
+  setTimeout(() => stopping.abort(), 1000)
+  const { code, out } = await following
+  t.equal(code, 0)
+  exactly(t, JSON.parse(out), { type: 'cue.paused', cue_id: cue.id })
+})
+
 t.test('shows account, usage, keys, workers and schedules', async t => {
   const { cli, json, account, baseUrl, post } = await cliStage(t)
   exactly(t, await cli(['whoami']), { out: new RegExp(`^email +${account.email}\\n[\\s\\S]*service +${baseUrl}\\n`) })
@@ -412,7 +433,7 @@ t.test('uses colours on terminals only, and escapes control characters from othe
 })
 
 t.test('text from others starts no row, controls no terminal and changes no order, in any output', async t => {
-  const { cli, json, post, call, pool, account } = await cliStage(t)
+  const { cli, json, post, call, fn, pool, account } = await cliStage(t)
   const evil = 'evil\nforged  row\r\t\u202e\u2066\u2028\u009b2J\x1b[2J'
   const shown = 'evil\\nforged  row\\r\\t\\u202e\\u2066\\u2028\\u009b2J\\u001b[2J'
   const body = { name: evil, key: 'k', description: evil, tags: [evil], payload: { task: evil, [evil]: 1 }, worker: true, cron: '@hourly' }
@@ -433,6 +454,7 @@ t.test('text from others starts no row, controls no terminal and changes no orde
   )
   await call('PUT', '/v1/calendars/c', { description: evil })
   const key = await post('/v1/auth/keys', { label: evil })
+  await fn.publishEvents({})
   for (const args of [
     'cues list',
     `cues get ${cue.id}`,
@@ -446,6 +468,7 @@ t.test('text from others starts no row, controls no terminal and changes no orde
     'workers list',
     'keys list',
     'calendars get c',
+    'events',
     'export',
     `cues update ${cue.id} --data {"${evil.slice(0, 4)}":1}`
   ])
@@ -453,7 +476,7 @@ t.test('text from others starts no row, controls no terminal and changes no orde
       for (const format of [[], ['--json']]) {
         const { out, err } = await cli([...args.split(' '), ...format], { tty, env: { NO_COLOR: '1' } })
         t.notMatch(out + err, /[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|^forged/m, `${args} ${format}`)
-        if (/^(cues (list|get)|executions|overview|alerts|workers|keys|calendars)/.test(args))
+        if (/^(cues (list|get)|executions|overview|alerts|events|workers|keys|calendars)/.test(args))
           t.ok(out.includes(shown), `${args} ${format} shows it escaped`)
       }
   t.equal((await cli(['cues', 'list'])).out.split('\n').length, 3, 'a title and a row')

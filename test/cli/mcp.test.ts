@@ -112,6 +112,17 @@ t.test('an agent looks at the overview, searches, and pages by cursor', async t 
   t.not((await call('list_executions', { cursor })).executions[0].execution_id, executions[0].execution_id)
 })
 
+t.test('an agent reads events, and continues from the cursor', async t => {
+  const { connect, account, post, fn } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const { id } = await post('/v1/cues', { name: 'report', key: 'daily', cron: '@yearly', worker: true })
+  await fn.publishEvents({})
+  const page = await call('list_events', { types: 'cue.*' })
+  exactly(t, page, { events: [{ type: 'cue.created', cue_id: id, cue_key: 'daily', about: 'report' }], has_more: false })
+  exactly(t, await call('list_events', { after: page.cursor }), { events: [], cursor: page.cursor })
+  exactly(t, await call('list_events', { after: 'x' }), { failed: /no cursor of this account/ })
+})
+
 t.test('an agent upserts a cue by its own key', async t => {
   const { connect, account } = await serve(t)
   const { call } = await connect(account.api_key)

@@ -35,6 +35,7 @@ t.test('uses server defaults with DATABASE_URL', async t => {
     rateLimit: true,
     smtpUrl: null,
     githubApiBase: 'https://api.github.com',
+    eventRetentionDays: 7,
     executionRetentionDays: 90,
     trustProxy: false,
     logLevel: 'info'
@@ -153,6 +154,7 @@ t.test('rejects an invalid value in one line that names the variable and hides t
     SUPPORT_GITHUB_REPO: ['name', 'a/b/c'],
     GITHUB_API_BASE: ['github'],
     MCP_CLIENT_IDS: ['a,,b'],
+    EVENT_RETENTION_DAYS: ['0', '32', 'all'],
     EXECUTION_RETENTION_DAYS: ['34', '0', 'forever'],
     CORS_ORIGINS: ['*', 'https://a.example/'],
     TRUST_PROXY: ['everyone'],

@@ -113,11 +113,17 @@ const held: Record<string, string> = {
 }
 
 /**
- * Tables not locked here: written once, only by start and sweeps, only by the operator, only by backfills, only for large payloads and their optional cap, or only to sign in, to pay, to
+ * Tables not locked here: written once, only by start, sweeps and whoever publishes events, only by the operator, only by backfills, only for large payloads and their optional cap, or only to sign in, to pay, to
  * contact support and to delete the account.
  */
 const others = [
   'backfilled_slots',
+  'event_days',
+  'event_order',
+  'event_subscribers',
+  'events',
+  'new_events',
+  'unattended_tasks',
   'cell',
   'deletions',
   'device_codes',

@@ -113,6 +113,9 @@ const preparePartitions = async (url: string) => {
   )
   for (const { name } of rows) await client.query(`drop table ${name}`)
   await client.query("select cue.maintain_partitions(3, '2030-01-01T00:00:00Z')")
+  await client.query(
+    "select cue.add_event_day(day) from unnest(array[current_date, current_date + 1, '2030-01-15', '2030-01-16']::date[]) as day"
+  )
   await client.query(keepRows)
   await end()
 }

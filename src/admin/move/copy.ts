@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { nameOf, read, readOne } from '../database.ts'
 import type { Both } from './both.ts'
-import { alignMonths } from './tables.ts'
+import { alignPartitions } from './tables.ts'
 
 const lookEveryMs = 250
 const sayEveryMs = 5000
@@ -35,7 +35,7 @@ const follow = async ({ signal, say, from, to }: Both, look: () => Promise<strin
     if (performance.now() - saidAt >= sayEveryMs) {
       saidAt = performance.now()
       say(`  ${progress}`)
-      await alignMonths(from, to)
+      await alignPartitions(from, to)
     }
     await delay(lookEveryMs, undefined, { signal }).catch(() => {})
   }

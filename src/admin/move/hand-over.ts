@@ -4,7 +4,7 @@ import pg from 'pg'
 import { type Client, read, readOne, withClient } from '../database.ts'
 import { type Both, releaseOf } from './both.ts'
 import { readLag, waitUntilCaughtUp } from './copy.ts'
-import { dropOldMonths, readTables, type Tables } from './tables.ts'
+import { dropOldPartitions, readTables, type Tables } from './tables.ts'
 
 /** A paused cell refuses writes with 503: rather than longer, it is paused another time. */
 const defaultMaxPauseMs = 8000
@@ -66,7 +66,7 @@ const closeSource = async (both: Both, pausedAt: number): Promise<void> => {
   say('Copying sequences and unlogged tables')
   await copySequences(both, tables)
   await copyUnlogged(both, tables)
-  await dropOldMonths(from, to)
+  await dropOldPartitions(from, to)
 
   const counted = names.filter(name => (estimated.get(name) ?? 0) <= countedRows)
   say(`Comparing the numbers of rows of ${counted.length} tables`)

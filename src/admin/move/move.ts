@@ -12,7 +12,7 @@ import { type Both, type Move, releaseOf } from './both.ts'
 import { clear, finish } from './clear.ts'
 import { copy, waitUntilCaughtUp, waitUntilCopied } from './copy.ts'
 import { handOver } from './hand-over.ts'
-import { alignMonths, citusTables, foreignTables, readTables } from './tables.ts'
+import { alignPartitions, citusTables, foreignTables, readTables } from './tables.ts'
 
 export const moveCell = async (move: Move): Promise<number> => {
   const { cell, source, target, isAborting, signal, say } = move
@@ -158,7 +158,7 @@ const prepare = async (both: Both, { is_copy, cell: copied }: Server): Promise<v
   const { id, created_at } = await readOne<{ id: number; created_at: string }>(from, 'select id, created_at::text from cue.cell')
   await to.query(`truncate ${[...replicated, ...unlogged, 'cue.cell'].join(', ')}`)
   await to.query('insert into cue.cell (id, created_at) values ($1, $2)', [id, created_at])
-  await alignMonths(from, to)
+  await alignPartitions(from, to)
   signal.throwIfAborted()
   await copy(both, replicated)
 }

@@ -58,27 +58,35 @@ export const foreignTables = async (client: Client): Promise<string[]> => {
   return rows.map(({ name }) => name)
 }
 
-/** The months that have a partition, such as 2026_11. */
-export const readMonths = async (client: Client): Promise<string[]> => {
-  const rows = await read<{ month: string }>(
+/** The periods that have a partition: months of executions, such as 2026_11, and days of events, such as 2026_11_28. */
+const readPeriods = async (client: Client, parent: 'executions' | 'events'): Promise<string[]> => {
+  const rows = await read<{ period: string }>(
     client,
-    "select substring(inhrelid::regclass::text from '\\d{4}_\\d\\d$') as month from pg_inherits where inhparent = 'cue.executions'::regclass order by 1"
+    "select substring(inhrelid::regclass::text from '\\d{4}(?:_\\d\\d)+$') as period from pg_inherits where inhparent = $1::regclass order by 1",
+    [`cue.${parent}`]
   )
-  return rows.map(({ month }) => month)
+  return rows.map(({ period }) => period)
 }
 
 /** Makes the partitions that the source has and the target lacks: without them nothing could be applied there. */
-export const alignMonths = async (source: Client, target: Client): Promise<void> => {
-  const there = new Set(await readMonths(target))
-  for (const month of await readMonths(source)) {
-    if (!there.has(month)) await target.query(`select cue.maintain_partitions(0, '${month.replace('_', '-')}-01T00:00:00Z')`)
+export const alignPartitions = async (source: Client, target: Client): Promise<void> => {
+  const missing = async (parent: 'executions' | 'events') => {
+    const there = new Set(await readPeriods(target, parent))
+    return (await readPeriods(source, parent)).filter(period => !there.has(period)).map(period => period.replaceAll('_', '-'))
   }
+  for (const month of await missing('executions')) await target.query(`select cue.maintain_partitions(0, '${month}-01T00:00:00Z')`)
+  for (const day of await missing('events')) await target.query(`select cue.add_event_day('${day}')`)
 }
 
-/** Drops the months that retention has dropped from the source meanwhile. */
-export const dropOldMonths = async (source: Client, target: Client): Promise<void> => {
-  const [oldest = ''] = await readMonths(source)
-  for (const month of await readMonths(target)) {
-    if (month < oldest) await target.query(`drop table cue.executions_${month}, cue.attempts_${month}`)
+/** Drops the months and days that retention has dropped from the source meanwhile. */
+export const dropOldPartitions = async (source: Client, target: Client): Promise<void> => {
+  for (const parent of ['executions', 'events'] as const) {
+    const [oldest = ''] = await readPeriods(source, parent)
+    for (const period of await readPeriods(target, parent)) {
+      if (period >= oldest) continue
+      await target.query(
+        parent === 'events' ? `drop table cue.events_${period}` : `drop table cue.executions_${period}, cue.attempts_${period}`
+      )
+    }
   }
 }

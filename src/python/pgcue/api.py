@@ -1014,6 +1014,16 @@ class Alert(TypedDict):
     created_at: str
 
 
+class FeedEvent(TypedDict):
+    id: str
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached"]
+    at: str
+    cue_id: Optional[str]
+    cue_key: Optional[str]
+    execution_id: Optional[str]
+    data: Dict[str, Any]
+
+
 class OverviewVolume(TypedDict):
     at: str
     succeeded: int
@@ -1109,6 +1119,7 @@ class Account(TypedDict):
     memory_block_enabled: bool
     alert_webhook_url: Optional[str]
     webhook_authorization: Literal["execution_token", "api_key"]
+    events: Literal["default", "all"]
     scopes: List[str]
     is_operator: bool
     created_at: str
@@ -1752,10 +1763,18 @@ class ListAlertsResult(TypedDict):
     has_more: bool
 
 
+class ListEventsResult(TypedDict):
+    events: List[FeedEvent]
+    cursor: str
+    has_more: bool
+    truncated: bool
+
+
 class UpdateAccountBody(TypedDict, total=False):
     memory_block_enabled: bool
     alert_webhook_url: str
     webhook_authorization: Literal["execution_token", "api_key"]
+    events: Literal["default", "all"]
 
 
 class DeleteAccountResult(TypedDict):
@@ -2080,6 +2099,10 @@ class Client(Transport):
     def acknowledge_alert(self, alert_id: str) -> Alert:
         """Acknowledge an alert."""
         return self.call("POST", f"/v1/alerts/{segment(alert_id)}/acknowledge", repeatable=True)
+
+    def list_events(self, *, after: Optional[str] = None, types: Optional[str] = None, cue_id: Optional[str] = None, tag: Optional[List[str]] = None, limit: Optional[int] = None, wait: Optional[float] = None) -> Listing[ListEventsResult, FeedEvent]:
+        """Read the feed of events, oldest first."""
+        return Listing(lambda query: self.call("GET", "/v1/events", query=query), "events", {"after": after, "types": types, "cue_id": cue_id, "tag": tag, "limit": limit, "wait": wait})
 
     def get_account(self) -> Account:
         """Get the account and its usage."""

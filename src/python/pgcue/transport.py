@@ -289,7 +289,14 @@ def _query(query: Optional[Mapping[str, Any]]) -> str:
 
 
 class Listing(Generic[Page, Item]):
-    """A list of the service. Iterating over it reads page after page; `limit` is the size of a page."""
+    """A list of the service. Iterating over it reads page after page; `limit` is the size of a page.
+
+    The feed of events goes on with what happens later if `wait` is given. `cursor` is then where to continue: all events before it
+    have been read; `truncated` says whether events were missing.
+    """
+
+    cursor: Optional[str] = None
+    truncated = False
 
     def __init__(self, fetch: Callable[[Mapping[str, Any]], Any], name: str, query: Mapping[str, Any]) -> None:
         self._fetch = fetch
@@ -305,8 +312,14 @@ class Listing(Generic[Page, Item]):
         while True:
             page = self._fetch(query)
             items = page[self._name]
+            self.truncated = self.truncated or page.get("truncated", False)
             yield from items
-            if page.get("next_cursor"):
+            if "cursor" in page:
+                self.cursor = page["cursor"]
+                query["after"] = self.cursor
+                if not page["has_more"] and not query.get("wait"):
+                    return
+            elif page.get("next_cursor"):
                 query.update(cursor=page["next_cursor"], offset=None)
             elif "next_cursor" not in page and "offset" in query and items:
                 query["offset"] = (query["offset"] or 0) + len(items)

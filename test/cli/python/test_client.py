@@ -61,6 +61,19 @@ class ClientTest(unittest.TestCase):
         self.assertIn(execution_id, [execution["id"] for execution in client.list_executions(from_=since, status="pending")])
         self.assertEqual([execution["id"] for execution in client.list_claimable(task=prefix)], [execution_id])
 
+    def test_reads_the_feed_of_events(self):
+        key = name("feed")
+        cursor = client.list_events().page()["cursor"]
+        cue = client.put_cue_by_key(key, {"name": "a", "cron": "@daily", "worker": True})
+        feed = client.list_events(after=cursor, cue_id=cue["id"], wait=30)
+        for event in feed:
+            self.assertEqual((event["type"], event["cue_key"]), ("cue.created", key))
+            break
+        past = client.list_events(after=cursor, cue_id=cue["id"], limit=1)
+        self.assertEqual([event["type"] for event in past], ["cue.created"])
+        self.assertFalse(past.truncated)
+        self.assertEqual(list(client.list_events(after=past.cursor, cue_id=cue["id"])), [])
+
     def test_errors_say_what_is_wrong(self):
         invalid = self.refused(lambda: client.create_cue({"name": 1, "cron": "@daily", "worker": True}))
         self.assertEqual((invalid.status, invalid.detail[0]["loc"]), (422, ["body", "name"]))

@@ -1,0 +1,25 @@
+/** Gives new events their places in the feed: at once when a transaction that wrote one has committed, and now and then. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Functions } from '../database/functions.ts'
+
+const batch = 1000
+/** Between two calls, so that a flood is published in batches. */
+const pauseMs = 20
+
+export const createPublisher = ({ fn }: { fn: Pick<Functions, 'publishEvents'> }) => {
+  let isNoticed = false
+
+  return {
+    /** To be called when there are new events: a call of `publish` that is running continues. */
+    notice: (): void => {
+      isNoticed = true
+    },
+    publish: async (): Promise<void> => {
+      do {
+        isNoticed = false
+        while ((await fn.publishEvents({ limit: batch })) === batch);
+        await delay(pauseMs)
+      } while (isNoticed)
+    }
+  }
+}
