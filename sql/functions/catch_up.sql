@@ -148,7 +148,7 @@ language plpgsql security definer as $$
 declare
   d record;
   c cue.cues;
-  e cue.executions;
+  v_ended cue.executions;
   v_over boolean;
   v_error text;
   v_slot timestamptz;
@@ -183,10 +183,10 @@ begin
     then
       perform cue.note_missed_slots(c, 'execution_limit', v_slot, v_slot, 1, null, p_now);
     else
-      e := cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now);
-      perform cue.add_dead_letter(e);
+      v_ended := cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now);
+      perform cue.add_dead_letter(v_ended);
       perform cue.count_ended('failed');
-      perform cue.add_end_event(e, p_now);
+      perform cue.add_end_event(v_ended, p_now);
       perform cue.end_one_time_cue(c, 'failed', p_now);
     end if;
   end loop;

@@ -39,6 +39,8 @@ export type Context<O extends Options = Options> = {
   connect: () => Client
   /** Creates a client with another key, or without one. */
   clientWith: (baseUrl: string, apiKey?: string) => Client
+  /** Runs another command with the same key, and returns its exit code. */
+  another: (argv: string[]) => Promise<number>
   /** Returns the address of the service. */
   baseUrl: () => string
   out: Output

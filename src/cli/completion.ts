@@ -1,22 +1,24 @@
 /** `pgcue completion`: scripts that complete commands and options by asking this program. */
-import { command } from './command.ts'
-import { commands } from './commands.ts'
+import { type Command, command } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 
-export const completion = command({
-  notes: `Install it
+type Commands = ReadonlyMap<string, { load: () => Promise<Command> }>
+
+export const createCompletion = (commands: Commands) =>
+  command({
+    notes: `Install it
   bash  pgcue completion bash > ~/.local/share/bash-completion/completions/pgcue
   zsh   pgcue completion zsh > DIR/_pgcue, with DIR a directory in $fpath
   fish  pgcue completion fish > ~/.config/fish/completions/pgcue.fish`,
-  run: async ({ args: [shell = '', ...before], io }) => {
-    if (shell === 'words') return io.stdout.write(`${(await wordsAfter(before)).join('\n')}\n`)
-    if (!Object.hasOwn(scripts, shell)) throw new UsageError(`${shell} has no completion; choose bash, zsh or fish`)
-    io.stdout.write(scripts[shell as keyof typeof scripts])
-  }
-})
+    run: async ({ args: [shell = '', ...before], io }) => {
+      if (shell === 'words') return io.stdout.write(`${(await wordsAfter(commands, before)).join('\n')}\n`)
+      if (!Object.hasOwn(scripts, shell)) throw new UsageError(`${shell} has no completion; choose bash, zsh or fish`)
+      io.stdout.write(scripts[shell as keyof typeof scripts])
+    }
+  })
 
 /** The words that may follow: commands, the second words of a group, or the options of a command. */
-const wordsAfter = async (before: string[]): Promise<string[]> => {
+const wordsAfter = async (commands: Commands, before: string[]): Promise<string[]> => {
   const [first, second] = before.filter(word => !word.startsWith('-'))
   if (first === undefined) return [...new Set([...commands.keys(), 'help'].map(name => name.split(' ')[0]!))]
   const verbs = [...commands.keys()].flatMap(name => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []))

@@ -106,6 +106,10 @@ const runCommand = async (command: Command, parser: Parser, io: Io): Promise<num
       const call = { idempotencyKey, ifVersion: integer(version, 'if-version', 1, 2 ** 31 - 1) }
       return { body: (await bodyOf(context, command.options)) as never, call, client: context.connect() }
     },
+    another: argv => {
+      const PGCUE_BASE_URL = context.baseUrl()
+      return run(argv, { ...io, env: { ...io.env, PGCUE_BASE_URL, PGCUE_API_KEY: apiKeyOf(io.env, PGCUE_BASE_URL) } })
+    },
     baseUrl: () => baseUrlOf(io.env, baseUrl),
     clientWith: (baseUrl, apiKey) => createClient({ baseUrl, apiKey, parse: parseExactly, userAgent, ...patient }),
     connect: () => {

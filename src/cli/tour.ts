@@ -4,10 +4,8 @@ import { randomBytes } from 'node:crypto'
 import type { Client } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
 import { command } from './command.ts'
-import { apiKeyOf } from './credentials.ts'
 import { CliError } from './exit-codes.ts'
 import type { Io } from './io.ts'
-import { run } from './run.ts'
 
 const patienceMs = 30_000
 
@@ -38,16 +36,15 @@ const quoted = (word: string) => (/^[\w./:=-]+$/.test(word) ? word : `'${word.re
 
 export const tour = command({
   notes: 'It needs an account: the local one of npm start, or that of pgcue login. The cue stays; run again, the tour uses it again.',
-  run: async ({ out, io, connect }) => {
+  run: async ({ out, another, connect }) => {
     if (out.json) throw new CliError('The tour is for people: run it without --json.')
     const client = connect()
-    const env = { ...io.env, PGCUE_BASE_URL: client.baseUrl, PGCUE_API_KEY: apiKeyOf(io.env, client.baseUrl) }
     const paragraph = (text: string) => ['', text].map(line => out.line(line))
     /** Shows a command and runs it. */
     const step = async (text: string, ...argv: string[]) => {
       paragraph(text)
       out.line(`$ npx pgcue ${argv.map(quoted).join(' ')}`, 'bold')
-      if ((await run(argv, { ...io, env })) !== 0) throw new CliError('The tour ends here.')
+      if ((await another(argv)) !== 0) throw new CliError('The tour ends here.')
     }
     out.line(`A tour of pgcue at ${client.baseUrl}, in three commands.`)
     const token = `tour-${randomBytes(12).toString('hex')}`
