@@ -27,8 +27,9 @@ export const openapi = async (): Promise<object> => {
 
 const biome = fileURLToPath(new URL('../../node_modules/.bin/biome', import.meta.url))
 
-/** Schemas on one line where they fit, so that the file is small; not all on one, so that a change is readable. */
+/** Schemas on one line where they fit, and lines that aren't indented, so that the file is small; not all on one, so that a change is readable. */
 if (import.meta.main) {
   const args = ['format', '--indent-width=1', '--line-width=320', '--stdin-file-path=description.json']
-  process.stdout.write(execFileSync(biome, args, { input: JSON.stringify(await openapi()), maxBuffer: 2 ** 26 }))
+  const text = execFileSync(biome, args, { input: JSON.stringify(await openapi()), maxBuffer: 2 ** 26, encoding: 'utf8' })
+  process.stdout.write(text.replace(/^ +/gm, ''))
 }
