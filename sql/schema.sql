@@ -2603,7 +2603,7 @@ begin
               'next_run', cue.iso(v.next_run), 'next_slot', cue.iso(v.next_slot), 'last_run', cue.iso(v.last_run),
               'created_at', cue.iso(v.created_at), 'updated_at', cue.iso(v.updated_at)) as data) d
    order by u.nth;
-  if found then perform pg_notify('cue_event', ''); end if;
+  if found and p_type not in ('cue.created', 'cue.updated', 'cue.deleted') then perform cue.notice_events(); end if;
 end $function$;
 comment on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) is 'Adds an event about each of these cues, which shows it as it is now, except those that are deleted.';
 grant execute on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) to cue_service;
@@ -2785,7 +2785,7 @@ begin
   insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
   select p_account_id, cue.uuid_v7(p_now), p_type, p_now, p_cue_id, c.key, c.tags, p_execution_id, cue.fit_event(p_data)
     from (select) x left join cue.cues c on c.id = p_cue_id;
-  perform pg_notify('cue_event', '');
+  perform cue.notice_events();
 end $function$;
 comment on function cue.add_event(uuid,cue.event_type,jsonb,timestamp with time zone,text,uuid) is 'Adds an event that is not about the state of a cue or an execution.';
 grant execute on function cue.add_event(uuid,cue.event_type,jsonb,timestamp with time zone,text,uuid) to cue_service;
@@ -2856,7 +2856,7 @@ begin
    cross join lateral (select q.account_id, q.id, q.key, q.tags from cue.cues q where q.id = d.data ->> 'cue_id' limit 1) c
    where not v_is_quiet or exists (select from cue.event_subscribers s where s.account_id = c.account_id)
    order by array_position(p_execution_ids, d.id);
-  if found then perform pg_notify('cue_event', ''); end if;
+  if found then perform cue.notice_events(); end if;
 end $function$;
 comment on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) is 'Adds an event about each of these executions; of retries and verifications only for accounts that subscribe to them.';
 grant execute on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) to cue_service;
@@ -3055,7 +3055,7 @@ begin
     from (select x.account_id, x.id, x.cue_id from cue.executions x
            where x.id = any (p_execution_ids) and x.id between v_first and v_last and x.status = 'success' and x.ended_at = p_now order by x.id) e
    where exists (select from cue.event_subscribers s where s.account_id = e.account_id) group by e.account_id;
-  if found then perform pg_notify('cue_event', ''); end if;
+  if found then perform cue.notice_events(); end if;
 end $function$;
 comment on function cue.add_successes(uuid[],timestamp with time zone) is 'Adds the events of executions that have just succeeded, for accounts that subscribe to them.';
 grant execute on function cue.add_successes(uuid[],timestamp with time zone) to cue_service;
@@ -3826,7 +3826,7 @@ end $function$;
 comment on function cue.begin_issue(integer,timestamp with time zone) is 'Returns the content of a tracker issue for a ticket that has none, or no row.';
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_notice(p_notice_id uuid, p_lease interval DEFAULT '00:00:40'::interval, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.begin_notice(p_notice_id uuid, p_answer_within interval DEFAULT '00:00:40'::interval, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb, tries integer, created_at timestamp with time zone, secrets text[])
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3853,7 +3853,7 @@ begin
     update cue.notices set due_at = v_later where id = n.id;
     perform cue.add_notice_job(n.id, n.account_id, v_later);
   elsif (select h.type from cue.channels h where h.id = n.channel_id) <> 'email' then
-    update cue.notices set due_at = p_now + p_lease, tries = tries + 1 where id = n.id;
+    update cue.notices set due_at = p_now + p_answer_within, tries = tries + 1 where id = n.id;
     return query select * from cue.read_notice(n.id, p_now);
   elsif n.kind = 'event' and not (select w.allowed from cue.allow('event_mails:' || n.account_id, 100, interval '1 hour', p_now) w) then
     update cue.notices set state = 'failed', due_at = null, error = 'Mail limit reached: 100 events per hour.' where id = n.id;
@@ -8229,7 +8229,7 @@ AS $function$
               else coalesce(substring(p_target from '^[a-z]+://[^/?#]*') || '/', '') || cue.mask() end
 $function$;
 comment on function cue.mask_target(cue.channel_type,text) is 'Returns a channel''s target as it is shown: the host of a URL, the domain of an address.';
-grant execute on function cue.mask_target(cue.channel_type,text) to cue_service;
+grant execute on function cue.mask_target(cue.channel_type,text) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
  RETURNS integer
@@ -8849,6 +8849,17 @@ begin
 end $function$;
 comment on function cue.note_use(uuid,timestamp with time zone) is 'Notes that an API key is being used, and returns true.';
 grant execute on function cue.note_use(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.notice_events()
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ select pg_notify('cue_event', '') $function$;
+comment on function cue.notice_events() is 'Tells engines that there are events to publish.';
+grant execute on function cue.notice_events() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_executions_of(p_cue_id text)
  RETURNS TABLE(execution_id uuid, is_queued boolean, place bigint)

@@ -24,6 +24,7 @@ import { createTurns } from './database/turns.ts'
 import type { DB } from './db.types.ts'
 import { type AddressRules, createAddressRules } from './deliveries/address.ts'
 import echo from './echo/routes.ts'
+import { announceEvents } from './events/announce.ts'
 import events from './events/routes.ts'
 import executions from './executions/routes.ts'
 import guide from './guide/routes.ts'
@@ -155,6 +156,7 @@ export const build = async (options: Options) => {
   if (!config.roles.api) return app // a replica with only the engine serves just these
   const waiting = createWaiting({ config, fn: app.fn, now: app.now, log: app.log, closing: app.closing })
   app.decorate('waiting', waiting)
+  announceEvents(app)
   app.addHook('onClose', () => waiting.close())
   await app.register(echo)
   await app.register(cues)

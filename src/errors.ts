@@ -141,6 +141,14 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
 /** One invalid field, in pydantic's format. */
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
+/** A field of the body with this fault. */
+export const fault = (loc: string[], msg: string): Detail => ({
+  type: 'value_error',
+  loc: ['body', ...loc],
+  msg: `Value error, ${msg}`,
+  input: null
+})
+
 /** Further members of an error, for programs: the cues or the operation in the way, or the cue's current version. */
 export type About = { cue_id?: string; cue_ids?: string[]; operation_id?: string; version?: number }
 

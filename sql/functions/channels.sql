@@ -247,8 +247,8 @@ begin
 end $$;
 comment on function cue.read_notice is 'Returns what a notice says and where it goes, or no row if it has become needless.';
 
--- A mail is left to the queue of mails, which counts as sent. For others, the try is counted, and may be repeated after p_lease.
-create or replace function cue.begin_notice(p_notice_id uuid, p_lease interval default '40 seconds', p_now timestamptz default now()) returns table (
+-- A mail is left to the queue of mails, which counts as sent. For others, the try is counted, and may be repeated after p_answer_within.
+create or replace function cue.begin_notice(p_notice_id uuid, p_answer_within interval default '40 seconds', p_now timestamptz default now()) returns table (
   kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb,
   tries int, created_at timestamptz, secrets text[]
 )
@@ -272,7 +272,7 @@ begin
     update cue.notices set due_at = v_later where id = n.id;
     perform cue.add_notice_job(n.id, n.account_id, v_later);
   elsif (select h.type from cue.channels h where h.id = n.channel_id) <> 'email' then
-    update cue.notices set due_at = p_now + p_lease, tries = tries + 1 where id = n.id;
+    update cue.notices set due_at = p_now + p_answer_within, tries = tries + 1 where id = n.id;
     return query select * from cue.read_notice(n.id, p_now);
   elsif n.kind = 'event' and not (select w.allowed from cue.allow('event_mails:' || n.account_id, 100, interval '1 hour', p_now) w) then
     update cue.notices set state = 'failed', due_at = null, error = 'Mail limit reached: 100 events per hour.' where id = n.id;

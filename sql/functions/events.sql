@@ -22,6 +22,11 @@ begin
 end $$;
 comment on function cue.fit_event is 'Returns the data of an event without its largest members, if it is too large; left_out names them.';
 
+-- A notification makes commits wait for one another. Requests that create, change or delete cues are many, so their replicas send theirs afterwards.
+create or replace function cue.notice_events() returns void
+language sql security definer as $$ select pg_notify('cue_event', '') $$;
+comment on function cue.notice_events is 'Tells engines that there are events to publish.';
+
 create or replace function cue.add_cue_events(p_type cue.event_type, p_cue_ids text[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
@@ -35,7 +40,7 @@ begin
               'next_run', cue.iso(v.next_run), 'next_slot', cue.iso(v.next_slot), 'last_run', cue.iso(v.last_run),
               'created_at', cue.iso(v.created_at), 'updated_at', cue.iso(v.updated_at)) as data) d
    order by u.nth;
-  if found then perform pg_notify('cue_event', ''); end if;
+  if found and p_type not in ('cue.created', 'cue.updated', 'cue.deleted') then perform cue.notice_events(); end if;
 end $$;
 comment on function cue.add_cue_events is 'Adds an event about each of these cues, which shows it as it is now, except those that are deleted.';
 
@@ -71,7 +76,7 @@ begin
    cross join lateral (select q.account_id, q.id, q.key, q.tags from cue.cues q where q.id = d.data ->> 'cue_id' limit 1) c
    where not v_is_quiet or exists (select from cue.event_subscribers s where s.account_id = c.account_id)
    order by array_position(p_execution_ids, d.id);
-  if found then perform pg_notify('cue_event', ''); end if;
+  if found then perform cue.notice_events(); end if;
 end $$;
 comment on function cue.add_execution_events is
   'Adds an event about each of these executions; of retries and verifications only for accounts that subscribe to them.';
@@ -90,7 +95,7 @@ begin
     from (select x.account_id, x.id, x.cue_id from cue.executions x
            where x.id = any (p_execution_ids) and x.id between v_first and v_last and x.status = 'success' and x.ended_at = p_now order by x.id) e
    where exists (select from cue.event_subscribers s where s.account_id = e.account_id) group by e.account_id;
-  if found then perform pg_notify('cue_event', ''); end if;
+  if found then perform cue.notice_events(); end if;
 end $$;
 comment on function cue.add_successes is 'Adds the events of executions that have just succeeded, for accounts that subscribe to them.';
 
@@ -102,7 +107,7 @@ begin
   insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, execution_id, data)
   select p_account_id, cue.uuid_v7(p_now), p_type, p_now, p_cue_id, c.key, c.tags, p_execution_id, cue.fit_event(p_data)
     from (select) x left join cue.cues c on c.id = p_cue_id;
-  perform pg_notify('cue_event', '');
+  perform cue.notice_events();
 end $$;
 comment on function cue.add_event is 'Adds an event that is not about the state of a cue or an execution.';
 

@@ -1,8 +1,7 @@
 /** Alerts about consecutive failures, missed windows, outcome timeouts and cues paused after failures. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
-import { fault } from '../cues/changes.ts'
-import { invalid } from '../errors.ts'
+import { fault, invalid } from '../errors.ts'
 import { listAlerts } from './list.ts'
 import { Alert, AlertParams, Alerts, ListAlerts, SnoozeAlert } from './schemas.ts'
 

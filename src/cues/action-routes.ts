@@ -1,8 +1,7 @@
 /** Cues: pause, resume, fire and test. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
-import { invalid } from '../errors.ts'
-import { fault } from './changes.ts'
+import { fault, invalid } from '../errors.ts'
 import * as schemas from './schemas.ts'
 import { createTests } from './test-requests.ts'
 import { fireCue, pauseCue, tagged, updateCue, versionsOf } from './write.ts'

@@ -1,6 +1,6 @@
 /** From requests to columns of cue.cues. Pure: the stored cue and the time are arguments. */
 import { randomBytes } from 'node:crypto'
-import { ApiError, type Detail, invalid } from '../errors.ts'
+import { ApiError, type Detail, fault, invalid } from '../errors.ts'
 import { calendarsOf, checkInterval, firstRun, readSchedule, sameSchedule } from '../schedule/parse-schedule.ts'
 import { rulesOf, type Schedule } from '../schedule/schedule.ts'
 import type { GivenSchedule } from '../schedule/schemas.ts'
@@ -131,12 +131,6 @@ export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, no
 const says = <T extends object>(group: T | null | undefined): group is T | null =>
   group === null || (group !== undefined && Object.keys(group).length > 0)
 
-export const fault = (loc: string[], msg: string): Detail => ({
-  type: 'value_error',
-  loc: ['body', ...loc],
-  msg: `Value error, ${msg}`,
-  input: null
-})
 const missing = (...loc: string[]): Detail => ({ type: 'missing', loc: ['body', ...loc], msg: 'Field required', input: null })
 
 const transportOf = ({ transport, worker }: CreateCue) => {

@@ -20,7 +20,7 @@ export const functions = {
   begin_channel_test: ['row', 'account_id name now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
-  begin_notice: ['row', 'notice_id lease now'],
+  begin_notice: ['row', 'notice_id answer_within now'],
   begin_test: ['row', 'account_id cue_id url payload now'],
   billing_account: ['row', 'account_id', 'stable'],
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
@@ -127,6 +127,7 @@ export const functions = {
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
   note_memory_release: ['value', 'release'],
   note_unattended: ['value', 'now'],
+  notice_events: ['value', ''],
   open_key_session: ['row', 'key_hash lifetime ip now'],
   open_limits: ['rows', 'account_ids', 'stable'],
   open_local_account: ['value', 'account_id email key_hash prefix ciphertext token_hash now'],
@@ -1145,7 +1146,7 @@ export type Functions = {
   beginChannelTest: (args: { account_id: string; name: string }) => Promise<BeginChannelTestRow>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
-  beginNotice: (args: { notice_id: string; lease?: string | null }) => Promise<BeginNoticeRow | undefined>
+  beginNotice: (args: { notice_id: string; answer_within?: string | null }) => Promise<BeginNoticeRow | undefined>
   beginTest: (args: { account_id: string; cue_id?: string | null; url?: string | null; payload?: string | null }) => Promise<BegunAttempt>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
@@ -1252,6 +1253,7 @@ export type Functions = {
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>
   noteMemoryRelease: (args: { release: string }) => Promise<number>
   noteUnattended: (args: object) => Promise<number>
+  noticeEvents: (args: object) => Promise<void>
   openKeySession: (args: { key_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenKeySessionRow>
   openLimits: (args: { account_ids: string[] }) => Promise<OpenLimitsRow[]>
   openLocalAccount: (args: { account_id: string; email: string; key_hash: Buffer; prefix: string; ciphertext: string; token_hash: Buffer }) => Promise<boolean>

@@ -1,9 +1,8 @@
 /** The slots of a backfill: those of one cue, in a period, that have no execution. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createSingleCues } from '../cues/batched.ts'
-import { fault } from '../cues/changes.ts'
 import { createYield } from '../database/yield.ts'
-import { invalid } from '../errors.ts'
+import { fault, invalid } from '../errors.ts'
 import { calendarsOf, slotsAfter } from '../schedule/parse-schedule.ts'
 import { planOf } from '../schedule/plan.ts'
 import { slotsCounted } from '../schedule/runs.ts'

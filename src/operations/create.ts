@@ -1,9 +1,8 @@
 /** Creates operations, or says what one would act on. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
-import { fault } from '../cues/changes.ts'
 import type { Functions, OperationsRow } from '../database/functions.ts'
-import { ApiError, invalid } from '../errors.ts'
+import { ApiError, fault, invalid } from '../errors.ts'
 import { slotsToBackfill } from './backfill.ts'
 import type { CreateOperation, DryRun } from './schemas.ts'
 import { countTargets, listTargets, sampleTargets, targetsOf } from './targets.ts'

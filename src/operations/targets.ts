@@ -1,10 +1,9 @@
 /** The targets of an operation: what its filter or its ids select, in the order in which they are acted on. */
 import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import type { Static } from 'typebox'
-import { fault } from '../cues/changes.ts'
 import { matching as matchingCues } from '../cues/read.ts'
 import type { DB } from '../db.types.ts'
-import { invalid } from '../errors.ts'
+import { fault, invalid } from '../errors.ts'
 import { matching as matchingExecutions } from '../executions/queries.ts'
 import { validatorCompiler } from '../http/validation.ts'
 import { isCueId } from '../schemas.ts'

@@ -189,7 +189,7 @@ t.test('a change names only the columns that the request mentions', async t => {
     [{ catch_up: null }, { catch_up: 'run_once_if_missed' }],
     [{ verification: { mode: 'manual' } }, { verification_mode: 'manual' }],
     [{ verification: null }, { verification_mode: null }],
-    [{ alerts: null }, { alert_consecutive_failures: null, alert_missed_window_multiplier: null }]
+    [{ alerts: null }, { alert_consecutive_failures: null, alert_missed_window_multiplier: null, alert_channels: null }]
   ]
   for (const [given, expected] of cases) {
     t.strictSame(changesOf(given, stored(), now), { columns: expected, next_run: stored().next_run, next_slot: null }, inspect(given))

@@ -113,10 +113,13 @@ const held: Record<string, string> = {
 }
 
 /**
- * Tables not locked here: written once, only by start, sweeps and whoever publishes events, only by the operator, only by backfills, only for large payloads and their optional cap, or only to sign in, to pay, to
- * contact support and to delete the account.
+ * Tables not locked here: written once, only by start, sweeps and whoever publishes events, only by the operator, only by backfills, only for
+ * large payloads and their optional cap, only to send alerts to channels, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
+  'addresses',
+  'channels',
+  'notices',
   'backfilled_slots',
   'event_days',
   'event_order',

@@ -165,7 +165,7 @@ t.test('cue_reader can read every view and nothing else', async t => {
   await refused('create table cue.mine ()')
   t.strictSame(
     await callable(),
-    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'mask', 'usage_month', 'uuid_v7_floor', 'waiting_work'],
+    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'mask', 'mask_target', 'usage_month', 'uuid_v7_floor', 'waiting_work'],
     'functions that the views call'
   )
 })
@@ -256,6 +256,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
       'latest_executions',
       'latest_missed',
       'mask',
+      'mask_target',
       'miss_unclaimed',
       'recover_flights'
     ],
