@@ -167,7 +167,8 @@ const createTaker = (options: TakerOptions) => {
     for (const { account_id } of counted) unbegun.add(account_id, 1)
     try {
       const attempts = await begin()
-      onDone('take attempts')
+      // One that takes nothing has written nothing: a disk may still be full.
+      if (attempts.length > 0) onDone('take attempts')
       if (attempts.length < counted.length / 2) rest(yieldMs)
       else if (!isFew) restsUntil = 0
       for (const [flight, begun] of Map.groupBy(attempts, attempt => attempt.flight_id)) flights.add(flight, begun.length, sentAt)

@@ -156,7 +156,7 @@ t.test(
       (await pool.query('select (xact_commit + xact_rollback)::int as count from pg_stat_database where datname = current_database()'))
         .rows[0].count
     const transactions = async () => {
-      await delay(3000)
+      await delay(11_000) // idle connections report what they did within ten seconds
       const before = await count()
       await delay(8000)
       return (await count()) - before
