@@ -818,7 +818,7 @@ comment on column cue.events.cue_key is 'Its key at that time.';
 comment on column cue.events.cue_tags is 'Its tags at that time.';
 comment on column cue.events.execution_id is 'The execution, if it is about one.';
 comment on column cue.events.data is 'The object as lists showed it; null with execution_ids.';
-comment on column cue.events.execution_ids is 'Executions that succeeded together, of which each is an event.';
+comment on column cue.events.execution_ids is 'Executions that succeeded together. Each is an event.';
 comment on column cue.events.cue_ids is 'The cue of each.';
 grant select on cue.events to cue_service;
 
@@ -1171,7 +1171,7 @@ comment on column cue.new_events.cue_key is 'Its key at that time.';
 comment on column cue.new_events.cue_tags is 'Its tags at that time.';
 comment on column cue.new_events.execution_id is 'The execution, if it is about one.';
 comment on column cue.new_events.data is 'The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.';
-comment on column cue.new_events.execution_ids is 'Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for each would cost as much as its delivery. Their data is read from the executions.';
+comment on column cue.new_events.execution_ids is 'Executions that succeeded together. Each is an event, whose data is read from the execution: a row for each success would cost as much as its delivery.';
 comment on column cue.new_events.cue_ids is 'The cue of each.';
 grant select on cue.new_events to cue_service;
 

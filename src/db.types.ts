@@ -1339,7 +1339,7 @@ export interface Events {
    */
   execution_id: string | null;
   /**
-   * Executions that succeeded together, of which each is an event.
+   * Executions that succeeded together. Each is an event.
    */
   execution_ids: string[] | null;
   /**
@@ -2006,7 +2006,7 @@ export interface NewEvents {
    */
   execution_id: string | null;
   /**
-   * Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for each would cost as much as its delivery. Their data is read from the executions.
+   * Executions that succeeded together. Each is an event, whose data is read from the execution: a row for each success would cost as much as its delivery.
    */
   execution_ids: string[] | null;
   /**

@@ -155,8 +155,8 @@ begin
 end $$;
 comment on function cue.add_raised_notices is 'Adds the notices of a new alert for the channels that get it.';
 
--- The caller has locked the alerts. A channel whose first notice still waits gets the resolution once that has been sent, see end_notice. One that got
--- a summary has been told.
+-- The caller has locked the alerts. A channel whose first notice still waits gets the resolution once that has been sent, see end_notice. A summary
+-- that was made after the resolution mentions it.
 create or replace function cue.add_resolved_notices(p_alert_ids uuid[], p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare

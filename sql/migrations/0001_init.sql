@@ -845,8 +845,8 @@ create table cue.new_events ( --- Events that are committed, or about to be, and
   cue_tags text[], --- Its tags at that time.
   execution_id uuid, --- The execution, if it is about one.
   data json, --- The object as lists show it, without payload, headers and secrets; at most 16 KB. Null with execution_ids.
-  --- Executions that succeeded together, of which each is an event: most events are successes, and a row of its own for
-  --- each would cost as much as its delivery. Their data is read from the executions.
+  --- Executions that succeeded together. Each is an event, whose data is read from the execution: a row for each success
+  --- would cost as much as its delivery.
   execution_ids uuid[],
   cue_ids text[], --- The cue of each.
   check ((data is null) = (execution_ids is not null))
@@ -867,7 +867,7 @@ create table cue.events ( --- The feed of each account. Partitioned by the day o
   cue_tags text[], --- Its tags at that time.
   execution_id uuid, --- The execution, if it is about one.
   data json, --- The object as lists showed it; null with execution_ids.
-  execution_ids uuid[], --- Executions that succeeded together, of which each is an event.
+  execution_ids uuid[], --- Executions that succeeded together. Each is an event.
   cue_ids text[], --- The cue of each.
   primary key (account_id, place, published_at)
 ) partition by range (published_at);

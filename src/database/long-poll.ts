@@ -52,7 +52,7 @@ export const createWaiting = ({ config, fn, now, log, closing, pollMs = 5000, ma
   const topics = { claimable: new Map<string, Set<() => void>>(), events: new Map<string, Set<() => void>>() }
   let listener: Promise<Listener | undefined> | undefined
   let closed = false
-  // Of the events that notifications have told about.
+  // The latest place in the feed that a notification named.
   let place = 0
 
   const wake = (topic: Topic, account_id: string) => {

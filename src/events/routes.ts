@@ -134,7 +134,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         isNew = await watching.sleep(beatAt - now)
       }
     } catch (error) {
-      // The client connects again, and is told.
+      // The client connects again, and gets the error then.
       if (!app.outageLog.lost(error, 'stream of events')) request.log.error({ err: error }, 'stream of events failed')
     }
   }
@@ -174,7 +174,7 @@ const afterOf = (account_id: string, { after }: Query, last: string | undefined)
     {
       type: 'value_error',
       loc,
-      msg: 'This is no cursor of this account. Read from `start`, or without a cursor from now on.',
+      msg: 'Not a cursor of this account. Send `start` for the oldest event, or no cursor to begin now.',
       input: cursor
     }
   ])

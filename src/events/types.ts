@@ -9,7 +9,7 @@ export const readTypes = (names: readonly string[], loc: string[], input: unknow
     names.flatMap(name => {
       const matching = eventTypes.filter(type => type === name || (name.endsWith('.*') && type.startsWith(name.slice(0, -1))))
       if (matching.length > 0) return matching
-      const msg = `There is no type ${JSON.stringify(name)}. Types are ${eventTypes.join(', ')}, and such as execution.*`
+      const msg = `Unknown type ${JSON.stringify(name)}. Use ${eventTypes.join(', ')}, or a group such as execution.*`
       throw invalid([{ type: 'value_error', loc, msg, input }])
     })
   )

@@ -361,7 +361,7 @@ t.test('prints events, and follows them until interrupted', async t => {
   const first = await json(['events', '--types', 'cue.*'])
   exactly(t, first, { events: [{ type: 'cue.created', cue_id: cue.id }], has_more: false })
   exactly(t, await cli(['events', '--cue', cue.id]), { out: /^20\S+Z {2}cue\.created {2}nightly {2}job\nTo continue: --after \S+\n$/ })
-  exactly(t, await cli(['events', '--types', 'x']), { code: 1, err: /--types: There is no type "x"/ })
+  exactly(t, await cli(['events', '--types', 'x']), { code: 1, err: /--types: Unknown type "x"/ })
   const stopping = new AbortController()
   const following = cli(['events', '--follow', '--after', first.cursor, '--json'], { stopping: stopping.signal })
   await cli(['cues', 'pause', cue.id])

@@ -8,7 +8,7 @@ type Props = {
   /** A time to come: it is now until the page is read again. */
   isNext?: boolean
   none?: string
-  /** Then without the relative time, as there is no room for both. */
+  /** The relative time is left out then: there is no room for both. */
   withSeconds?: boolean
 }
 
