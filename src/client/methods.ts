@@ -28,6 +28,7 @@ export const createMethods = (options: ClientOptions) => {
   const byKey = (key: string) => `/v1/cues/by-key/${encodeURIComponent(key)}`
   const calendar = (name: string) => `/v1/calendars/${encodeURIComponent(name)}`
   const channel = (name: string) => `/v1/channels/${encodeURIComponent(name)}`
+  const gate = (key: string) => `/v1/gates/${encodeURIComponent(key)}`
   const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
   const operation = (id: string) => `/v1/operations/${encodeURIComponent(id)}`
 
@@ -151,6 +152,19 @@ export const createMethods = (options: ClientOptions) => {
     },
 
     /** Where alerts and events are sent. */
+    /** Limits that cues share. */
+    gates: {
+      list: (page?: T.PageQuery, o?: CallOptions) => list<T.Gates>()('gates', '/v1/gates', page, o),
+      get: (key: string, o?: CallOptions) => get<T.Gate>(gate(key), {}, o),
+      /** Creates or replaces the gate with this key. */
+      put: (key: string, body: T.PutGate, o?: CallOptions) => call<T.Gate>('PUT', gate(key), { body }, o),
+      /** Holds its executions until it is resumed, or until a time. */
+      pause: (key: string, { reason, until, ...o }: CallOptions & T.PauseGate = {}) =>
+        repeat<T.Gate>(`${gate(key)}/pause`, { ...(reason != null && { reason }), ...(until != null && { until }) }, o),
+      resume: (key: string, o?: CallOptions) => repeat<T.Gate>(`${gate(key)}/resume`, {}, o),
+      delete: (key: string, o?: CallOptions) => remove(gate(key), o)
+    },
+
     channels: {
       list: (page?: T.PageQuery, o?: CallOptions) => list<T.Channels>()('channels', '/v1/channels', page, o),
       get: (name: string, o?: CallOptions) => get<T.Channel>(channel(name), {}, o),
