@@ -29,6 +29,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'listGates',
         summary: 'List gates by key',
+        description: 'With their settings.',
         querystring: schemas.ListGates,
         response: { 200: schemas.Gates }
       }
@@ -50,7 +51,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/gates/:gate_key',
     {
       config: { scope: 'read' },
-      schema: { tags, operationId: 'getGate', summary: 'Get a gate', params: schemas.GateParams, response: { 200: schemas.Gate } }
+      schema: {
+        tags,
+        operationId: 'getGate',
+        summary: 'Get a gate',
+        description: 'With its settings.',
+        params: schemas.GateParams,
+        response: { 200: schemas.Gate }
+      }
     },
     async request => find(request.caller.account_id, request.params.gate_key)
   )
