@@ -90,6 +90,7 @@ const held: Record<string, string> = {
   'cue.attempts': own,
   'cue.audit_events': own,
   'cue.calendars': own,
+  'cue.costs': own,
   'cue.cue_rooms': own,
   'cue.cue_runs': own,
   'cue.cues': own,
