@@ -25,6 +25,7 @@ export const fields: Record<string, Record<string, Field>> = {
   listEvents: {"after":{"type":"string","help":"The cursor of the page before, or start for the oldest event that is kept"},"types":{"type":"string","help":"Only these types, separated by commas"},"cue_id":{"type":"string","help":"Only events of this cue and of its executions and alerts"},"tag":{"type":"array","help":"If repeated, all of them must match"},"limit":{"type":"integer","min":1,"max":100,"default":100},"wait":{"type":"number","min":0,"max":30,"default":0,"help":"Long poll: seconds to wait for an event"}},
   listErrors: {"from":{"type":"time","help":"Executions created at or after this instant; the last 7 days by default"},"to":{"type":"time","help":"Executions created before this instant"}},
   listDestinations: {"from":{"type":"time","help":"Executions created at or after this instant; the last 24 hours by default"},"to":{"type":"time","help":"Executions created before this instant"}},
+  readCosts: {"by":{"type":"string","values":["cue","tag","day"],"default":"day","help":"Sums by cue, by tag of the cue, or by day (UTC)"},"from":{"type":"time","default":"30 days before to","help":"Reported from this instant on"},"to":{"type":"time","default":"now","help":"Reported before this instant"}},
   verifyExecution: {"valid":{"type":"boolean","default":"true","help":"False rejects it"},"reason":{"type":"string"}},
   listSessions: {"limit":{"type":"integer","min":1,"max":100,"default":50},"offset":{"type":"integer","min":0,"max":2147483647,"default":0}}
 }

@@ -151,7 +151,6 @@ export const createMethods = (options: ClientOptions) => {
       snooze: (id: string, until: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/snooze`, { until }, o)
     },
 
-    /** Where alerts and events are sent. */
     /** Limits that cues share. */
     gates: {
       list: (page?: T.PageQuery, o?: CallOptions) => list<T.Gates>()('gates', '/v1/gates', page, o),
@@ -165,6 +164,10 @@ export const createMethods = (options: ClientOptions) => {
       delete: (key: string, o?: CallOptions) => remove(gate(key), o)
     },
 
+    /** What executions reported as costs, by cue, tag or day. */
+    costs: (query?: T.CostsQuery, o?: CallOptions) => get<T.CostSums>('/v1/costs', query, o),
+
+    /** Where alerts and events are sent. */
     channels: {
       list: (page?: T.PageQuery, o?: CallOptions) => list<T.Channels>()('channels', '/v1/channels', page, o),
       get: (name: string, o?: CallOptions) => get<T.Channel>(channel(name), {}, o),

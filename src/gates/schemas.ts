@@ -1,6 +1,7 @@
 /** Gates on the wire. */
 import { type Static, Type } from 'typebox'
 import { enums } from '../catalog.ts'
+import { Amount, Unit } from '../costs/schemas.ts'
 import { Instant } from '../schedule/schemas.ts'
 import { Nullable, notDots, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
@@ -11,17 +12,6 @@ export const GateParams = Type.Object({ gate_key: orElse('gate_not_found', 'Gate
 export const NewGateParams = Type.Object({
   gate_key: Type.String({ ...key, description: 'Percent-encoded; without `#`, which begins the name of a part.' })
 })
-
-/** An amount of money or of anything else that is counted: exact, to nine places. */
-export const Amount = (description?: string) =>
-  Type.Unsafe<string | number>({
-    anyOf: [
-      { type: 'string', pattern: '^\\d{1,15}([.]\\d{1,9})?$' },
-      { type: 'number', minimum: 0, maximum: 1e15 }
-    ],
-    description
-  })
-export const Unit = Type.String({ minLength: 1, maxLength: 32, examples: ['usd'] })
 
 const Length = (description: string) => Type.String({ maxLength: 9, description: `${description} From \`1s\` to \`31d\`.` })
 

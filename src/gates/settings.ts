@@ -1,4 +1,5 @@
 /** The columns of a gate's settings. */
+import { amountText } from '../costs/amounts.ts'
 import { type Detail, fault, invalid } from '../errors.ts'
 import { isLength, lengthOf } from '../schedule/offset.ts'
 import { canonicalTimeZone } from '../schedule/zones.ts'
@@ -7,10 +8,6 @@ import type { PutGate } from './schemas.ts'
 const LONGEST = lengthOf('31d')
 const isWithin = (length: string) => isLength(length) && lengthOf(length) >= 1000 && lengthOf(length) <= LONGEST
 const lengthRule = 'must be a whole number and a unit, such as 10s, 5m, 2h or 1d, from 1s to 31d'
-
-/** The text of an amount, which SQL reads as an exact number; undefined if it has more than nine places. */
-export const amountText = (amount: string | number): string | undefined =>
-  typeof amount === 'string' ? amount : Number(amount.toFixed(9)) === amount ? amount.toFixed(9).replace(/[.]?0+$/, '') : undefined
 
 /**
  * Columns of `cue.gates`, with which `put_gate` replaces a gate.
