@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { active, useShortcuts } from '../keys.ts'
 import { accountItems, groupsFor, itemsFor, type NavItem } from '../nav.ts'
+import { useFeed } from '../query.ts'
 import { serviceRoot } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { signOut, useMe } from '../session.ts'
@@ -86,6 +87,7 @@ export const Frame = ({ children, onSignedOut }: Props & { children: Children })
   const [open, setOpen] = useState<'menu' | 'palette' | 'help'>()
   const isHere = useIsHere()
   const me = useMe()
+  useFeed()
   useShortcuts([
     { key: 'Ctrl+K', text: 'Command palette', run: () => setOpen('palette') },
     { key: '?', text: 'Keyboard shortcuts', run: () => setOpen('help') },

@@ -1,5 +1,6 @@
 /** A page: its heading, when it was last read, and what was read. */
 import { useState } from 'preact/hooks'
+import { isLive } from '../feed.ts'
 import { isPausedNow, type Read, useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { type Scope, useMay } from '../session.ts'
@@ -84,7 +85,7 @@ const Freshness = ({ read: { at, failure, reload } }: { read: Read<unknown> }) =
   useNow()
   const age = Math.max(Date.now() - at, 0)
   const isPaused = isPausedNow() && age > 15_000
-  let text = age < 15_000 ? 'Live' : `${duration(age)} ago`
+  let text = age < 15_000 || isLive(at) ? 'Live' : `${duration(age)} ago`
   if (failure) text = 'Not up to date'
   else if (at === 0) text = 'Loading'
   else if (isPaused) text = `Paused, ${duration(age)} old`
