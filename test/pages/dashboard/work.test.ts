@@ -2,6 +2,7 @@
 import { hourly, newAccount, stage, test } from '../../support/dashboard-stage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { pluck } from '../../support/exactly.ts'
+import { receiver } from '../../support/receiver.ts'
 
 test('a cue is edited after a look at what changes, paused with a reason, resumed and deleted', async t => {
   const { api_key, post, get } = await newAccount()
@@ -67,6 +68,35 @@ test('an alert is acknowledged on the first page', async t => {
   await page.getByRole('button', { name: 'Acknowledge' }).click()
   await page.getByRole('heading', { name: 'All is well' }).waitFor()
   t.same(pluck((await get('/v1/alerts')).alerts, 'acknowledged'), [true])
+  t.same(page.complaints, [])
+})
+
+test("an alert's messages are listed, and it is snoozed for a while, until the next morning, or any time", async t => {
+  const { api_key, post, call, get } = await newAccount()
+  const { url, requests } = await receiver(t)
+  await call('PUT', '/v1/channels/ops', { type: 'webhook', target: url, default: true })
+  const { id } = await post('/v1/cues', { ...hourly, name: 'failing', alerts: { consecutive_failures: 1 } })
+  await post(`/v1/cues/${id}/fire`)
+  const { execution_id } = await post('/v1/executions/claim', { worker_id: 'w1' })
+  await post(`/v1/executions/${execution_id}/outcome`, { success: false, error: 'no' }, { 'x-worker-id': 'w1' })
+  await eventually(() => requests.length === 1)
+  const page = await stage.open(t, { api_key, path: '/alerts', timezoneId: 'Asia/Tokyo' })
+  await page.getByText('ops: alert sent').waitFor()
+  const snoozedUntil = async () => (await get('/v1/alerts')).alerts[0].snoozed_until
+  const snooze = async (choice: string, time?: string) => {
+    await page.getByRole('button', { name: 'Snooze' }).click()
+    await page.getByRole('radio', { name: choice }).check({ force: true })
+    if (time) await page.getByLabel('Until', { exact: true }).fill(time)
+    await page.getByRole('dialog').getByRole('button', { name: 'Snooze' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.getByText('snoozed until').waitFor()
+    return snoozedUntil()
+  }
+  const hours = (Date.parse(await snooze('for an hour')) - Date.now()) / 3_600_000
+  t.ok(hours > 0.9 && hours <= 1, `${hours} hours`)
+  const morning = await snooze('until tomorrow 9:00, Asia/Tokyo')
+  t.ok(morning.endsWith('T00:00:00.000Z') && Date.parse(morning) - Date.now() > 9 * 3_600_000, morning)
+  t.equal(await snooze('until another time', '2040-01-15T09:30'), '2040-01-15T00:30:00.000Z')
   t.same(page.complaints, [])
 })
 
