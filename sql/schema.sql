@@ -1788,6 +1788,7 @@ create view cue.cue_detail_view as
     c.revision,
     c.last_slot,
     c.await_outcome_set,
+    c.failures,
     e.executions,
     e.execution_total,
     m.missed
@@ -1907,9 +1908,23 @@ create view cue.cue_view as
     r.version,
     r.revision,
     r.last_slot,
-    c.await_outcome AS await_outcome_set
+    c.await_outcome AS await_outcome_set,
+    r.failures
    FROM cue.cues c
-     JOIN cue.cue_run_view r ON r.cue_id = c.id
+     CROSS JOIN LATERAL ( SELECT q.cue_id,
+            q.account_id,
+            q.next_run,
+            q.next_slot,
+            q.last_run,
+            q.run_count,
+            q.fired_count,
+            q.version,
+            q.revision,
+            q.last_slot,
+            q.failures
+           FROM cue.cue_run_view q
+          WHERE q.cue_id = c.id
+         LIMIT 1) r
   WHERE c.deleted_at IS NULL;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 grant select on cue.cue_view to cue_reader, cue_service;

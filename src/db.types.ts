@@ -631,6 +631,7 @@ export interface CueDetailView {
   description: string | null;
   execution_total: number | null;
   executions: Json | null;
+  failures: number | null;
   fired_count: number | null;
   id: string | null;
   key: string | null;
@@ -1008,6 +1009,7 @@ export interface CueView {
   created_at: Timestamp | null;
   delivery: Json | null;
   description: string | null;
+  failures: number | null;
   fired_count: number | null;
   id: string | null;
   key: string | null;

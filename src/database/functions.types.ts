@@ -501,6 +501,7 @@ export type CueDetailByKeyRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -828,6 +829,7 @@ export type ReadCueDetailsRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -869,6 +871,7 @@ export type ReadCuesRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
 }
 
 export type ReadDeclaredCuesRow = {
