@@ -4,7 +4,7 @@ import { hourly, newAccount, screens, stage, test } from '../../support/dashboar
 
 /** Runs in the page: what reaches beyond the window or its box, and columns too narrow for their text. */
 const findCutOff = `[...document.querySelectorAll('main *')].flatMap(element => {
-  if (element.closest('pre, svg, .uplot, .unseen')) return []
+  if (element.closest('pre, svg, .unseen')) return []
   const { right, width } = element.getBoundingClientRect()
   const box = element.parentElement.closest('.panel, .sign-in-box')
   const isNarrow = element.matches('td.cell-main') && width < 160

@@ -1,5 +1,4 @@
 /** Alerts, to acknowledge or to snooze, and the messages about them. */
-import { useState } from 'preact/hooks'
 import type { Alerts as Answer } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { labelOf, optionsOf } from '../labels.ts'
@@ -8,7 +7,7 @@ import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
 import { duration, localZone, serviceNow, useZone } from '../time.ts'
 import { Badge, Button, Empty } from '../ui/basics.tsx'
-import { act, Confirm } from '../ui/dialog.tsx'
+import { act, Confirm, show } from '../ui/dialog.tsx'
 import { Choice, TextField, useText } from '../ui/form.tsx'
 import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
@@ -78,7 +77,6 @@ const Notice = ({ of: { channel, kind, state, tries, error, sent_at } }: { of: A
 const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
   const { id, cue_id, execution_id, alert_type, severity, message, acknowledged_at, resolved_at, resolution, snoozed_until } = alert
   const mayChange = useMay('write') && !acknowledged_at
-  const [isSnoozing, setSnoozing] = useState(false)
   const acknowledge = () => act(() => post(`/v1/alerts/${id}/acknowledge`), 'Acknowledged').then(reload)
   return (
     <li class="item" data-row>
@@ -99,9 +97,8 @@ const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
           ))}
         </div>
       </div>
-      {mayChange && <Button label="Snooze" icon="bell" kind="quiet" onClick={() => setSnoozing(true)} />}
+      {mayChange && <Button label="Snooze" icon="bell" kind="quiet" onClick={() => show(<Snooze id={id} onDone={reload} />)} />}
       {mayChange && <Button label="Acknowledge" icon="check" onClick={() => void acknowledge()} />}
-      {isSnoozing && <Snooze id={id} onClose={() => setSnoozing(false)} onDone={reload} />}
     </li>
   )
 }
@@ -114,7 +111,7 @@ const tomorrow = (isUtc: boolean): Date => {
   return at
 }
 
-const Snooze = ({ id, ...dialog }: { id: string; onClose: () => void; onDone: () => void }) => {
+const Snooze = ({ id, onDone }: { id: string; onDone: () => void }) => {
   const isUtc = useZone() === 'utc'
   const [choice, time] = [useText('hour'), useText()]
   const options = [
@@ -125,7 +122,7 @@ const Snooze = ({ id, ...dialog }: { id: string; onClose: () => void; onDone: ()
   const until = () => (choice.value === 'hour' ? serviceNow() + 3_600_000 : choice.value === 'time' ? time.value : tomorrow(isUtc))
   const snooze = () => post(`/v1/alerts/${id}/snooze`, { until: new Date(until()).toISOString() })
   return (
-    <Confirm title="Snooze the alert" label="Snooze" done="Snoozed" action={snooze} {...dialog}>
+    <Confirm title="Snooze the alert" label="Snooze" done="Snoozed" action={snooze} onDone={onDone}>
       <p>Its channels get nothing before then, and afterwards one message, if anything has happened meanwhile.</p>
       <Choice label="How long" options={options} {...choice} />
       {choice.value === 'time' && <TextField label="Until" type="datetime-local" required {...time} hint="In your time zone." />}

@@ -1,5 +1,4 @@
 /** Calendars: dates and times on which several cues do not run. */
-import { useState } from 'preact/hooks'
 import type { Calendars as Answer, Calendar, Cues } from '../../../client/types.ts'
 import { call } from '../api.ts'
 import { useRead } from '../query.ts'
@@ -7,7 +6,7 @@ import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { serviceNow } from '../time.ts'
 import { Button, ButtonLink, count, counted, Empty, Facts, Loading, Panel, totalText } from '../ui/basics.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { askToRemove } from '../ui/dialog.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { dateText, MonthsPanel } from '../ui/months.tsx'
 import { Page } from '../ui/page.tsx'
@@ -70,14 +69,20 @@ export const CalendarPage = ({ name }: { name: string }) => {
   const read = useRead<Calendar>(`/v1${path}`)
   const cues = useRead<Cues>('/v1/cues', { calendar: name, limit: 20, count_to: 1000 }).data
   const mayWrite = useMay('write')
-  const [isDeleting, setDeleting] = useState(false)
   const { go } = usePlace()
+  const remove = () =>
+    askToRemove({
+      title: `Delete ${name}`,
+      text: 'No cue uses it. This cannot be undone.',
+      done: 'The calendar is deleted',
+      action: () => call('DELETE', `/v1${path}`).then(() => go(to('/calendars')))
+    })
   // The API refuses to delete one that is used.
   const isUnused = cues?.cues.length === 0
   const actions = mayWrite && read.data && (
     <>
       <ButtonLink label="Edit" icon="edit" href={to(`${path}/edit`)} />
-      {isUnused && <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={() => setDeleting(true)} />}
+      {isUnused && <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={remove} />}
     </>
   )
   return (
@@ -92,17 +97,6 @@ export const CalendarPage = ({ name }: { name: string }) => {
             </Panel>
           )}
           <Usage name={name} cues={cues} />
-          {isDeleting && (
-            <Confirm
-              title={`Delete ${name}`}
-              label="Delete"
-              kind="danger"
-              onClose={() => setDeleting(false)}
-              done="The calendar is deleted"
-              action={() => call('DELETE', `/v1${path}`).then(() => go(to('/calendars')))}
-              text="No cue uses it. This cannot be undone."
-            />
-          )}
         </div>
       )}
     </Page>
@@ -132,7 +126,7 @@ const Usage = ({ name, cues }: { name: string; cues: Cues | undefined }) => (
     {cues?.cues.length === 0 && <p class="soft">No cue uses it. Name it under “Excluded calendars” in the schedule of a cue.</p>}
     <ul class="stack">
       {cues?.cues.map(cue => (
-        <li key={cue.id} class="row" data-row>
+        <li key={cue.id} class="split" data-row>
           <CueLink {...cue} />
           <When at={cue.next_run} only="relative" isNext none="" />
         </li>

@@ -54,11 +54,11 @@ export const Durations = ({ executions }: Executions) => {
     <Panel title="Duration and lateness">
       <Chart
         label="Duration and lateness of the latest executions"
-        times={points.map(({ scheduled_for }) => Date.parse(scheduled_for) / 1000)}
+        times={points.map(({ scheduled_for }) => Date.parse(scheduled_for))}
         unit={duration}
         series={[
-          { name: 'Duration', color: 'accent', values: durations },
-          { name: 'Lateness', color: 'warn-dot', values: lateness }
+          { name: 'Duration', tone: 'accent', values: durations },
+          { name: 'Lateness', tone: 'warn', values: lateness }
         ]}
       />
     </Panel>

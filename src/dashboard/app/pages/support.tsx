@@ -8,7 +8,7 @@ import { usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { serviceNow } from '../time.ts'
 import { Badge, Button, Empty, Facts, Loading, Problem } from '../ui/basics.tsx'
-import { Confirm, Dialog } from '../ui/dialog.tsx'
+import { Confirm, Dialog, show } from '../ui/dialog.tsx'
 import { AreaField, SelectField, TextField } from '../ui/form.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
@@ -45,7 +45,6 @@ export const Support = () => {
   const me = useMe()
   const read = useRead<Tickets>(isAllowed ? '/v1/support' : undefined, { limit: 50, offset: useOffset() })
   const usage = useRead<Usage>(isAllowed ? '/v1/usage' : undefined, {}, { repeat: false }).data
-  const [isWriting, write] = useState(false)
   const { query, setQuery } = usePlace()
   const open = (ticket: string | undefined) => setQuery({ ticket })
   // The API refuses tickets of very new accounts, and of those without an active cue.
@@ -65,14 +64,21 @@ export const Support = () => {
       title="Support"
       read={read}
       needs={{ what: 'Support tickets need', scope: 'account' }}
-      actions={<Button label="Open a ticket" icon="plus" kind="main" disabled={isDisabled} onClick={() => write(true)} />}
+      actions={
+        <Button
+          label="Open a ticket"
+          icon="plus"
+          kind="main"
+          disabled={isDisabled}
+          onClick={() => show(<NewTicket onDone={read.reload} />)}
+        />
+      }
     >
       {data => (
         <>
           {refusal && <p class="problem warn">{refusal}</p>}
           <Paged page={data} rows={data.tickets} columns={columnsFor(open)} caption="Tickets" noun="ticket" empty={empty} />
           {query.ticket && <TicketDialog id={query.ticket} onClose={() => open(undefined)} />}
-          {isWriting && <NewTicket onClose={() => write(false)} onDone={read.reload} />}
         </>
       )}
     </Page>
@@ -104,7 +110,7 @@ const TicketDialog = ({ id, onClose }: { id: string; onClose: () => void }) => {
   )
 }
 
-const NewTicket = ({ onClose, onDone }: { onClose: () => void; onDone: () => void }) => {
+const NewTicket = ({ onDone }: { onDone: () => void }) => {
   const [draft, setDraft] = useState({ subject: '', message: '', severity: 'medium', type: 'bug' })
   const field = (name: keyof typeof draft, label: string) => ({
     label,
@@ -116,7 +122,7 @@ const NewTicket = ({ onClose, onDone }: { onClose: () => void; onDone: () => voi
     say(`Ticket ${ticket_id} is open.`)
   }
   return (
-    <Confirm title="Open a ticket" label="Send" onClose={onClose} action={send} onDone={onDone}>
+    <Confirm title="Open a ticket" label="Send" action={send} onDone={onDone}>
       {failure => (
         <>
           <TextField

@@ -1,12 +1,11 @@
 /** Workers and the tasks that they handle. */
-import { useState } from 'preact/hooks'
 import type { Workers as Answer, Executions, Overview } from '../../../client/types.ts'
 import { call } from '../api.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { Badge, Button, count, counted, Empty, Tags } from '../ui/basics.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { askToRemove } from '../ui/dialog.tsx'
 import { SEARCH_TO } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { type Column, List } from '../ui/table.tsx'
@@ -79,7 +78,14 @@ export const Workers = () => {
   const running = useRead<Executions>('/v1/executions', query).data?.executions ?? []
   const me = useMe()
   const mayRemove = useMay('worker')
-  const [removing, remove] = useState<string>()
+  const remove = (worker: string) =>
+    askToRemove({
+      title: 'Remove the worker',
+      label: 'Remove',
+      text: 'Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat.',
+      done: 'Removed',
+      action: () => call('DELETE', `/v1/workers/${encodeURIComponent(worker)}`).then(read.reload)
+    })
   return (
     <Page title="Workers" read={read}>
       {({ workers, total }) => (
@@ -97,17 +103,6 @@ export const Workers = () => {
               columns={columnsFor(running, mayRemove && remove)}
               rows={workers}
               id={({ worker_id }) => worker_id}
-            />
-          )}
-          {removing !== undefined && (
-            <Confirm
-              title="Remove the worker"
-              label="Remove"
-              kind="danger"
-              onClose={() => remove(undefined)}
-              done="Removed"
-              action={() => call('DELETE', `/v1/workers/${encodeURIComponent(removing)}`).then(read.reload)}
-              text="Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat."
             />
           )}
         </div>

@@ -6,7 +6,7 @@ import { useShortcuts } from '../keys.ts'
 import { useHold } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { Button, type Children, count, counted, Refusal, totalText } from './basics.tsx'
-import { Confirm } from './dialog.tsx'
+import { Confirm, show } from './dialog.tsx'
 import { TextField } from './form.tsx'
 import type { IconName } from './icon.tsx'
 import { say } from './toast.tsx'
@@ -53,7 +53,6 @@ type BarProps = {
 /** What to do with the selected rows. */
 export const BulkBar = ({ selection, total, noun, types, filter }: BarProps) => {
   const { ids, isAll } = selection
-  const [chosen, choose] = useState<BulkType>()
   if (ids.size === 0) return null
   // An operation needs at least one filter.
   const mayAll = !isAll && (total.total > ids.size || !total.total_exact) && Object.values(filter).some(value => value !== undefined)
@@ -64,11 +63,10 @@ export const BulkBar = ({ selection, total, noun, types, filter }: BarProps) => 
       {mayAll && <Button label={`Select everything that matches (${totalText(total)})`} kind="quiet" onClick={selection.selectAll} />}
       <div class="row">
         {types.map(of => (
-          <Button key={of.type} label={of.label} icon={of.icon} onClick={() => choose(of)} />
+          <Button key={of.type} label={of.label} icon={of.icon} onClick={() => show(<BulkDialog of={of} target={target} noun={noun} />)} />
         ))}
         <Button label="End the selection" icon="close" kind="quiet" iconOnly onClick={selection.clear} />
       </div>
-      {chosen && <BulkDialog of={chosen} target={target} noun={noun} onClose={() => choose(undefined)} />}
     </section>
   )
 }
@@ -77,10 +75,10 @@ type Preview = {
   total: number
   sample: { id?: string; name?: string; cue_name?: string; status?: string; error_message?: string | null }[]
 }
-type DialogProps = { of: BulkType; target: Record<string, unknown>; noun: string; onClose: () => void }
+type DialogProps = { of: BulkType; target: Record<string, unknown>; noun: string }
 
 /** Shows what will happen, from a dry run, before anything does. */
-export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
+export const BulkDialog = ({ of, target, noun }: DialogProps) => {
   const [preview, setPreview] = useState<Preview>()
   const [problem, setProblem] = useState<string>()
   const [reason, setReason] = useState('')
@@ -105,7 +103,6 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
       title={`${of.label}: ${preview ? counted(preview.total, noun) : '…'}`}
       label={of.label}
       kind={of.isDangerous ? 'danger' : 'main'}
-      onClose={onClose}
       action={start}
       isDisabled={!preview || preview.total === 0}
     >
