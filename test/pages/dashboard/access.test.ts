@@ -1,6 +1,10 @@
 /** What sessions may see and do, and text that would do harm. */
 import { inspect } from '../../support/browser.ts'
 import { hourly, newAccount, operatorToken, screens, stage, test } from '../../support/dashboard-stage.ts'
+import { cellNumbers } from '../../support/two-cells.ts'
+
+/** Figures and answers of the operator are those of each cell. */
+const cells = cellNumbers.length
 
 test('a read-only session shows no action that would be refused', async t => {
   const { post } = await newAccount()
@@ -46,7 +50,7 @@ test("the operator's page asks for the token, and keeps it from scripts", async 
     const label = await page.evaluate("getComputedStyle(document.querySelector('td.number'), '::before').content")
     t.equal(label, screen === 'phone' ? '"Share "' : 'none', 'lists on phones name their values')
     if (screen === 'phone')
-      t.ok(await page.evaluate('document.documentElement.scrollHeight <= 3 * innerHeight'), 'at most three screens on a phone')
+      t.ok(await page.evaluate(`document.documentElement.scrollHeight <= ${2 + cells} * innerHeight`), 'at most three screens on a phone')
     await page.getByLabel('Reason').fill('a bad night')
     await page.getByLabel('Only this account').fill(id)
     await page.getByRole('button', { name: 'Hold' }).click()
@@ -58,7 +62,7 @@ test("the operator's page asks for the token, and keeps it from scripts", async 
     await page.getByRole('button', { name: 'Answer' }).click()
     const forecast = page.getByRole('table', { name: 'What fires in the next hour?' })
     await forecast.waitFor()
-    t.equal(await forecast.locator('tbody tr').count(), 60)
+    t.equal(await forecast.locator('tbody tr').count(), 60 * cells)
     await page.getByLabel('Question').selectOption('late')
     await page.getByLabel('Cue', { exact: true }).fill(cue_id)
     await page.getByRole('button', { name: 'Answer' }).click()

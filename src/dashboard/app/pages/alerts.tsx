@@ -6,7 +6,7 @@ import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
 import { duration, localZone, serviceNow, useZone } from '../time.ts'
-import { Badge, Button, Empty } from '../ui/basics.tsx'
+import { Badge, Button, Empty, PageLink } from '../ui/basics.tsx'
 import { act, Confirm, show } from '../ui/dialog.tsx'
 import { Choice, TextField, useText } from '../ui/form.tsx'
 import { FilterChips, FilterSelect, NoMatch, Pager, SEARCH_TO } from '../ui/list.tsx'
@@ -20,10 +20,13 @@ const shownOptions = [
   { value: 'all', label: 'All' }
 ]
 
+const about =
+  'Alerts report failures in a row, missed windows, missing outcomes, and cues paused by the service. Each cue has its own thresholds.'
+
 export const Alerts = () => {
-  const { show = 'open', ...filters } = usePlace().query
+  const { show: shown = 'open', ...filters } = usePlace().query
   const read = useRead<Answer>('/v1/alerts', {
-    acknowledged: show === 'all' ? undefined : show === 'acknowledged',
+    acknowledged: shown === 'all' ? undefined : shown === 'acknowledged',
     alert_type: filters.alert_type,
     cue_id: filters.cue_id,
     cursor: filters.cursor,
@@ -35,6 +38,14 @@ export const Alerts = () => {
     <Page
       title="Alerts"
       read={read}
+      instead={({ alerts, next_cursor }) =>
+        alerts.length === 0 &&
+        (next_cursor ? (
+          <NoMatch noun="alert" next_cursor={next_cursor} />
+        ) : (
+          <Empty title={`No ${shown === 'open' ? 'open ' : ''}alerts`} text={about} />
+        ))
+      }
       filters={
         <>
           <FilterSelect label="Open" name="show" options={shownOptions} />
@@ -43,25 +54,16 @@ export const Alerts = () => {
         </>
       }
     >
-      {data =>
-        data.alerts.length > 0 ? (
-          <>
-            <ul class="panel flush" aria-label="Alerts">
-              {data.alerts.map(alert => (
-                <Item key={alert.id} alert={alert} reload={read.reload} />
-              ))}
-            </ul>
-            <Pager {...data} noun="alert" />
-          </>
-        ) : data.next_cursor ? (
-          <NoMatch noun="alert" next_cursor={data.next_cursor} />
-        ) : (
-          <Empty
-            title={show === 'open' ? 'No open alerts' : 'No alerts'}
-            text="Alerts report failures in a row, missed windows, missing outcomes, and cues paused by the service. Each cue has its own thresholds."
-          />
-        )
-      }
+      {data => (
+        <>
+          <ul class="panel flush" aria-label="Alerts">
+            {data.alerts.map(alert => (
+              <Item key={alert.id} alert={alert} reload={read.reload} />
+            ))}
+          </ul>
+          <Pager {...data} noun="alert" />
+        </>
+      )}
     </Page>
   )
 }
@@ -82,9 +84,7 @@ const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
     <li class="item" data-row>
       <Badge tone={acknowledged_at || resolved_at || snoozed_until ? 'quiet' : tones[severity]}>{severity}</Badge>
       <div>
-        <a class="name" href={to(execution_id ? `/executions/${execution_id}` : `/cues/${cue_id}`)}>
-          {message}
-        </a>
+        <PageLink href={to(execution_id ? `/executions/${execution_id}` : `/cues/${cue_id}`)} text={message} />
         <div class="under">
           {labelOf('alertType', alert_type)}
           <When at={alert.created_at} only="relative" />
@@ -97,8 +97,12 @@ const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {
           ))}
         </div>
       </div>
-      {mayChange && <Button label="Snooze" icon="bell" kind="quiet" onClick={() => show(<Snooze id={id} onDone={reload} />)} />}
-      {mayChange && <Button label="Acknowledge" icon="check" onClick={() => void acknowledge()} />}
+      {mayChange && (
+        <span class="row">
+          <Button label="Snooze" icon="bell" kind="quiet" onClick={() => show(<Snooze id={id} onDone={reload} />)} />
+          <Button label="Acknowledge" icon="check" onClick={() => void acknowledge()} />
+        </span>
+      )}
     </li>
   )
 }

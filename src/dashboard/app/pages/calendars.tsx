@@ -5,7 +5,7 @@ import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { serviceNow } from '../time.ts'
-import { Button, ButtonLink, count, counted, Empty, Facts, Loading, Panel, totalText } from '../ui/basics.tsx'
+import { Button, ButtonLink, count, counted, Empty, Facts, Loading, PageLink, Panel, totalText } from '../ui/basics.tsx'
 import { askToRemove } from '../ui/dialog.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { dateText, MonthsPanel } from '../ui/months.tsx'
@@ -31,9 +31,7 @@ const columns: Column<Calendar>[] = [
     'Calendar',
     ({ name, description }) => (
       <>
-        <a class="name" href={to(calendarPath(name))}>
-          {name}
-        </a>
+        <PageLink href={to(calendarPath(name))} text={name} />
         {description && <div class="under">{description}</div>}
       </>
     ),
@@ -45,18 +43,15 @@ const columns: Column<Calendar>[] = [
   ['Changed', ({ updated_at }) => <When at={updated_at} only="relative" />]
 ]
 
+const text =
+  'A calendar is a set of dates, such as public holidays, on which any number of cues do not run. Create one, then name it in the schedule of a cue:'
+
 export const CalendarsPage = () => {
   const read = useRead<Answer>('/v1/calendars', { limit: 50, offset: useOffset() })
   const mayWrite = useMay('write')
   const me = useMe()
   const create = mayWrite && <ButtonLink label="Create a calendar" href={to('/calendars/new')} icon="plus" kind="main" />
-  const empty = (
-    <Empty
-      title="No calendars"
-      text="A calendar is a set of dates, such as public holidays, on which any number of cues do not run. Create one, then name it in the schedule of a cue:"
-      calls={calendarCalls(me)}
-    />
-  )
+  const empty = <Empty title="No calendars" text={text} calls={calendarCalls(me)} />
   return (
     <Page title="Calendars" read={read} actions={create}>
       {data => <Paged page={data} rows={data.calendars} columns={columns} caption="Calendars" noun="calendar" empty={empty} />}

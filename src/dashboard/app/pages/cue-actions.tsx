@@ -16,10 +16,10 @@ type Props = { cue: CueDetail; onDone: () => void }
 /** `payload`: of an execution, to begin with. */
 export const FireDialog = ({ cue, payload, onDone }: Props & { payload?: unknown }) => {
   const isAgain = payload !== undefined
-  const [text, setText] = useState(isAgain ? JSON.stringify(payload, null, 2) : '')
-  const [strategy, setStrategy] = useState(isAgain ? 'replace' : 'merge')
+  const text = useText(isAgain ? JSON.stringify(payload, null, 2) : '')
+  const strategy = useText(isAgain ? 'replace' : 'merge')
   const fire = async () => {
-    const body = text.trim() === '' ? {} : { merge_strategy: strategy, payload_override: jsonOf(text) }
+    const body = text.value.trim() === '' ? {} : { merge_strategy: strategy.value, payload_override: jsonOf(text.value) }
     const { id } = await post<FiredExecution>(`/v1/cues/${cue.id}/fire`, body, { 'idempotency-key': crypto.randomUUID() })
     say(`${cue.name} was fired.`, 'good', { href: to(`/executions/${id}`), text: 'Show the execution' })
     onDone()
@@ -31,18 +31,16 @@ export const FireDialog = ({ cue, payload, onDone }: Props & { payload?: unknown
       </p>
       <AreaField
         label={isAgain ? 'Payload' : 'Payload override (optional)'}
-        value={text}
-        onInput={setText}
-        error={jsonProblem(text)}
+        {...text}
+        error={jsonProblem(text.value)}
         mono
         rows={isAgain ? 10 : 4}
         hint="JSON. Leave it empty to send the payload of the cue."
       />
-      {text.trim() !== '' && (
+      {text.value.trim() !== '' && (
         <Choice
           label="How to apply it"
-          value={strategy}
-          onInput={setStrategy}
+          {...strategy}
           options={[
             { value: 'merge', label: 'Merge into the payload' },
             { value: 'replace', label: 'Replace the payload' }
@@ -55,18 +53,18 @@ export const FireDialog = ({ cue, payload, onDone }: Props & { payload?: unknown
 
 /** One request to the cue's address or another one, and its response; nothing is recorded. */
 export const TestDialog = ({ cue, payload = cue.payload }: Pick<Props, 'cue'> & { payload?: unknown }) => {
-  const [url, setUrl] = useState(cue.callback.url ?? '')
-  const [text, setText] = useState(JSON.stringify(payload, null, 2))
+  const url = useText(cue.callback.url ?? '')
+  const text = useText(JSON.stringify(payload, null, 2))
   const [result, setResult] = useState<TestResult>()
   const send = async () => {
-    const target = url === cue.callback.url ? { cue_id: cue.id } : { url }
-    setResult(await post<TestResult>('/v1/cues/test', { ...target, payload: jsonOf(text) }))
+    const target = url.value === cue.callback.url ? { cue_id: cue.id } : { url: url.value }
+    setResult(await post<TestResult>('/v1/cues/test', { ...target, payload: jsonOf(text.value) }))
   }
   return (
     <Confirm title={`Test ${cue.name}`} label="Send" action={send} staysOpen>
       <p>One signed request, as a delivery. Nothing is recorded or retried.</p>
-      <TextField label="URL" type="url" value={url} onInput={setUrl} mono hint="The headers of the cue are sent to its own URL only." />
-      <AreaField label="Payload" value={text} onInput={setText} error={jsonProblem(text)} mono rows={6} />
+      <TextField label="URL" type="url" {...url} mono hint="The headers of the cue are sent to its own URL only." />
+      <AreaField label="Payload" {...text} error={jsonProblem(text.value)} mono rows={6} />
       {result && (
         <div role="status" class="stack">
           <Badge tone={result.error ? 'bad' : 'good'}>

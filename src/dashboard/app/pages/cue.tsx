@@ -7,7 +7,7 @@ import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { localZone, serviceNow, useZone, zoneFor } from '../time.ts'
-import { Button, ButtonLink, type Children, Code, Copy, count, counted, Empty, Facts, Panel, Tag } from '../ui/basics.tsx'
+import { Button, ButtonLink, type Children, Code, count, counted, Empty, Facts, Id, Panel, Tag } from '../ui/basics.tsx'
 import { act, show } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
@@ -93,8 +93,7 @@ const Body = ({ cue }: { cue: CueDetail }) => {
 const About = ({ cue }: { cue: CueDetail }) => (
   <>
     <CueStatus cue={cue} />
-    <span class="mono soft">{cue.key ?? cue.id}</span>
-    <Copy text={cue.key ?? cue.id} label="Copy the id" />
+    <Id text={cue.key ?? cue.id} />
     {cue.tags.map(tag => (
       <Tag key={tag} label={tag} href={to('/cues', { tag })} />
     ))}

@@ -55,6 +55,8 @@ const columnsFor = (within: string, choose: Choose | undefined): (Column<Group> 
   ]
 ]
 
+const text = 'Failures with the same status and message are shown here as one, to replay or dismiss all at once. To read them elsewhere:'
+
 export const Errors = () => {
   const { within, from } = useWindow('7d')
   const read = useRead<Answer>('/v1/errors', { from })
@@ -63,43 +65,34 @@ export const Errors = () => {
   const choose: Choose = (of, { error_group }) => show(<BulkDialog of={of} target={{ filter: { error_group, from } }} noun="execution" />)
   const shortcuts = actions.map(of => ({ key: of.key, text: `${of.label} the row`, run: (group: Group) => choose(of, group) }))
   useRowShortcuts(read.data?.errors, mayWrite ? shortcuts : [])
-  const empty = (
-    <Empty
-      title="No errors"
-      text="Failures with the same status and message are shown here as one, to replay or dismiss all at once. To read them elsewhere:"
-      calls={errorCalls(me)}
-    />
-  )
+  const empty = ({ errors }: Answer) => errors.length === 0 && <Empty title="No errors" text={text} calls={errorCalls(me)} />
   return (
     <Page
       title="Errors"
       read={read}
+      instead={empty}
       about="Executions that failed, were missed or timed out, until somebody replays or dismisses them."
       filters={<WindowSelect usual="7d" />}
     >
-      {({ errors, groups, total, since }) =>
-        errors.length === 0 ? (
-          empty
-        ) : (
-          <div class="stack">
-            <Panel title={`${counted(groups, 'error')} in ${counted(total, 'execution')}`} flush>
-              <Table
-                caption="Errors"
-                kind="errors"
-                columns={columnsFor(within, mayWrite ? choose : undefined)}
-                rows={errors}
-                id={({ error_group }) => error_group}
-              />
-            </Panel>
-            {(Date.parse(since) > Date.parse(from) || groups > errors.length) && (
-              <p class="soft">
-                {`The ${counted(errors.length, 'error')} with the most executions, since `}
-                <When at={since} only="absolute" />.
-              </p>
-            )}
-          </div>
-        )
-      }
+      {({ errors, groups, total, since }) => (
+        <div class="stack">
+          <Panel title={`${counted(groups, 'error')} in ${counted(total, 'execution')}`} flush>
+            <Table
+              caption="Errors"
+              kind="errors"
+              columns={columnsFor(within, mayWrite ? choose : undefined)}
+              rows={errors}
+              id={({ error_group }) => error_group}
+            />
+          </Panel>
+          {(Date.parse(since) > Date.parse(from) || groups > errors.length) && (
+            <p class="soft">
+              {`The ${counted(errors.length, 'error')} with the most executions, since `}
+              <When at={since} only="absolute" />.
+            </p>
+          )}
+        </div>
+      )}
     </Page>
   )
 }

@@ -8,7 +8,7 @@ import { serviceRoot, serviceUrl } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
 import { useZone, zoneFor } from '../time.ts'
-import { Button, ButtonLink, Code, Copy, Facts, Loading, Panel, Tabs } from '../ui/basics.tsx'
+import { Button, ButtonLink, Code, Facts, Id, Loading, Panel, Tabs } from '../ui/basics.tsx'
 import { act, askToRemove, Dialog, show } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
@@ -58,8 +58,7 @@ export const ExecutionPage = ({ id }: { id: string }) => {
             <StatusBadge of={execution} />
             <OutcomeBadge state={execution.outcome_state} />
             <When at={execution.scheduled_for} zone={cue && zoneOf(cue)} />
-            <span class="mono soft">{execution.id}</span>
-            <Copy text={execution.id} label="Copy the id" />
+            <Id text={execution.id} />
           </>
         )
       }

@@ -12,6 +12,8 @@ import { When } from '../ui/when.tsx'
 import { approve, Evidence, reject } from './evidence.tsx'
 import { verificationCalls } from './teach.ts'
 
+const text = 'Outcomes appear here when a cue has manual verification, or when a program asks for it. This creates such a cue:'
+
 export const Inbox = () => {
   const read = useRead<Executions>('/v1/executions', { outcome_state: 'verification_pending', limit: 100, count_to: 1000 })
   const me = useMe()
@@ -72,11 +74,7 @@ export const Inbox = () => {
             </Panel>
           </div>
         ) : (
-          <Empty
-            title="Nothing to verify"
-            text="Outcomes appear here when a cue has manual verification, or when a program asks for it. This creates such a cue:"
-            calls={verificationCalls(me)}
-          />
+          <Empty title="Nothing to verify" text={text} calls={verificationCalls(me)} />
         )
       }
     </Page>

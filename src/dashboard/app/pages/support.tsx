@@ -40,6 +40,9 @@ const columnsFor = (open: (id: string) => void): Column<Tickets['tickets'][numbe
   ['Changed', ({ updated_at }) => <When at={updated_at} only="relative" />]
 ]
 
+const text =
+  'A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:'
+
 export const Support = () => {
   const isAllowed = useMay('account')
   const me = useMe()
@@ -51,13 +54,7 @@ export const Support = () => {
   let refusal: string | undefined
   if (serviceNow() - Date.parse(me.created_at) < 3_600_000) refusal = 'Accounts can open tickets one hour after registration.'
   else if (usage?.cues.active === 0) refusal = 'A ticket requires an active cue. Create or resume one first.'
-  const empty = (
-    <Empty
-      title="No tickets"
-      text="A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:"
-      calls={supportCalls(me)}
-    />
-  )
+  const empty = <Empty title="No tickets" text={text} calls={supportCalls(me)} />
   const isDisabled = refusal !== undefined || !usage
   return (
     <Page

@@ -4,7 +4,7 @@ import { call } from '../api.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { Badge, Button, count, counted, Empty, Tags } from '../ui/basics.tsx'
+import { Badge, Button, count, counted, Empty, PageLink, Tags } from '../ui/basics.tsx'
 import { askToRemove } from '../ui/dialog.tsx'
 import { SEARCH_TO } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
@@ -15,15 +15,7 @@ import { workerCalls } from './teach.ts'
 const tones = { active: 'good', stale: 'warn', dead: 'bad' } as const
 
 const waitingColumns: Column<Overview['waiting'][number]>[] = [
-  [
-    'Task',
-    ({ task, execution_id }) => (
-      <a class="mono name" href={to(`/executions/${execution_id}`)}>
-        {task ?? 'no task'}
-      </a>
-    ),
-    'cell-main'
-  ],
+  ['Task', row => <PageLink kind="mono name" href={to(`/executions/${row.execution_id}`)} text={row.task ?? 'no task'} />, 'cell-main'],
   ['Waiting', ({ waiting }) => counted(waiting, 'execution'), 'bare'],
   ['Since', ({ since }) => <When at={since} only="relative" />],
   ['Worker', ({ has_worker }) => <Badge tone={has_worker ? 'good' : 'bad'}>{has_worker ? 'handled' : 'no live worker'}</Badge>, 'bare']
@@ -42,15 +34,7 @@ const Running = ({ executions }: { executions: Executions['executions'] }) => {
 }
 
 const columnsFor = (running: Executions['executions'], remove: false | ((worker: string) => void)): Column<Answer['workers'][number]>[] => [
-  [
-    'Worker',
-    ({ worker_id }) => (
-      <a class="name" href={to('/executions', { worker_id })}>
-        {worker_id}
-      </a>
-    ),
-    'cell-main'
-  ],
+  ['Worker', ({ worker_id }) => <PageLink href={to('/executions', { worker_id })} text={worker_id} />, 'cell-main'],
   ['Tasks', ({ handlers }) => (handlers.length === 0 ? <span class="soft">any</span> : <Tags labels={handlers} />), 'bare'],
   ['Running', ({ worker_id }) => <Running executions={running.filter(({ claimed_by_worker }) => claimed_by_worker === worker_id)} />],
   [
@@ -70,6 +54,8 @@ const columnsFor = (running: Executions['executions'], remove: false | ((worker:
     'cell-actions'
   ]
 ]
+
+const text = 'A worker claims the executions of cues with the worker transport. It needs no public address. Start one:'
 
 export const Workers = () => {
   const read = useRead<Answer>('/v1/workers', { limit: 100 })
@@ -92,11 +78,7 @@ export const Workers = () => {
         <div class="stack">
           {waiting.length > 0 && <List title="Waiting tasks" columns={waitingColumns} rows={waiting} />}
           {workers.length === 0 ? (
-            <Empty
-              title="No workers"
-              text="A worker claims the executions of cues with the worker transport. It needs no public address. Start one:"
-              calls={workerCalls(me, waiting[0]?.task ?? 'report')}
-            />
+            <Empty title="No workers" text={text} calls={workerCalls(me, waiting[0]?.task ?? 'report')} />
           ) : (
             <List
               title={counted(total, 'worker')}

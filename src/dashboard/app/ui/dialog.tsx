@@ -1,7 +1,7 @@
 /** Dialogs over the page, forms, and questions before something is done. */
 import { signal } from '@preact/signals'
 import { Fragment, type VNode } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { type Failure, failureOf } from '../api.ts'
 import { usePlace } from '../router.ts'
 import { Button, type Children, Refusal } from './basics.tsx'
@@ -19,7 +19,7 @@ const close = (key: number) => {
 /** The dialog, until somebody closes it or the page is another one. */
 export const Shown = () => {
   const { path } = usePlace()
-  useEffect(() => () => close(last), [path])
+  useLayoutEffect(() => () => close(last), [path])
   return shown.value && <Fragment key={shown.value.key}>{shown.value.content}</Fragment>
 }
 /** Closes the dialog that it is called in; another one may have been shown since. */

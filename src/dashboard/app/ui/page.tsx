@@ -19,12 +19,14 @@ type PageProps<T> = {
   read?: Read<T>
   /** What is allowed with which scope. */
   needs?: { what: string; scope: Scope }
+  /** Shown instead of the content, such as where there is nothing yet. */
+  instead?: (data: T) => Children
   /** With a read, what is shown once there is data. */
   children: Children | ((data: T) => Children)
 }
 
 export const Page = <T,>(props: PageProps<T>) => {
-  const { title, heading, above, about, actions, filters, read, needs, children } = props
+  const { title, heading, above, about, actions, filters, read, needs, instead, children } = props
   useTitle(title)
   const isRefused = !useMay(needs?.scope ?? 'read') && needs !== undefined
   return (
@@ -56,7 +58,11 @@ export const Page = <T,>(props: PageProps<T>) => {
         <>
           {filters && <search class="row filters">{filters}</search>}
           <Problem failure={read?.failure} />
-          {typeof children !== 'function' ? children : read?.data !== undefined ? children(read.data) : !read?.failure && <Loading />}
+          {typeof children !== 'function'
+            ? children
+            : read?.data !== undefined
+              ? instead?.(read.data) || children(read.data)
+              : !read?.failure && <Loading />}
         </>
       )}
     </div>

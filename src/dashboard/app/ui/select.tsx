@@ -7,7 +7,7 @@ import { useHold } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { Button, type Children, count, counted, Refusal, totalText } from './basics.tsx'
 import { Confirm, show } from './dialog.tsx'
-import { TextField } from './form.tsx'
+import { TextField, useText } from './form.tsx'
 import type { IconName } from './icon.tsx'
 import { say } from './toast.tsx'
 
@@ -81,7 +81,7 @@ type DialogProps = { of: BulkType; target: Record<string, unknown>; noun: string
 export const BulkDialog = ({ of, target, noun }: DialogProps) => {
   const [preview, setPreview] = useState<Preview>()
   const [problem, setProblem] = useState<string>()
-  const [reason, setReason] = useState('')
+  const reason = useText()
   const { go } = usePlace()
   const confirmed: Record<string, string> = of.type === 'delete' ? { 'x-confirm-destructive': 'true' } : {}
   useEffect(() => {
@@ -92,7 +92,7 @@ export const BulkDialog = ({ of, target, noun }: DialogProps) => {
   const start = async () => {
     const { id } = await post<OperationDetail>(
       '/v1/operations',
-      { type: of.type, ...target, ...(reason.trim() && { reason: reason.trim() }) },
+      { type: of.type, ...target, reason: reason.value.trim() || undefined },
       { ...confirmed, 'idempotency-key': crypto.randomUUID() }
     )
     say('The operation has started.')
@@ -113,7 +113,7 @@ export const BulkDialog = ({ of, target, noun }: DialogProps) => {
       ) : (
         <p class="soft">Checking what it would do …</p>
       )}
-      {of.hasReason && <TextField label="Reason (optional)" value={reason} onInput={setReason} maxLength={500} />}
+      {of.hasReason && <TextField label="Reason (optional)" {...reason} maxLength={500} />}
     </Confirm>
   )
 }
