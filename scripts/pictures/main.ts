@@ -47,7 +47,10 @@ await onStage({ durable: false }, async stage => {
         // Without the stream of events, the network can be idle.
         await context.route('**/v1/events*', route => route.abort())
         const page = await context.newPage()
-        page.on('console', message => message.type() === 'error' && !/40[134]|ERR_FAILED/.test(message.text()) && console.error(message.text()))
+        page.on(
+          'console',
+          message => message.type() === 'error' && !/40[134]|ERR_FAILED/.test(message.text()) && console.error(message.text())
+        )
         page.on('pageerror', error => console.error(error))
         if (api_key) await context.request.post(`${address}/v1/auth/browser-session`, { data: { api_key } })
         const snap = async (name: string, path: string) => {

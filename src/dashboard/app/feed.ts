@@ -29,8 +29,10 @@ const close = () => {
 
 type Hear = (event: FeedEvent | undefined) => void
 
-const open = (hear: Hear) => {
-  if (source || document.hidden) return
+/** Opens the stream if there is none, or instead of one that was refused. */
+const open = (hear: Hear, refused?: EventSource) => {
+  if (source !== refused || document.hidden) return
+  close()
   if (Date.now() - seenAt > resumeMs) cursor = undefined
   const stream = new EventSource(`${serviceRoot}/v1/events${queryText({ after: cursor })}`)
   source = stream
@@ -48,13 +50,10 @@ const open = (hear: Hear) => {
   stream.onerror = () => {
     isOpen = false
     // Otherwise the browser connects again, from the latest event on.
-    if (stream.readyState === EventSource.CLOSED) setTimeout(() => source === stream && restart(hear), retryMs)
+    if (stream.readyState !== EventSource.CLOSED) return
+    cursor = undefined // which may be what was refused
+    setTimeout(() => open(hear, stream), retryMs)
   }
-}
-
-const restart = (hear: Hear) => {
-  close()
-  open(hear)
 }
 
 /** Opens the stream, while the tab is shown; returns a function that ends it. `hear` gets each event, or undefined if some are missing. */

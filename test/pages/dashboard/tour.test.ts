@@ -36,9 +36,12 @@ const createAndFire = async ({ t, page, url, requests }: Tour) => {
 
   await page.getByLabel('Cron expression').fill('0 0 1 1 *')
   await page.getByLabel('Key').fill('')
-  await page.getByLabel('Callback URL').fill(`${url}hook`)
+  await page.getByLabel('Callback URL').fill('htp://x')
   await page.getByLabel('Minutes between attempts').fill('1')
   await page.getByLabel('Payload').fill('{"n": 12345678901234567890}')
+  await page.getByRole('button', { name: 'Create the cue' }).click()
+  await page.getByText('must start with https:// and include a host', { exact: true }).waitFor()
+  await page.getByLabel('Callback URL').fill(`${url}hook`)
   await page.getByRole('button', { name: 'Create the cue' }).click()
   await page.getByRole('heading', { name: 'hello' }).waitFor()
   await page.getByText('No executions yet').waitFor()

@@ -81,6 +81,7 @@ test("an alert's messages are listed, and it is snoozed for a while, until the n
   await post(`/v1/executions/${execution_id}/outcome`, { success: false, error: 'no' }, { 'x-worker-id': 'w1' })
   await eventually(() => requests.length === 1)
   const page = await stage.open(t, { api_key, path: '/alerts', timezoneId: 'Asia/Tokyo' })
+  await page.getByText('failing failed once').waitFor()
   await page.getByText('ops: alert sent').waitFor()
   const snoozedUntil = async () => (await get('/v1/alerts')).alerts[0].snoozed_until
   const snooze = async (choice: string, time?: string) => {

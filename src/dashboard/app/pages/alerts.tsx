@@ -70,10 +70,13 @@ export const Alerts = () => {
 
 const noticeTones = { waiting: 'quiet', sent: 'good', failed: 'bad' } as const
 const Notice = ({ of: { channel, kind, state, tries, error, sent_at } }: { of: Alert['notices'][number] }) => (
-  <Badge tone={noticeTones[state]} title={error ?? undefined}>
-    {`${channel}: ${labelOf('noticeKind', kind)} ${state === 'waiting' && tries > 0 ? `tried ${tries}×` : state}`}
-    {sent_at ? <When at={sent_at} only="relative" /> : error}
-  </Badge>
+  <>
+    <Badge tone={noticeTones[state]}>
+      {`${channel}: ${labelOf('noticeKind', kind)} ${state === 'waiting' && tries > 0 ? `tried ${tries}×` : state}`}
+      {sent_at && <When at={sent_at} only="relative" />}
+    </Badge>
+    {error}
+  </>
 )
 
 const Item = ({ alert, reload }: { alert: Alert; reload: () => void }) => {

@@ -83,7 +83,7 @@ const Adding = (dialog: { onDone: () => void }) => {
   }
   return (
     <Confirm title="Add a channel" label="Add" done="Added" action={() => call('PUT', pathOf(name.value.trim()), { body })} {...dialog}>
-      <TextField label="Name" placeholder="ops" required maxLength={64} {...name} />
+      <TextField label="Name" placeholder="ops" required maxLength={64} {...name} hint="Letters, digits and . _ : / -" />
       <SelectField label="Service" options={optionsOf('channelType')} {...type} />
       <TextField label="Target" required mono hint="An email address, a URL, or PagerDuty's routing key." {...target} />
       <CheckField label="Gets the alerts of cues that name no channel" checked={isDefault} onInput={setDefault} />

@@ -67,9 +67,11 @@ export const TestDialog = ({ cue, payload = cue.payload }: Pick<Props, 'cue'> & 
       <AreaField label="Payload" {...text} error={jsonProblem(text.value)} mono rows={6} />
       {result && (
         <div role="status" class="stack">
-          <Badge tone={result.error ? 'bad' : 'good'}>
-            {`${result.error ?? `HTTP ${result.response?.http_status}`}, ${duration(result.duration_ms)}`}
-          </Badge>
+          <p>
+            <Badge tone={result.error ? 'bad' : 'good'}>
+              {`${result.error ?? `HTTP ${result.response?.http_status}`}, ${duration(result.duration_ms)}`}
+            </Badge>
+          </p>
           {result.response?.body && <Code text={result.response.body} label="response" wrap />}
         </div>
       )}

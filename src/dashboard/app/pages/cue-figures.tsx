@@ -26,7 +26,7 @@ export const CueFigures = ({ cue, executions }: { cue: CueDetail } & Executions)
       <Figure
         name="Success rate"
         value={results.length === 0 ? '–' : `${Math.floor(rate * 100)}%`}
-        note={`${count(succeeded)} of the latest ${count(results.length)}`}
+        note={results.length === 0 ? 'no runs' : `${count(succeeded)} of the latest ${count(results.length)}`}
         tone={results.length === 0 ? undefined : rate > 0.99 ? 'good' : rate > 0.9 ? 'warn' : 'bad'}
       />
       <Figure
