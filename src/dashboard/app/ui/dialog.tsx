@@ -1,7 +1,7 @@
 /** Dialogs over the page, forms, and questions before something is done. */
 import { signal } from '@preact/signals'
 import { Fragment, type VNode } from 'preact'
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { type Failure, failureOf } from '../api.ts'
 import { usePlace } from '../router.ts'
 import { Button, type Children, Refusal } from './basics.tsx'
@@ -33,9 +33,8 @@ type DialogProps = { title: string; onClose?: () => void; children: Children; ki
 export const Dialog = ({ title, onClose, children, kind }: DialogProps) => {
   const ref = useRef<HTMLDialogElement>(null)
   const end = useClose()
-  useEffect(() => {
-    ref.current!.showModal()
-  }, [])
+  // Before the next key, which is for the dialog.
+  useLayoutEffect(() => ref.current!.showModal(), [])
   const leave = () => ref.current!.close()
   return (
     <dialog ref={ref} class={kind} aria-label={title} onClose={onClose ?? end} onClick={event => event.target === ref.current && leave()}>
