@@ -50,7 +50,7 @@ const pollMs = (): number => {
 }
 const hasRoom = () => service.callsLeft >= service.callsPerMinute / 3
 
-/** Events after which a path is read again. Where something else matters, such as a success, they are not the whole of it. */
+/** Events after which a path is read again. Where something else matters, such as a success or a message, they are not the whole of it. */
 const topics: Record<string, { types: RegExp; isWhole?: boolean }> = {
   overview: { types: /^(cue|execution|alert|task|limit)/, isWhole: true },
   cues: { types: /^(cue|execution|alert)/, isWhole: true },
@@ -58,7 +58,7 @@ const topics: Record<string, { types: RegExp; isWhole?: boolean }> = {
   errors: { types: /^execution/, isWhole: true },
   destinations: { types: /^execution/ },
   workers: { types: /^task/ },
-  alerts: { types: /^alert/, isWhole: true },
+  alerts: { types: /^alert/ },
   operations: { types: /^operation/, isWhole: true },
   keys: { types: /^key/, isWhole: true },
   usage: { types: /^(cue|limit)/, isWhole: true }

@@ -97,7 +97,6 @@ export const PauseDialog = ({ cue, onDone }: Props) => {
   )
 }
 
-/** `onDone` is called before its page would be read again. */
 export const removeCue = ({ id, name }: CueDetail, onDone: () => void): void =>
   askToRemove({
     title: `Delete ${name}`,
