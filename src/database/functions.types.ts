@@ -503,6 +503,7 @@ export type CueDetailByKeyRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -837,6 +838,7 @@ export type ReadCueDetailsRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -879,6 +881,7 @@ export type ReadCuesRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
 }
 
 export type ReadDeclaredCuesRow = {

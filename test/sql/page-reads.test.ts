@@ -208,7 +208,7 @@ const most: Record<string, number> = {
   'cues, no match': 60_000,
   usage: 3000,
   'cues by name': 60_000,
-  'cues by failures': 80_000,
+  'cues by failures': 60_000,
   'cues by next run, paused': 60_000,
   executions: 8000,
   'executions by duration': 16_000,
