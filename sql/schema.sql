@@ -1895,6 +1895,7 @@ create view cue.cue_detail_view as
     c.revision,
     c.last_slot,
     c.await_outcome_set,
+    c.failures,
     e.executions,
     e.execution_total,
     m.missed
@@ -2015,9 +2016,23 @@ create view cue.cue_view as
     r.version,
     r.revision,
     r.last_slot,
-    c.await_outcome AS await_outcome_set
+    c.await_outcome AS await_outcome_set,
+    r.failures
    FROM cue.cues c
-     JOIN cue.cue_run_view r ON r.cue_id = c.id
+     CROSS JOIN LATERAL ( SELECT q.cue_id,
+            q.account_id,
+            q.next_run,
+            q.next_slot,
+            q.last_run,
+            q.run_count,
+            q.fired_count,
+            q.version,
+            q.revision,
+            q.last_slot,
+            q.failures
+           FROM cue.cue_run_view q
+          WHERE q.cue_id = c.id
+         LIMIT 1) r
   WHERE c.deleted_at IS NULL;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 grant select on cue.cue_view to cue_reader, cue_service;
@@ -4906,7 +4921,8 @@ begin
    where cue_id = c.id returning * into r;
   v_count := greatest(r.failed_deliveries, r.failed_outcomes);
   if v_count >= coalesce(c.alert_consecutive_failures, (cue.implied_settings()).alert_consecutive_failures) then
-    perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
+    perform cue.raise_alert(c, 'consecutive_failure', 'high',
+      format('%s failed %s', c.name, case v_count when 1 then 'once' else format('%s times in a row', v_count) end),
       jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;

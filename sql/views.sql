@@ -7,6 +7,7 @@ select cue_id, account_id, next_run, case when next_run is not null then coalesc
   from cue.cue_runs;
 comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
 
+-- The limit makes the planner look up each cue's row of runs: among many cues, it would otherwise read all of them to order a few thousand.
 create or replace view cue.cue_view as
 select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until,
        case c.status when 'completed' then c.completed_reason end as completed_reason, c.transport,
@@ -29,8 +30,8 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
        c.catch_up, c.overlap, c.gate,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
-       c.await_outcome as await_outcome_set
-  from cue.cues c join cue.cue_run_view r on r.cue_id = c.id
+       c.await_outcome as await_outcome_set, r.failures
+  from cue.cues c cross join lateral (select q.* from cue.cue_run_view q where q.cue_id = c.id limit 1) r
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 

@@ -668,6 +668,7 @@ export interface CueDetailView {
   description: string | null;
   execution_total: number | null;
   executions: Json | null;
+  failures: number | null;
   fired_count: number | null;
   gate: string | null;
   id: string | null;
@@ -1050,6 +1051,7 @@ export interface CueView {
   created_at: Timestamp | null;
   delivery: Json | null;
   description: string | null;
+  failures: number | null;
   fired_count: number | null;
   gate: string | null;
   id: string | null;

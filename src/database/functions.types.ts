@@ -507,6 +507,7 @@ export type CueDetailByKeyRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -841,6 +842,7 @@ export type ReadCueDetailsRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -883,6 +885,7 @@ export type ReadCuesRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
 }
 
 export type ReadDeclaredCuesRow = {

@@ -229,7 +229,7 @@ root.test('locked rows of one account do not affect another, although the first 
           while (isHeld) {
             const { status, headers, body } = await request()
             if (status >= 500 && (status !== 503 || !headers['retry-after'])) unexpected.push(body)
-            await delay(50)
+            await delay(200)
           }
         })
       )
