@@ -108,7 +108,7 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
           </Panel>
           {execution.outcome && (
             <Panel title="Outcome" actions={isPending && <VerifyButtons id={execution.id} onDone={reload} />}>
-              <Evidence outcome={execution.outcome} />
+              <Evidence outcome={execution.outcome} costs={execution.costs} />
             </Panel>
           )}
         </div>
