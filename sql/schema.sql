@@ -4583,6 +4583,23 @@ end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.close_executions(p_cue_ids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  delete from cue.open_executions where execution_id = any (array(
+    select o.execution_id from cue.open_executions o
+     where o.cue_id = any (p_cue_ids) and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
+       for update skip locked));
+end $function$;
+comment on function cue.close_executions(text[]) is 'Removes ended executions of cues from open_executions.';
+grant execute on function cue.close_executions(text[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.compare_cues(p_account_id uuid, p_set text, p_cues jsonb)
  RETURNS jsonb
  LANGUAGE sql
@@ -6494,7 +6511,7 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
-  if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
+  if v_tracked is not null then perform cue.start_next(v_tracked, p_now); end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
      where (select true from cue.executions x
@@ -6505,6 +6522,66 @@ begin
 end $function$;
 comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
 grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fire_busy_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[], p_next_slots timestamp with time zone[], p_except text[], p_now timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  d record;
+  c cue.cues;
+  r cue.cue_runs;
+  v_slot timestamptz;
+  v_runs boolean;
+  v_accounts uuid[] := '{}';
+  v_cue_ids text[] := '{}';
+  v_count int := 0;
+begin
+  for d in
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+      as u (cue_id, version, expected, next_run, next_slot, success_due)
+     where u.cue_id <> all (p_except) order by u.cue_id
+  loop
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select * into c from cue.cues where id = d.cue_id;
+    select * into r from cue.cue_runs
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
+       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
+       and not cue.is_unserved(c.account_id, d.expected)
+       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
+    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
+      update cue.cues set tracked = false where id = c.id;
+      update cue.cue_runs set tracked = false where cue_id = c.id;
+      c.tracked := false;
+    end if;
+    v_slot := coalesce(r.next_slot, d.expected);
+    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
+    if v_runs then
+      v_accounts := v_accounts || c.account_id;
+      v_cue_ids := v_cue_ids || c.id;
+    end if;
+    update cue.cue_runs
+       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
+           success_due_at = coalesce(success_due_at, d.success_due)
+     where cue_id = c.id;
+    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
+      perform cue.complete_cues(array[c.id], p_now);
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  if v_cue_ids <> '{}' then
+    perform cue.count_executions(v_accounts, p_now);
+    perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now);
+  end if;
+  return v_count;
+end $function$;
+comment on function cue.fire_busy_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],text[],timestamp with time zone) is 'Fires due tracked cues one by one, except those of p_except; returns the number of cues moved.';
+grant execute on function cue.fire_busy_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
  RETURNS SETOF cue.executions
@@ -6564,6 +6641,53 @@ end $function$;
 comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) is 'Fires a cue now or at p_send_at; returns the execution, also for a repeated key.';
 grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fire_idle_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[], p_next_slots timestamp with time zone[], p_now timestamp with time zone)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_capped boolean := cue.caps_payloads();
+  v_idle text[];
+  v_ids uuid[];
+  v_webhooks uuid[];
+  v_accounts uuid[];
+  v_expected timestamptz[];
+  v_slots timestamptz[];
+begin
+  v_idle := array(
+    select case when c.overlap <> 'allow' and (c.schedule_rules ? 'max_runs') is not true and u.next is not null
+                 and not exists (select from cue.open_executions o where o.cue_id = u.id) then u.id end
+      from unnest(p_cue_ids, p_next) with ordinality as u (id, next, n)
+      left join lateral (select q.overlap, q.schedule_rules from cue.cues q where q.id = u.id limit 1) c on true
+     order by u.n);
+  select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_idle, v_accounts, v_slots, v_expected
+    from cue.move_due_cues(v_idle, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now, true) m;
+  if v_idle is null then return '{}'; end if;
+  v_ids := cue.uuids_v7(cardinality(v_idle), p_now);
+  perform cue.count_executions(v_accounts, p_now);
+  if v_capped then perform cue.count_payloads(v_idle, array_fill(1, array[cardinality(v_idle)]), p_now); end if;
+  with fired as materialized (
+    select u.id, u.slot, u.expected, c.cue, c.transport, u.cue_id, u.account_id
+      from unnest(v_ids, v_idle, v_accounts, v_slots, v_expected) as u (id, cue_id, account_id, slot, expected)
+     cross join lateral (select q as cue, q.transport from cue.cues q where q.id = u.cue_id limit 1) c),
+  made as (
+    insert into cue.new_executions
+    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.slot, p_slot_due_at => f.expected, p_now => p_now) n),
+  opened as (
+    insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) select f.id, f.cue_id, f.account_id, false from fired f),
+  woken as materialized (
+    select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
+  select array_agg(f.id) into v_webhooks from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
+  if v_webhooks is not null then perform cue.enqueue_attempts(v_webhooks, array_fill(p_now, array[cardinality(v_webhooks)])); end if;
+  return v_idle;
+end $function$;
+comment on function cue.fire_idle_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Fires those tracked cues of which no execution is open, and whose slot is not their last; returns their ids.';
+grant execute on function cue.fire_idle_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
  LANGUAGE plpgsql
@@ -6573,53 +6697,13 @@ CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions in
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  d record;
-  c cue.cues;
-  r cue.cue_runs;
-  v_slot timestamptz;
-  v_runs boolean;
-  v_accounts uuid[] := '{}';
-  v_cue_ids text[] := '{}';
-  v_count int := 0;
+  v_fired text[];
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
-  for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-      as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id
-  loop
-    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
-    select * into c from cue.cues where id = d.cue_id;
-    select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
-       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
-       and not cue.is_unserved(c.account_id, d.expected)
-       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
-      update cue.cues set tracked = false where id = c.id;
-      update cue.cue_runs set tracked = false where cue_id = c.id;
-      c.tracked := false;
-    end if;
-    v_slot := coalesce(r.next_slot, d.expected);
-    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
-    if v_runs then
-      v_accounts := v_accounts || c.account_id;
-      v_cue_ids := v_cue_ids || c.id;
-    end if;
-    update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
-           success_due_at = coalesce(success_due_at, d.success_due)
-     where cue_id = c.id;
-    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
-      perform cue.complete_cues(array[c.id], p_now);
-    end if;
-    v_count := v_count + 1;
-  end loop;
-  if v_cue_ids <> '{}' then
-    perform cue.count_executions(v_accounts, p_now);
-    perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now);
-  end if;
-  return v_count;
+  v_fired := cue.fire_idle_cues(
+    cue.lock_due_cues(p_cue_ids, p_versions, p_expected, p_now), p_expected, p_next, p_success_due, p_next_slots, p_now);
+  return cardinality(v_fired)
+    + cue.fire_busy_cues(p_cue_ids, p_versions, p_expected, p_next, p_success_due, p_next_slots, v_fired, p_now);
 end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
@@ -7727,6 +7811,27 @@ end $function$;
 comment on function cue.lock_cues(text[]) is 'Locks cues and then their cue_runs, each by id.';
 grant execute on function cue.lock_cues(text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lock_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_now timestamp with time zone)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+begin
+  return array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
+         limit 1 for update skip locked) l on true
+     order by u.n);
+end $function$;
+comment on function cue.lock_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) is 'Locks the cue_runs of due cues that are free and unchanged; returns their ids, with null in place of the others.';
+grant execute on function cue.lock_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.lock_execution(p_account_id uuid, p_execution_id uuid)
  RETURNS cue.executions
  LANGUAGE plpgsql
@@ -8467,7 +8572,7 @@ end $function$;
 comment on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) is 'Gives cues a next run that was computed from a new calendar; returns those that changed or were locked meanwhile.';
 grant execute on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone, p_tracked boolean DEFAULT false)
  RETURNS TABLE(cue_id text, account_id uuid, slot timestamp with time zone, expected timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8485,17 +8590,17 @@ begin
   return query
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
-         last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+         last_run = case when r.transport = 'webhook' and not p_tracked then p_now else r.last_run end,
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
     from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.tracked = p_tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $function$;
-comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
-grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
+comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone,boolean) is 'Moves due cues, tracked or not, that the caller has locked to their next slots; null instead of an id stands for none.';
+grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -11986,6 +12091,22 @@ end $function$;
 comment on function cue.start_memory(uuid,timestamp with time zone) is 'Creates the weekly cue that reminds an agent to read the memory block.';
 grant execute on function cue.start_memory(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.start_next(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.close_executions(p_cue_ids);
+  perform cue.start_queued(u.id, p_now) from unnest(p_cue_ids) as u (id)
+    where exists (select from cue.open_executions o where o.cue_id = u.id and o.is_queued);
+end $function$;
+comment on function cue.start_next(text[],timestamp with time zone) is 'Starts the executions that are first in the queues of cues of which none is running.';
+grant execute on function cue.start_next(text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.start_queued(p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -11999,10 +12120,7 @@ declare
   v_due_at timestamptz;
   e cue.executions;
 begin
-  delete from cue.open_executions where execution_id = any (array(
-    select o.execution_id from cue.open_executions o
-     where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
-       for update skip locked));
+  perform cue.close_executions(array[p_cue_id]);
   if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
   select o.execution_id into v_id from cue.open_executions_of(p_cue_id) o order by o.place limit 1;
   if not found then return; end if;
@@ -12250,15 +12368,7 @@ declare
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Null in the place of each cue that is locked, or was moved by another engine. Not `=`, so that cues are looked up by their ids: very many may
-  -- have one instant.
-  v_free := array(
-    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
-      left join lateral (
-        select r.cue_id from cue.cue_runs r
-         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
-         limit 1 for update skip locked) l on true
-     order by u.n);
+  v_free := cue.lock_due_cues(p_cue_ids, p_versions, p_expected, p_now);
   if cardinality(array_remove(v_free, null)) = 0 then return; end if;
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
     from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;

@@ -142,7 +142,7 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
-  if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
+  if v_tracked is not null then perform cue.start_next(v_tracked, p_now); end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
      where (select true from cue.executions x

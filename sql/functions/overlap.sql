@@ -33,10 +33,7 @@ declare
   v_due_at timestamptz;
   e cue.executions;
 begin
-  delete from cue.open_executions where execution_id = any (array(
-    select o.execution_id from cue.open_executions o
-     where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
-       for update skip locked));
+  perform cue.close_executions(array[p_cue_id]);
   if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
   select o.execution_id into v_id from cue.open_executions_of(p_cue_id) o order by o.place limit 1;
   if not found then return; end if;
@@ -59,6 +56,26 @@ begin
   end if;
 end $$;
 comment on function cue.start_queued is 'Starts the execution that is first in a cue''s queue, if none is running.';
+
+-- Most cues have nothing queued.
+create or replace function cue.start_next(p_cue_ids text[], p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  perform cue.close_executions(p_cue_ids);
+  perform cue.start_queued(u.id, p_now) from unnest(p_cue_ids) as u (id)
+    where exists (select from cue.open_executions o where o.cue_id = u.id and o.is_queued);
+end $$;
+comment on function cue.start_next is 'Starts the executions that are first in the queues of cues of which none is running.';
+
+create or replace function cue.close_executions(p_cue_ids text[]) returns void
+language plpgsql security definer as $$
+begin
+  delete from cue.open_executions where execution_id = any (array(
+    select o.execution_id from cue.open_executions o
+     where o.cue_id = any (p_cue_ids) and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
+       for update skip locked));
+end $$;
+comment on function cue.close_executions is 'Removes ended executions of cues from open_executions.';
 
 create or replace function cue.supersede_executions(p_cue_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -153,63 +170,6 @@ begin
   return true;
 end $$;
 comment on function cue.run_slot is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
-
--- Like take_due_cues, but cue by cue, and the executions wait for an engine.
-create or replace function cue.fire_tracked_cues(
-  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
-  p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
-) returns int
-language plpgsql security definer as $$
-declare
-  d record;
-  c cue.cues;
-  r cue.cue_runs;
-  v_slot timestamptz;
-  v_runs boolean;
-  v_accounts uuid[] := '{}';
-  v_cue_ids text[] := '{}';
-  v_count int := 0;
-begin
-  if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
-  for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-      as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id
-  loop
-    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
-    select * into c from cue.cues where id = d.cue_id;
-    select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
-       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
-       and not cue.is_unserved(c.account_id, d.expected)
-       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
-      update cue.cues set tracked = false where id = c.id;
-      update cue.cue_runs set tracked = false where cue_id = c.id;
-      c.tracked := false;
-    end if;
-    v_slot := coalesce(r.next_slot, d.expected);
-    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
-    if v_runs then
-      v_accounts := v_accounts || c.account_id;
-      v_cue_ids := v_cue_ids || c.id;
-    end if;
-    update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
-           success_due_at = coalesce(success_due_at, d.success_due)
-     where cue_id = c.id;
-    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
-      perform cue.complete_cues(array[c.id], p_now);
-    end if;
-    v_count := v_count + 1;
-  end loop;
-  if v_cue_ids <> '{}' then
-    perform cue.count_executions(v_accounts, p_now);
-    perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now);
-  end if;
-  return v_count;
-end $$;
-comment on function cue.fire_tracked_cues is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 
 create or replace function cue.holds_executions(p_cue_id text) returns boolean
 language plpgsql security definer as $$
