@@ -14,8 +14,10 @@ create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'out
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
-create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted');
+create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
 comment on type cue.audit_event is 'Type of an audit log entry.';
+create type cue.budget_period as enum ('day', 'week', 'month');
+comment on type cue.budget_period is 'Period of a gate''s budget. Weeks begin on Monday.';
 create type cue.callback_method as enum ('POST', 'PUT', 'PATCH', 'GET');
 comment on type cue.callback_method is 'HTTP method of a webhook. GET sends no body.';
 create type cue.catch_up as enum ('skip_missed', 'run_once_if_missed', 'replay_all_missed');
@@ -32,6 +34,8 @@ create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted',
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
+create type cue.gate_on_failure as enum ('continue', 'pause');
+comment on type cue.gate_on_failure is 'What an ordered gate does when an execution fails: goes on with the next one, or pauses.';
 create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange');
 comment on type cue.key_origin is 'How an API key was created.';
 create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
@@ -521,6 +525,7 @@ create table cue.cues (
   schedule_rules jsonb,
   completed_reason cue.completion,
   overlap cue.overlap not null default 'allow'::cue.overlap,
+  gate text,
   tracked boolean not null default false,
   retry_on_worker_failure boolean,
   payload_ref bigint default nextval('cue.payload_ids'::regclass),
@@ -535,6 +540,7 @@ create table cue.cues (
   constraint cues_check3 CHECK (await_outcome IS NULL OR timeout_seconds IS NOT NULL),
   constraint cues_check4 CHECK (num_nulls(alert_consecutive_failures, alert_missed_window_multiplier) = ANY (ARRAY[0, 2])),
   constraint cues_claim_timeout_seconds_check CHECK (claim_timeout_seconds >= 60 AND claim_timeout_seconds <= 604800),
+  constraint cues_gate_check CHECK (gate ~ '^(?![.]{1,2}(#|$))[A-Za-z0-9._:/-]{1,255}(#[A-Za-z0-9._:/-]{1,255})?$'::text),
   constraint cues_id_check CHECK (id ~ '^cue_[0-9A-Za-z]{12}$'::text),
   constraint cues_key_check CHECK (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_managed_by_check CHECK (length(managed_by) >= 1 AND length(managed_by) <= 100),
@@ -562,6 +568,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
+CREATE INDEX cues_with_gates ON cue.cues USING btree (account_id, split_part(gate, '#'::text, 1), id) WHERE ((gate IS NOT NULL) AND (deleted_at IS NULL));
 CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN ((new.payload IS DISTINCT FROM old.payload)) EXECUTE FUNCTION cue.keep_payload();
 CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
@@ -610,6 +617,7 @@ comment on column cue.cues.on_failure_pause_after is 'Number of failed runs in a
 comment on column cue.cues.schedule_rules is 'What few schedules have: the members crons, every, anchor, starts_at, ends_at, max_runs, exclude, exclude_calendars and window of schedule, as the API shows them. Null without any.';
 comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed.';
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
+comment on column cue.cues.gate is 'The gate that its executions pass: the gate''s key, and behind # a part that is counted by itself. Null: none.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
 comment on column cue.cues.payload_ref is 'By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null: they copy it.';
@@ -985,6 +993,80 @@ comment on column cue.flights.execution_ids is 'Executions the flight began with
 comment on column cue.flights.lease_expires_at is 'End of the lease, after which any engine may take the flight over.';
 comment on column cue.flights.created_at is 'When its attempts began.';
 grant select on cue.flights to cue_service;
+
+create table cue.gates (
+  account_id uuid not null,
+  key text not null,
+  parallel integer,
+  rate integer,
+  per text,
+  ordered boolean not null default false,
+  on_failure cue.gate_on_failure not null default 'continue'::cue.gate_on_failure,
+  breaker_failures integer,
+  breaker_open_seconds integer,
+  breaker_max_open_seconds integer,
+  budget_limit numeric,
+  budget_unit text,
+  budget_period cue.budget_period,
+  budget_timezone text,
+  budget_reserve numeric,
+  max_wait text not null default '24h'::text,
+  description text,
+  paused_at timestamp with time zone,
+  paused_by text,
+  pause_reason text,
+  paused_until timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint gates_pkey PRIMARY KEY (account_id, key),
+  constraint gates_breaker_failures_check CHECK (breaker_failures >= 1 AND breaker_failures <= 1000),
+  constraint gates_breaker_max_open_seconds_check CHECK (breaker_max_open_seconds <= 86400),
+  constraint gates_breaker_open_seconds_check CHECK (breaker_open_seconds >= 1),
+  constraint gates_budget_limit_check CHECK (budget_limit >= 0::numeric),
+  constraint gates_budget_reserve_check CHECK (budget_reserve >= 0::numeric),
+  constraint gates_budget_unit_check CHECK (length(budget_unit) >= 1 AND length(budget_unit) <= 32),
+  constraint gates_check CHECK ((rate IS NULL) = (per IS NULL)),
+  constraint gates_check1 CHECK (NOT ordered OR parallel IS NULL OR parallel = 1),
+  constraint gates_check2 CHECK (on_failure = 'continue'::cue.gate_on_failure OR ordered),
+  constraint gates_check3 CHECK ((num_nulls(breaker_failures, breaker_open_seconds, breaker_max_open_seconds) = ANY (ARRAY[0, 3])) AND breaker_open_seconds <= breaker_max_open_seconds),
+  constraint gates_check4 CHECK (num_nulls(budget_limit, budget_unit, budget_period, budget_timezone) = ANY (ARRAY[0, 4])),
+  constraint gates_check5 CHECK (budget_reserve IS NULL OR budget_limit IS NOT NULL),
+  constraint gates_check6 CHECK (paused_at IS NOT NULL OR num_nonnulls(paused_by, pause_reason, paused_until) = 0),
+  constraint gates_description_check CHECK (length(description) <= 2000),
+  constraint gates_key_check CHECK (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'::text),
+  constraint gates_max_wait_check CHECK (max_wait ~ '^[0-9]{1,8}[smhd]$'::text AND max_wait::interval >= '00:00:01'::interval AND max_wait::interval <= '31 days'::interval),
+  constraint gates_parallel_check CHECK (parallel >= 1 AND parallel <= 1000),
+  constraint gates_pause_reason_check CHECK (length(pause_reason) <= 500),
+  constraint gates_per_check CHECK (per ~ '^[0-9]{1,8}[smhd]$'::text AND per::interval >= '00:00:01'::interval AND per::interval <= '31 days'::interval),
+  constraint gates_rate_check CHECK (rate >= 1 AND rate <= 10000),
+  constraint gates_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE INDEX gates_paused_until ON cue.gates USING btree (paused_until) WHERE (paused_until IS NOT NULL);
+comment on table cue.gates is 'Limits that cues share: how many of their executions run at once, start in a period, or cost.';
+comment on column cue.gates.account_id is 'The account.';
+comment on column cue.gates.key is 'The user''s own name of the gate.';
+comment on column cue.gates.parallel is 'Executions that may run at once; null: any number.';
+comment on column cue.gates.rate is 'Attempts that may start in any interval of length per; null: any number.';
+comment on column cue.gates.per is 'As written: 10s, 1h. Null like rate.';
+comment on column cue.gates.ordered is 'Whether the first due execution holds the others until it has ended.';
+comment on column cue.gates.on_failure is 'What happens when an execution fails, if ordered.';
+comment on column cue.gates.breaker_failures is 'Failures in a row that open the breaker; null: none.';
+comment on column cue.gates.breaker_open_seconds is 'Time until the first probe; it doubles. Null like breaker_failures.';
+comment on column cue.gates.breaker_max_open_seconds is 'The longest such time. Null like breaker_failures.';
+comment on column cue.gates.budget_limit is 'What its executions may cost in a period; null: any amount.';
+comment on column cue.gates.budget_unit is 'The unit of costs that it limits. Null like budget_limit.';
+comment on column cue.gates.budget_period is 'Null like budget_limit.';
+comment on column cue.gates.budget_timezone is 'IANA time zone in which periods begin. Null like budget_limit.';
+comment on column cue.gates.budget_reserve is 'What each start reserves; null: nothing.';
+comment on column cue.gates.max_wait is 'Executions that are held longer are missed; as written.';
+comment on column cue.gates.description is 'Description for people.';
+comment on column cue.gates.paused_at is 'Since when it is paused; null: it is not.';
+comment on column cue.gates.paused_by is 'Who paused it; null like paused_at, as are the next two.';
+comment on column cue.gates.pause_reason is 'Why.';
+comment on column cue.gates.paused_until is 'When it goes on by itself; null: never.';
+comment on column cue.gates.created_at is 'Creation time.';
+comment on column cue.gates.updated_at is 'Time of the last change.';
+grant select on cue.gates to cue_service;
 
 create table cue.holds (
   id uuid not null default gen_random_uuid(),
@@ -1776,6 +1858,7 @@ create view cue.cue_detail_view as
     c.alerts,
     c.catch_up,
     c.overlap,
+    c.gate,
     c.verification,
     c.next_run,
     c.next_slot,
@@ -1893,6 +1976,7 @@ create view cue.cue_view as
         END AS alerts,
     c.catch_up,
     c.overlap,
+    c.gate,
         CASE
             WHEN c.verification_mode IS NOT NULL THEN jsonb_build_object('mode', c.verification_mode)
             ELSE NULL::jsonb
@@ -2182,6 +2266,34 @@ create view cue.execution_view as
          LIMIT 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';
 grant select on cue.execution_view to cue_reader, cue_service;
+
+create view cue.gate_view as
+ SELECT account_id,
+    key,
+    parallel,
+    rate,
+    per,
+    ordered AS "order",
+    on_failure,
+        CASE
+            WHEN breaker_failures IS NOT NULL THEN jsonb_build_object('failures', breaker_failures, 'open_seconds', breaker_open_seconds, 'max_open_seconds', breaker_max_open_seconds)
+            ELSE NULL::jsonb
+        END AS breaker,
+        CASE
+            WHEN budget_limit IS NOT NULL THEN jsonb_build_object('limit', budget_limit::text, 'unit', budget_unit, 'per', budget_period, 'timezone', budget_timezone, 'reserve', budget_reserve::text)
+            ELSE NULL::jsonb
+        END AS budget,
+    max_wait,
+    description,
+    paused_at,
+    paused_by,
+    pause_reason,
+    paused_until,
+    created_at,
+    updated_at
+   FROM cue.gates g;
+comment on view cue.gate_view is 'Gates as the API shows them, without their state.';
+grant select on cue.gate_view to cue_reader, cue_service;
 
 create view cue.key_view as
  SELECT id,
@@ -2665,7 +2777,7 @@ begin
     select distinct m.account_id from cue.memory_subscriptions m where m.account_id = any (v_free)) s;
   return query select * from unnest(v_ids, v_refusals);
 end $function$;
-comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Adds cues and returns, in order, the id of each, or why it is refused: limit, scope (for a callback), key (taken), or locked (the account).';
+comment on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Adds cues and returns, in order, the id of each, or why it is refused: limit, scope (for a callback), key (taken), gate (not found), or locked (the account).';
 grant execute on function cue.add_cues(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_dead_letter(e cue.executions)
@@ -2701,7 +2813,7 @@ declare
 begin
   if v_new = '{}' then return v_results; end if;
   for r in
-    select a.cue ->> 'key' as key, a.id, a.refusal
+    select a.cue ->> 'key' as key, a.cue -> 'changes' ->> 'gate' as gate, a.id, a.refusal
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
              (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
@@ -2714,7 +2826,7 @@ begin
         as a (cue, id, refusal)
   loop
     begin
-      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key); end if;
+      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key, r.gate); end if;
       perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
     exception when sqlstate 'QU030' or sqlstate 'QU052' then
@@ -3145,7 +3257,9 @@ declare
 begin
   with given as materialized (
     select g.account_id, g.place, g.account_id = any (p_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
-           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
+           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser,
+           g.cue ->> 'gate' is not null and not exists (
+             select from cue.gates t where t.account_id = g.account_id and t.key = cue.gate_key(g.cue ->> 'gate')) as lacks_gate
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   named as materialized (
     select g.*, g.key is not null and coalesce(
@@ -3175,7 +3289,7 @@ begin
     select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as (
-    select n.place, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
+    select n.place, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when n.lacks_gate then 'gate' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
       from counted n left join room r on r.account_id = n.account_id)
   select array_agg(case when g.is_free then f.refusal else 'locked' end order by g.place) into v_refusals from given g left join fitting f using (place);
   return v_refusals;
@@ -4196,7 +4310,7 @@ begin
                              (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null);
       v_results := v_results || jsonb_build_object(
         'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
+    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
     end;
@@ -4944,11 +5058,11 @@ declare
   a record;
 begin
   select * into a from cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]);
-  if a.refusal is not null then perform cue.raise_refused(p_account_id, a.refusal, p_cue ->> 'key'); end if;
+  if a.refusal is not null then perform cue.raise_refused(p_account_id, a.refusal, p_cue ->> 'key', p_cue ->> 'gate'); end if;
   perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[a.id], '{}', p_now);
   return a.id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015, QU030 or QU052 if it is refused.';
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015, QU030, QU038 or QU052 if it is refused.';
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5175,7 +5289,7 @@ AS $function$
 begin
   return (
     select to_jsonb(d) from (
-      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap,
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate,
              v.verification, c.payload,
              jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
@@ -5434,6 +5548,36 @@ begin
 end $function$;
 comment on function cue.delete_events(uuid) is 'Deletes the events and notices of an account.';
 grant execute on function cue.delete_events(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.delete_gate(p_account_id uuid, p_key text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids text[];
+begin
+  perform cue.lock_account(p_account_id);
+  perform from cue.gates where account_id = p_account_id and key = p_key;
+  if not found then
+    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
+  end if;
+  v_ids := array(
+    select c.id from cue.cues c
+     where c.account_id = p_account_id and c.gate is not null and split_part(c.gate, '#', 1) = p_key and c.deleted_at is null order by c.id limit 101);
+  if v_ids <> '{}' then
+    raise exception 'Gate % is used by %. Remove it from their gate first.', p_key,
+      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
+      using errcode = cue.refusal('QU040'), detail = array_to_json(v_ids[1:100])::text;
+  end if;
+  delete from cue.gates where account_id = p_account_id and key = p_key;
+  perform cue.record_event(p_account_id, 'gate.deleted', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
+end $function$;
+comment on function cue.delete_gate(uuid,text,text,text,timestamp with time zone) is 'Deletes a gate; QU037 if not found, QU040 if cues use it; the detail is a JSON array of at most 100 of their ids.';
+grant execute on function cue.delete_gate(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with time zone, p_batch integer DEFAULT 5000)
  RETURNS integer
@@ -6949,6 +7093,14 @@ end $function$;
 comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold no claim; returns how many.';
 grant execute on function cue.forget_workers(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.gate_key(p_gate text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select split_part(p_gate, '#', 1) $function$;
+comment on function cue.gate_key(text) is 'Returns the key of a gate, from the text by which a cue names it.';
+grant execute on function cue.gate_key(text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.gone_attempts(p_execution_ids uuid[], p_attempts integer[])
  RETURNS SETOF uuid
  LANGUAGE plpgsql
@@ -7239,9 +7391,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, retry_on_worker_failure)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.retry_on_worker_failure, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, retry_on_worker_failure boolean))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, gate, retry_on_worker_failure)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.gate, null), coalesce(g.retry_on_worker_failure, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, gate text, retry_on_worker_failure boolean))
             as g (id, account_id, payload_id)
          where g.id is not null;
       end $function$;
@@ -9166,6 +9318,28 @@ end $function$;
 comment on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) is 'Pauses cues until somebody resumes them.';
 grant execute on function cue.pause_cues(text[],cue.pause_cause,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.pause_gate(p_account_id uuid, p_key text, p_reason text DEFAULT NULL::text, p_until timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
+  perform cue.lock_account(p_account_id);
+  update cue.gates
+     set paused_at = coalesce(paused_at, p_now), paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
+   where account_id = p_account_id and key = p_key;
+  if not found then
+    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
+  end if;
+  perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
+end $function$;
+comment on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) is 'Pauses a gate, or gives a paused one another reason and end; QU037 if not found, QU034 if p_until is past.';
+grant execute on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.payload_bytes(p_payload text, p_payload_id bigint)
  RETURNS bigint
  LANGUAGE sql
@@ -9610,6 +9784,44 @@ $function$;
 comment on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) is 'Stores a sign-in that started in another cell, before that one hands it over.';
 grant execute on function cue.put_device_code(bytea,text,timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.put_gate(p_account_id uuid, p_key text, p_gate jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  old cue.gates;
+  g cue.gates;
+begin
+  perform cue.lock_account(p_account_id);
+  select * into old from cue.gates where account_id = p_account_id and key = p_key;
+  if not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100 then
+    raise exception 'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.' using errcode = cue.refusal('QU039');
+  end if;
+  g := jsonb_populate_record(null::cue.gates, '{"ordered": false, "on_failure": "continue", "max_wait": "24h"}' || p_gate || jsonb_build_object(
+    'account_id', p_account_id, 'key', p_key, 'paused_at', old.paused_at, 'paused_by', old.paused_by, 'pause_reason', old.pause_reason,
+    'paused_until', old.paused_until, 'created_at', coalesce(old.created_at, p_now), 'updated_at', old.updated_at));
+  if g is not distinct from old then return 'same'; end if;
+  g.updated_at := p_now;
+  if old.key is null then
+    insert into cue.gates values (g.*);
+  else
+    update cue.gates q
+       set (parallel, rate, per, ordered, on_failure, breaker_failures, breaker_open_seconds, breaker_max_open_seconds, budget_limit, budget_unit,
+            budget_period, budget_timezone, budget_reserve, max_wait, description, updated_at)
+         = (g.parallel, g.rate, g.per, g.ordered, g.on_failure, g.breaker_failures, g.breaker_open_seconds, g.breaker_max_open_seconds, g.budget_limit,
+            g.budget_unit, g.budget_period, g.budget_timezone, g.budget_reserve, g.max_wait, g.description, p_now)
+     where q.account_id = p_account_id and q.key = p_key;
+  end if;
+  perform cue.record_event(p_account_id, 'gate.set', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
+  return case when old.key is null then 'created' else 'changed' end;
+end $function$;
+comment on function cue.put_gate(uuid,text,jsonb,text,text,timestamp with time zone) is 'Creates or replaces a gate; returns created, changed or same; QU039 too many.';
+grant execute on function cue.put_gate(uuid,text,jsonb,text,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_is_queued boolean DEFAULT false, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -9694,7 +9906,7 @@ end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.raise_refused(p_account_id uuid, p_refusal text, p_key text)
+CREATE OR REPLACE FUNCTION cue.raise_refused(p_account_id uuid, p_refusal text, p_key text, p_gate text)
  RETURNS void
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -9707,12 +9919,13 @@ begin
     when 'limit' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
     when 'scope' then perform cue.require_account_scope(p_account_id);
     when 'key' then perform cue.require_free_key(p_account_id, p_key);
+    when 'gate' then perform cue.require_gate(p_account_id, p_gate);
     when 'locked' then raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end case;
   raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
 end $function$;
-comment on function cue.raise_refused(uuid,text,text) is 'Raises the error for a cue that add_cues refused.';
-grant execute on function cue.raise_refused(uuid,text,text) to cue_service;
+comment on function cue.raise_refused(uuid,text,text,text) is 'Raises the error for a cue that add_cues refused.';
+grant execute on function cue.raise_refused(uuid,text,text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.cue_detail_view
@@ -11088,6 +11301,7 @@ CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cu
 AS $function$
 begin
   if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
+  if c.gate is distinct from old.gate then perform cue.require_gate(c.account_id, c.gate); end if;
   if old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
@@ -11102,7 +11316,7 @@ begin
     raise exception 'Cue % ran at the same time. Try again.', c.id using errcode = cue.refusal('QU014');
   end if;
 end $function$;
-comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015 or QU030.';
+comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030 or QU038.';
 grant execute on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_free_key(p_account_id uuid, p_key text)
@@ -11122,6 +11336,22 @@ begin
 end $function$;
 comment on function cue.require_free_key(uuid,text) is 'Raises QU015 if a cue of the account has the key; the detail is the cue''s id.';
 grant execute on function cue.require_free_key(uuid,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.require_gate(p_account_id uuid, p_gate text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if p_gate is not null and not exists (select from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate)) then
+    raise exception 'gate % not found; create it first with PUT /v1/gates/{key}', cue.gate_key(p_gate) using errcode = cue.refusal('QU038');
+  end if;
+end $function$;
+comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a gate that a cue names does not exist.';
+grant execute on function cue.require_gate(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_room(c cue.cues)
  RETURNS void
@@ -11208,7 +11438,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.retry_on_worker_failure := null;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.gate := null; c.retry_on_worker_failure := null;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -11306,6 +11536,29 @@ begin
 end $function$;
 comment on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Resumes cues whose pause has ended, from a next run each; returns the number of pauses ended.';
 grant execute on function cue.resume_cues(text[],integer[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.resume_gate(p_account_id uuid, p_key text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  old cue.gates;
+begin
+  perform cue.lock_account(p_account_id);
+  select * into old from cue.gates where account_id = p_account_id and key = p_key;
+  if not found then
+    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
+  end if;
+  update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+   where account_id = p_account_id and key = p_key and paused_at is not null;
+  if found then perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now); end if;
+end $function$;
+comment on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) is 'Ends the pause of a gate; QU037 if not found.';
+grant execute on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -11703,7 +11956,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, gate = c.gate, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -12577,7 +12830,7 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ?| '{key,calendars}' or p_changes ->> 'status' = 'active'
+  if v_replaces or p_changes ?| '{key,calendars,gate}' or p_changes ->> 'status' = 'active'
      or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then

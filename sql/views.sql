@@ -26,7 +26,7 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
          jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
            'missed_window_multiplier', c.alert_missed_window_multiplier) ||
          case when c.alert_channels is null then '{}' else jsonb_build_object('channels', c.alert_channels) end end as alerts,
-       c.catch_up, c.overlap,
+       c.catch_up, c.overlap, c.gate,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
        c.await_outcome as await_outcome_set
@@ -310,3 +310,14 @@ comment on view cue.channel_view is 'Channels as the API shows them.';
 create or replace view cue.ticket_view as
 select id as ticket_id, account_id, subject, severity, type, status, created_at, updated_at, message, issue_url from cue.tickets;
 comment on view cue.ticket_view is 'Support tickets as the API shows them, with the text and tracker issue for those who answer them.';
+
+create or replace view cue.gate_view as
+select g.account_id, g.key, g.parallel, g.rate, g.per, g.ordered as "order", g.on_failure,
+       case when g.breaker_failures is not null then jsonb_build_object(
+         'failures', g.breaker_failures, 'open_seconds', g.breaker_open_seconds, 'max_open_seconds', g.breaker_max_open_seconds) end as breaker,
+       case when g.budget_limit is not null then jsonb_build_object(
+         'limit', g.budget_limit::text, 'unit', g.budget_unit, 'per', g.budget_period, 'timezone', g.budget_timezone,
+         'reserve', g.budget_reserve::text) end as budget,
+       g.max_wait, g.description, g.paused_at, g.paused_by, g.pause_reason, g.paused_until, g.created_at, g.updated_at
+  from cue.gates g;
+comment on view cue.gate_view is 'Gates as the API shows them, without their state.';

@@ -20,7 +20,9 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+
+export type BudgetPeriod = "day" | "month" | "week";
 
 export type CallbackMethod = "GET" | "PATCH" | "POST" | "PUT";
 
@@ -37,6 +39,8 @@ export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending"
 export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
+
+export type GateOnFailure = "continue" | "pause";
 
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
@@ -65,6 +69,8 @@ export type MissedReason = "excluded" | "execution_limit" | "held" | "overlap" |
 export type NoticeKind = "event" | "raised" | "resolved" | "summary";
 
 export type NoticeState = "failed" | "sent" | "waiting";
+
+export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type OperationStatus = "aborted" | "completed" | "running";
 
@@ -632,6 +638,7 @@ export interface CueDetailView {
   execution_total: number | null;
   executions: Json | null;
   fired_count: number | null;
+  gate: string | null;
   id: string | null;
   key: string | null;
   last_run: Timestamp | null;
@@ -865,6 +872,10 @@ export interface Cues {
    */
   description: string | null;
   /**
+   * The gate that its executions pass: the gate's key, and behind # a part that is counted by itself. Null: none.
+   */
+  gate: string | null;
+  /**
    * cue_ and twelve random characters.
    */
   id: string;
@@ -1009,6 +1020,7 @@ export interface CueView {
   delivery: Json | null;
   description: string | null;
   fired_count: number | null;
+  gate: string | null;
   id: string | null;
   key: string | null;
   last_run: Timestamp | null;
@@ -1737,6 +1749,121 @@ export interface Flights {
    * End of the lease, after which any engine may take the flight over.
    */
   lease_expires_at: Timestamp;
+}
+
+export interface Gates {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Failures in a row that open the breaker; null: none.
+   */
+  breaker_failures: number | null;
+  /**
+   * The longest such time. Null like breaker_failures.
+   */
+  breaker_max_open_seconds: number | null;
+  /**
+   * Time until the first probe; it doubles. Null like breaker_failures.
+   */
+  breaker_open_seconds: number | null;
+  /**
+   * What its executions may cost in a period; null: any amount.
+   */
+  budget_limit: Numeric | null;
+  /**
+   * Null like budget_limit.
+   */
+  budget_period: BudgetPeriod | null;
+  /**
+   * What each start reserves; null: nothing.
+   */
+  budget_reserve: Numeric | null;
+  /**
+   * IANA time zone in which periods begin. Null like budget_limit.
+   */
+  budget_timezone: string | null;
+  /**
+   * The unit of costs that it limits. Null like budget_limit.
+   */
+  budget_unit: string | null;
+  /**
+   * Creation time.
+   */
+  created_at: Timestamp;
+  /**
+   * Description for people.
+   */
+  description: string | null;
+  /**
+   * The user's own name of the gate.
+   */
+  key: string;
+  /**
+   * Executions that are held longer are missed; as written.
+   */
+  max_wait: Generated<string>;
+  /**
+   * What happens when an execution fails, if ordered.
+   */
+  on_failure: Generated<GateOnFailure>;
+  /**
+   * Whether the first due execution holds the others until it has ended.
+   */
+  ordered: Generated<boolean>;
+  /**
+   * Executions that may run at once; null: any number.
+   */
+  parallel: number | null;
+  /**
+   * Why.
+   */
+  pause_reason: string | null;
+  /**
+   * Since when it is paused; null: it is not.
+   */
+  paused_at: Timestamp | null;
+  /**
+   * Who paused it; null like paused_at, as are the next two.
+   */
+  paused_by: string | null;
+  /**
+   * When it goes on by itself; null: never.
+   */
+  paused_until: Timestamp | null;
+  /**
+   * As written: 10s, 1h. Null like rate.
+   */
+  per: string | null;
+  /**
+   * Attempts that may start in any interval of length per; null: any number.
+   */
+  rate: number | null;
+  /**
+   * Time of the last change.
+   */
+  updated_at: Timestamp;
+}
+
+export interface GateView {
+  account_id: string | null;
+  breaker: Json | null;
+  budget: Json | null;
+  created_at: Timestamp | null;
+  description: string | null;
+  key: string | null;
+  max_wait: string | null;
+  on_failure: GateOnFailure | null;
+  order: boolean | null;
+  parallel: number | null;
+  pause_reason: string | null;
+  paused_at: Timestamp | null;
+  paused_by: string | null;
+  paused_until: Timestamp | null;
+  per: string | null;
+  rate: number | null;
+  updated_at: Timestamp | null;
 }
 
 export interface Holds {
@@ -2730,6 +2857,8 @@ export interface DB {
   executions: Executions;
   fires: Fires;
   flights: Flights;
+  gate_view: GateView;
+  gates: Gates;
   holds: Holds;
   idempotency_keys: IdempotencyKeys;
   key_view: KeyView;

@@ -24,6 +24,7 @@ export const statuses = {
   cue_limit_exceeded: 403,
   calendar_limit_exceeded: 403,
   limit_reached: 403,
+  gate_limit_exceeded: 403,
   execution_limit_exceeded: 403,
   not_execution_owner: 403,
   account_too_new: 403,
@@ -40,6 +41,7 @@ export const statuses = {
   ticket_not_found: 404,
   calendar_not_found: 404,
   channel_not_found: 404,
+  gate_not_found: 404,
   operation_not_found: 404,
   post_not_found: 404,
   device_code_not_found: 404,
@@ -52,6 +54,7 @@ export const statuses = {
   key_taken: 409,
   managed_elsewhere: 409,
   calendar_in_use: 409,
+  gate_in_use: 409,
   address_unconfirmed: 409,
   operation_running: 409,
   service_held: 409,
@@ -120,6 +123,10 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU034: 'validation_error',
   QU035: 'limit_reached',
   QU036: 'channel_not_found',
+  QU037: 'gate_not_found',
+  QU038: 'validation_error', // a cue names a gate that does not exist: a 422
+  QU039: 'gate_limit_exceeded',
+  QU040: 'gate_in_use', // DETAIL: JSON array of the ids of at most 100 cues that use it
   QU041: 'last_key_protected',
   QU042: 'multiple_active_keys',
   QU043: 'deletion_already_pending',
@@ -240,6 +247,7 @@ export const toApiError = (error: unknown, method?: string): ApiError => {
   }
   const reason = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
   if (reason === 'unavailable') return unavailable(error, true)
+  if (code === 'QU038') return invalid([fault(['gate'], message!)])
   if (reason) {
     const headers: Record<string, string> = {}
     if (reason === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
@@ -260,7 +268,7 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
   if (detail === undefined) return undefined
   if (code === 'key_taken') return { cue_id: detail }
   if (code === 'operation_running') return { operation_id: detail }
-  return code === 'calendar_in_use' ? { cue_ids: JSON.parse(detail) } : undefined
+  return code === 'calendar_in_use' || code === 'gate_in_use' ? { cue_ids: JSON.parse(detail) } : undefined
 }
 
 /** Whether a row stayed locked by another session for longer than the lock timeout. */

@@ -95,7 +95,7 @@ begin
                              (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null);
       v_results := v_results || jsonb_build_object(
         'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU052' then
+    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
     end;
@@ -117,7 +117,7 @@ declare
 begin
   if v_new = '{}' then return v_results; end if;
   for r in
-    select a.cue ->> 'key' as key, a.id, a.refusal
+    select a.cue ->> 'key' as key, a.cue -> 'changes' ->> 'gate' as gate, a.id, a.refusal
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
              (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
@@ -130,7 +130,7 @@ begin
         as a (cue, id, refusal)
   loop
     begin
-      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key); end if;
+      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key, r.gate); end if;
       perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
     exception when sqlstate 'QU030' or sqlstate 'QU052' then

@@ -53,7 +53,7 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ?| '{key,calendars}' or p_changes ->> 'status' = 'active'
+  if v_replaces or p_changes ?| '{key,calendars,gate}' or p_changes ->> 'status' = 'active'
      or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then
@@ -106,6 +106,7 @@ create or replace function cue.require_change(old cue.cues, c cue.cues, r cue.cu
 language plpgsql security definer as $$
 begin
   if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
+  if c.gate is distinct from old.gate then perform cue.require_gate(c.account_id, c.gate); end if;
   if old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
        is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)) then
     raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
@@ -120,7 +121,7 @@ begin
     raise exception 'Cue % ran at the same time. Try again.', c.id using errcode = cue.refusal('QU014');
   end if;
 end $$;
-comment on function cue.require_change is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015 or QU030.';
+comment on function cue.require_change is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030 or QU038.';
 
 create or replace function cue.write_change(
   old cue.cues, c cue.cues, p_reschedule boolean, p_next_run timestamptz, p_next_slot timestamptz, p_now timestamptz

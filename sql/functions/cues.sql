@@ -42,7 +42,9 @@ declare
 begin
   with given as materialized (
     select g.account_id, g.place, g.account_id = any (p_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
-           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser
+           g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser,
+           g.cue ->> 'gate' is not null and not exists (
+             select from cue.gates t where t.account_id = g.account_id and t.key = cue.gate_key(g.cue ->> 'gate')) as lacks_gate
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   named as materialized (
     select g.*, g.key is not null and coalesce(
@@ -72,7 +74,7 @@ begin
     select r.account_id, coalesce(r.plan_cues, -1), greatest(0, r.cues - r.wanted) from room r
     on conflict (account_id) do update set plan_cues = excluded.plan_cues, room = excluded.room),
   fitting as (
-    select n.place, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
+    select n.place, case when n.is_taken then 'key' when n.lesser and r.sends_key then 'scope' when n.lacks_gate then 'gate' when not n.memory_check and n.nth > r.cues then 'limit' end as refusal
       from counted n left join room r on r.account_id = n.account_id)
   select array_agg(case when g.is_free then f.refusal else 'locked' end order by g.place) into v_refusals from given g left join fitting f using (place);
   return v_refusals;
@@ -121,7 +123,7 @@ begin
   return query select * from unnest(v_ids, v_refusals);
 end $$;
 comment on function cue.add_cues is
-  'Adds cues and returns, in order, the id of each, or why it is refused: limit, scope (for a callback), key (taken), or locked (the account).';
+  'Adds cues and returns, in order, the id of each, or why it is refused: limit, scope (for a callback), key (taken), gate (not found), or locked (the account).';
 
 create or replace function cue.cue_limit_message(p_account_id uuid) returns text
 language sql stable security definer as $$
@@ -157,13 +159,14 @@ begin
 end $$;
 comment on function cue.require_free_key is 'Raises QU015 if a cue of the account has the key; the detail is the cue''s id.';
 
-create or replace function cue.raise_refused(p_account_id uuid, p_refusal text, p_key text) returns void
+create or replace function cue.raise_refused(p_account_id uuid, p_refusal text, p_key text, p_gate text) returns void
 language plpgsql stable security definer as $$
 begin
   case p_refusal
     when 'limit' then raise exception '%', cue.cue_limit_message(p_account_id) using errcode = cue.refusal('QU030');
     when 'scope' then perform cue.require_account_scope(p_account_id);
     when 'key' then perform cue.require_free_key(p_account_id, p_key);
+    when 'gate' then perform cue.require_gate(p_account_id, p_gate);
     when 'locked' then raise lock_not_available using message = format('account %s is locked by another transaction', p_account_id);
   end case;
   raise exception 'The account was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
@@ -206,8 +209,8 @@ declare
   a record;
 begin
   select * into a from cue.add_cues(array[p_account_id], jsonb_build_array(p_cue), array[p_next_run], p_now, array[p_next_slot]);
-  if a.refusal is not null then perform cue.raise_refused(p_account_id, a.refusal, p_cue ->> 'key'); end if;
+  if a.refusal is not null then perform cue.raise_refused(p_account_id, a.refusal, p_cue ->> 'key', p_cue ->> 'gate'); end if;
   perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[a.id], '{}', p_now);
   return a.id;
 end $$;
-comment on function cue.create_cue is 'Creates a cue and returns its id; QU015, QU030 or QU052 if it is refused.';
+comment on function cue.create_cue is 'Creates a cue and returns its id; QU015, QU030, QU038 or QU052 if it is refused.';

@@ -12,7 +12,7 @@ create type cue.audit_event as enum --- Type of an audit log entry.
    'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed',
    'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created',
    'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released',
-   'channel.set', 'channel.deleted');
+   'channel.set', 'channel.deleted', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
 --- Status of a sign-in. Expiry is not a status: see device_codes.expires_at.
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 --- How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.
@@ -33,6 +33,9 @@ create type cue.catch_up as enum ('skip_missed', 'run_once_if_missed', 'replay_a
 --- What becomes of an execution while another one of the cue has not ended: it runs as well, is skipped, is queued
 --- (queue_one: unless one is queued already; queue_all: behind up to 99 others), or the others are cancelled.
 create type cue.overlap as enum ('allow', 'skip', 'queue_one', 'queue_all', 'cancel_previous');
+--- What an ordered gate does when an execution fails: goes on with the next one, or pauses.
+create type cue.gate_on_failure as enum ('continue', 'pause');
+create type cue.budget_period as enum ('day', 'week', 'month'); --- Period of a gate's budget. Weeks begin on Monday.
 --- Requirement for a reported success to count as verified.
 create type cue.verification_mode as enum ('none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual');
 --- Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.
@@ -279,6 +282,42 @@ create table cue.holds ( --- Periods in which the operator held the service or a
 create unique index holds_active on cue.holds (account_id) nulls not distinct where until_at = 'infinity';
 
 -- Usage -----------------------------------------------------------------------------------------------------------------------------
+create table cue.gates ( --- Limits that cues share: how many of their executions run at once, start in a period, or cost.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  key text not null check (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'), --- The user's own name of the gate.
+  parallel int check (parallel between 1 and 1000), --- Executions that may run at once; null: any number.
+  rate int check (rate between 1 and 10000), --- Attempts that may start in any interval of length per; null: any number.
+  per text check (per ~ '^[0-9]{1,8}[smhd]$' and per::interval between '1 second' and '31 days'), --- As written: 10s, 1h. Null like rate.
+  ordered boolean not null default false, --- Whether the first due execution holds the others until it has ended.
+  on_failure cue.gate_on_failure not null default 'continue', --- What happens when an execution fails, if ordered.
+  breaker_failures int check (breaker_failures between 1 and 1000), --- Failures in a row that open the breaker; null: none.
+  breaker_open_seconds int check (breaker_open_seconds >= 1), --- Time until the first probe; it doubles. Null like breaker_failures.
+  breaker_max_open_seconds int check (breaker_max_open_seconds <= 86400), --- The longest such time. Null like breaker_failures.
+  budget_limit numeric check (budget_limit >= 0), --- What its executions may cost in a period; null: any amount.
+  budget_unit text check (length(budget_unit) between 1 and 32), --- The unit of costs that it limits. Null like budget_limit.
+  budget_period cue.budget_period, --- Null like budget_limit.
+  budget_timezone text, --- IANA time zone in which periods begin. Null like budget_limit.
+  budget_reserve numeric check (budget_reserve >= 0), --- What each start reserves; null: nothing.
+  --- Executions that are held longer are missed; as written.
+  max_wait text not null default '24h' check (max_wait ~ '^[0-9]{1,8}[smhd]$' and max_wait::interval between '1 second' and '31 days'),
+  description text check (length(description) <= 2000), --- Description for people.
+  paused_at timestamptz, --- Since when it is paused; null: it is not.
+  paused_by text, --- Who paused it; null like paused_at, as are the next two.
+  pause_reason text check (length(pause_reason) <= 500), --- Why.
+  paused_until timestamptz, --- When it goes on by itself; null: never.
+  created_at timestamptz not null, --- Creation time.
+  updated_at timestamptz not null, --- Time of the last change.
+  primary key (account_id, key),
+  check ((rate is null) = (per is null)),
+  check (not ordered or parallel is null or parallel = 1),
+  check (on_failure = 'continue' or ordered),
+  check (num_nulls(breaker_failures, breaker_open_seconds, breaker_max_open_seconds) in (0, 3) and breaker_open_seconds <= breaker_max_open_seconds),
+  check (num_nulls(budget_limit, budget_unit, budget_period, budget_timezone) in (0, 4)),
+  check (budget_reserve is null or budget_limit is not null),
+  check (paused_at is not null or num_nonnulls(paused_by, pause_reason, paused_until) = 0)
+);
+create index gates_paused_until on cue.gates (paused_until) where paused_until is not null;
+
 -- The counters have no foreign key: counting takes no lock of the account's row, so nobody who holds that one keeps the engine from firing the
 -- cues of others. erase_account removes them.
 
@@ -450,6 +489,8 @@ create table cue.cues (
   schedule_rules jsonb check (jsonb_typeof(schedule_rules) = 'object' and schedule_rules <> '{}'),
   completed_reason cue.completion, --- Why it has completed, while status is completed.
   overlap cue.overlap not null default 'allow', --- What becomes of a slot while an execution of the cue has not ended.
+  --- The gate that its executions pass: the gate's key, and behind # a part that is counted by itself. Null: none.
+  gate text constraint cues_gate_check check (gate ~ '^(?![.]{1,2}(#|$))[A-Za-z0-9._:/-]{1,255}(#[A-Za-z0-9._:/-]{1,255})?$'),
   --- Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay
   --- specified one.
   tracked boolean not null default false,
@@ -477,6 +518,7 @@ create unique index cues_key on cue.cues (account_id, key) where key is not null
 create index cues_of_set on cue.cues (account_id, managed_by) where managed_by is not null and deleted_at is null;
 create index cues_paused_until on cue.cues (paused_until) where paused_until is not null and deleted_at is null;
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
+create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), id) where gate is not null and deleted_at is null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
 
 --- The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.

@@ -86,5 +86,8 @@ export const bounds = {
   "on_failure_pause_after": {
     "minimum": 1,
     "maximum": 1000
+  },
+  "gate": {
+    "pattern": "^(?![.]{1,2}(#|$))[A-Za-z0-9._:/-]{1,255}(#[A-Za-z0-9._:/-]{1,255})?$"
   }
 } as const

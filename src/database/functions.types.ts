@@ -489,6 +489,7 @@ export type CueDetailByKeyRow = {
   alerts: unknown
   catch_up: CatchUp
   overlap: Overlap
+  gate: string
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -816,6 +817,7 @@ export type ReadCueDetailsRow = {
   alerts: unknown
   catch_up: CatchUp
   overlap: Overlap
+  gate: string
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -857,6 +859,7 @@ export type ReadCuesRow = {
   alerts: unknown
   catch_up: CatchUp
   overlap: Overlap
+  gate: string
   verification: unknown
   next_run: Date
   next_slot: Date

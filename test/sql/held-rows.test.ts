@@ -99,6 +99,7 @@ const held: Record<string, string> = {
   'cue.fires': own,
   'cue.idempotency_keys': own,
   'cue.flights': all,
+  'cue.gates': own,
   'cue.memory_subscriptions': own,
   'cue.missed_slots': own,
   'cue.open_executions': own,

@@ -1,0 +1,113 @@
+-- Gates: limits that cues share. A cue names its gate by key, and behind # a part that is counted by itself. Whoever names a gate, changes or deletes
+-- it has locked the account, so that a gate in use stays. Locks: the account, then cues.
+
+create or replace function cue.gate_key(p_gate text) returns text
+language sql immutable as $$ select split_part(p_gate, '#', 1) $$;
+comment on function cue.gate_key is 'Returns the key of a gate, from the text by which a cue names it.';
+
+-- The caller has locked the account.
+create or replace function cue.require_gate(p_account_id uuid, p_gate text) returns void
+language plpgsql stable security definer as $$
+begin
+  if p_gate is not null and not exists (select from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate)) then
+    raise exception 'gate % not found; create it first with PUT /v1/gates/{key}', cue.gate_key(p_gate) using errcode = cue.refusal('QU038');
+  end if;
+end $$;
+comment on function cue.require_gate is 'Raises QU038 if a gate that a cue names does not exist.';
+
+-- p_gate: an object of columns. Omitted columns take the table's default, except those of the pause, which stay.
+create or replace function cue.put_gate(
+  p_account_id uuid, p_key text, p_gate jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns text
+language plpgsql security definer as $$
+declare
+  old cue.gates;
+  g cue.gates;
+begin
+  perform cue.lock_account(p_account_id);
+  select * into old from cue.gates where account_id = p_account_id and key = p_key;
+  if not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100 then
+    raise exception 'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.' using errcode = cue.refusal('QU039');
+  end if;
+  g := jsonb_populate_record(null::cue.gates, '{"ordered": false, "on_failure": "continue", "max_wait": "24h"}' || p_gate || jsonb_build_object(
+    'account_id', p_account_id, 'key', p_key, 'paused_at', old.paused_at, 'paused_by', old.paused_by, 'pause_reason', old.pause_reason,
+    'paused_until', old.paused_until, 'created_at', coalesce(old.created_at, p_now), 'updated_at', old.updated_at));
+  if g is not distinct from old then return 'same'; end if;
+  g.updated_at := p_now;
+  if old.key is null then
+    insert into cue.gates values (g.*);
+  else
+    update cue.gates q
+       set (parallel, rate, per, ordered, on_failure, breaker_failures, breaker_open_seconds, breaker_max_open_seconds, budget_limit, budget_unit,
+            budget_period, budget_timezone, budget_reserve, max_wait, description, updated_at)
+         = (g.parallel, g.rate, g.per, g.ordered, g.on_failure, g.breaker_failures, g.breaker_open_seconds, g.breaker_max_open_seconds, g.budget_limit,
+            g.budget_unit, g.budget_period, g.budget_timezone, g.budget_reserve, g.max_wait, g.description, p_now)
+     where q.account_id = p_account_id and q.key = p_key;
+  end if;
+  perform cue.record_event(p_account_id, 'gate.set', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
+  return case when old.key is null then 'created' else 'changed' end;
+end $$;
+comment on function cue.put_gate is 'Creates or replaces a gate; returns created, changed or same; QU039 too many.';
+
+create or replace function cue.delete_gate(
+  p_account_id uuid, p_key text, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+declare
+  v_ids text[];
+begin
+  perform cue.lock_account(p_account_id);
+  perform from cue.gates where account_id = p_account_id and key = p_key;
+  if not found then
+    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
+  end if;
+  v_ids := array(
+    select c.id from cue.cues c
+     where c.account_id = p_account_id and c.gate is not null and split_part(c.gate, '#', 1) = p_key and c.deleted_at is null order by c.id limit 101);
+  if v_ids <> '{}' then
+    raise exception 'Gate % is used by %. Remove it from their gate first.', p_key,
+      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
+      using errcode = cue.refusal('QU040'), detail = array_to_json(v_ids[1:100])::text;
+  end if;
+  delete from cue.gates where account_id = p_account_id and key = p_key;
+  perform cue.record_event(p_account_id, 'gate.deleted', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
+end $$;
+comment on function cue.delete_gate is
+  'Deletes a gate; QU037 if not found, QU040 if cues use it; the detail is a JSON array of at most 100 of their ids.';
+
+-- Takes effect for attempts that start after the commit.
+create or replace function cue.pause_gate(
+  p_account_id uuid, p_key text, p_reason text default null, p_until timestamptz default null, p_actor text default session_user,
+  p_ip text default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+begin
+  if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
+  perform cue.lock_account(p_account_id);
+  update cue.gates
+     set paused_at = coalesce(paused_at, p_now), paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
+   where account_id = p_account_id and key = p_key;
+  if not found then
+    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
+  end if;
+  perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
+end $$;
+comment on function cue.pause_gate is 'Pauses a gate, or gives a paused one another reason and end; QU037 if not found, QU034 if p_until is past.';
+
+create or replace function cue.resume_gate(
+  p_account_id uuid, p_key text, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+declare
+  old cue.gates;
+begin
+  perform cue.lock_account(p_account_id);
+  select * into old from cue.gates where account_id = p_account_id and key = p_key;
+  if not found then
+    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
+  end if;
+  update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+   where account_id = p_account_id and key = p_key and paused_at is not null;
+  if found then perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now); end if;
+end $$;
+comment on function cue.resume_gate is 'Ends the pause of a gate; QU037 if not found.';
