@@ -46,6 +46,8 @@ export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
 
+export type HeldBy = "after" | "approval" | "gate" | "overlap";
+
 export type Interval = ColumnType<IPostgresInterval, IPostgresInterval | number | string, IPostgresInterval | number | string>;
 
 export type Json = JsonValue;
@@ -64,7 +66,7 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
 export type KeyScope = "account" | "read" | "worker" | "write";
 
-export type MissedReason = "excluded" | "execution_limit" | "held" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
 
 export type NoticeKind = "event" | "raised" | "resolved" | "summary";
 
@@ -779,7 +781,7 @@ export interface CueRuns {
    */
   success_due_at: Timestamp | null;
   /**
-   * Like tracked of the cue, for the functions that fire and finish plain executions.
+   * Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.
    */
   tracked: Generated<boolean>;
   /**
@@ -1476,7 +1478,7 @@ export interface Executions {
    */
   artifacts: Json | null;
   /**
-   * When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.
+   * When the waiting webhook attempt is due; infinity: held, see held_executions. Set exactly while one is waiting.
    */
   attempt_due_at: Timestamp | null;
   /**
@@ -1496,7 +1498,7 @@ export interface Executions {
    */
   claim_token: string | null;
   /**
-   * From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.
+   * From when workers may claim it; infinity: held. Set exactly while it can be claimed.
    */
   claimable_at: Timestamp | null;
   /**
@@ -1544,6 +1546,10 @@ export interface Executions {
    */
   flight_id: number | null;
   /**
+   * Milliseconds for which it was held so far; null: never.
+   */
+  held_ms: number | null;
+  /**
    * HTTP status of the latest response; null: no response.
    */
   http_status: number | null;
@@ -1571,6 +1577,10 @@ export interface Executions {
    * Evidence: an object with any members, up to 10 KB.
    */
   metadata: Json | null;
+  /**
+   * Why it was missed, if it was held for too long.
+   */
+  missed_reason: MissedReason | null;
   /**
    * Deadline for the awaited outcome. Set exactly while one is awaited.
    */
@@ -1751,6 +1761,29 @@ export interface Flights {
   lease_expires_at: Timestamp;
 }
 
+export interface GateParts {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * As a cue names it: the gate's key, and # and the part.
+   */
+  gate: string;
+  /**
+   * The gate's key.
+   */
+  key: string;
+  /**
+   * When the latest of them started.
+   */
+  last_start_at: Timestamp | null;
+  /**
+   * Number of attempts started so far.
+   */
+  starts: Generated<number>;
+}
+
 export interface Gates {
   /**
    * The account.
@@ -1846,6 +1879,37 @@ export interface Gates {
   updated_at: Timestamp;
 }
 
+export interface GateStarts {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * The attempt's number.
+   */
+  attempt: number;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * The gate, with the part.
+   */
+  gate: string;
+  /**
+   * False once it was seen not to run any more, or that its execution has started another attempt.
+   */
+  holds: Generated<boolean>;
+  /**
+   * Number of the start.
+   */
+  n: number;
+  /**
+   * When it started, and not before the start n - 1.
+   */
+  started_at: Timestamp;
+}
+
 export interface GateView {
   account_id: string | null;
   breaker: Json | null;
@@ -1864,6 +1928,49 @@ export interface GateView {
   per: string | null;
   rate: number | null;
   updated_at: Timestamp | null;
+}
+
+export interface HeldExecutions {
+  /**
+   * Its account.
+   */
+  account_id: string;
+  /**
+   * Its cue.
+   */
+  cue_id: string;
+  /**
+   * When it would have been due. With its id, the order at a gate.
+   */
+  due_at: Timestamp;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * The gate at which it waits, with the part.
+   */
+  gate: string | null;
+  /**
+   * What it waits for.
+   */
+  held_by: HeldBy;
+  /**
+   * Order in the queue of its cue.
+   */
+  place: Generated<number>;
+  /**
+   * Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.
+   */
+  released_at: Timestamp | null;
+  /**
+   * Since when it is held.
+   */
+  since: Timestamp;
+  /**
+   * The cue's transport.
+   */
+  transport: Transport;
 }
 
 export interface Holds {
@@ -2248,14 +2355,6 @@ export interface OpenExecutions {
    * The execution.
    */
   execution_id: string;
-  /**
-   * Whether it waits for others of the cue to end, due at infinity until then.
-   */
-  is_queued: boolean;
-  /**
-   * Order of creation, and thereby of the queue.
-   */
-  place: Generated<number>;
 }
 
 export interface Operations {
@@ -2857,8 +2956,11 @@ export interface DB {
   executions: Executions;
   fires: Fires;
   flights: Flights;
+  gate_parts: GateParts;
+  gate_starts: GateStarts;
   gate_view: GateView;
   gates: Gates;
+  held_executions: HeldExecutions;
   holds: Holds;
   idempotency_keys: IdempotencyKeys;
   key_view: KeyView;

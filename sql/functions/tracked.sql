@@ -10,15 +10,17 @@ declare
   v_idle text[];
   v_ids uuid[];
   v_webhooks uuid[];
+  v_gated uuid[];
   v_accounts uuid[];
   v_expected timestamptz[];
   v_slots timestamptz[];
 begin
   v_idle := array(
-    select case when c.overlap <> 'allow' and (c.schedule_rules ? 'max_runs') is not true and u.next is not null
-                 and not exists (select from cue.open_executions o where o.cue_id = u.id) then u.id end
+    select case when (c.overlap <> 'allow' or c.gate is not null and not c.tracked) and (c.schedule_rules ? 'max_runs') is not true and u.next is not null
+                 and not exists (select from cue.open_executions o where o.cue_id = u.id)
+                 and (c.gate is null or not cue.is_gate_full(c.account_id, c.gate, cardinality(p_cue_ids))) then u.id end
       from unnest(p_cue_ids, p_next) with ordinality as u (id, next, n)
-      left join lateral (select q.overlap, q.schedule_rules from cue.cues q where q.id = u.id limit 1) c on true
+      left join lateral (select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules from cue.cues q where q.id = u.id limit 1) c on true
      order by u.n);
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_idle, v_accounts, v_slots, v_expected
     from cue.move_due_cues(v_idle, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now, true) m;
@@ -27,18 +29,24 @@ begin
   perform cue.count_executions(v_accounts, p_now);
   if v_capped then perform cue.count_payloads(v_idle, array_fill(1, array[cardinality(v_idle)]), p_now); end if;
   with fired as materialized (
-    select u.id, u.slot, u.expected, c.cue, c.transport, u.cue_id, u.account_id
+    select u.id, u.slot, u.expected, c.cue, c.transport, c.gate, c.tracked, u.cue_id, u.account_id
       from unnest(v_ids, v_idle, v_accounts, v_slots, v_expected) as u (id, cue_id, account_id, slot, expected)
-     cross join lateral (select q as cue, q.transport from cue.cues q where q.id = u.cue_id limit 1) c),
+     cross join lateral (select q as cue, q.transport, q.gate, q.tracked from cue.cues q where q.id = u.cue_id limit 1) c),
   made as (
     insert into cue.new_executions
-    select n.* from fired f cross join lateral cue.new_execution(f.cue, f.id, f.slot, p_slot_due_at => f.expected, p_now => p_now) n),
+    select n.*
+      from fired f
+     cross join lateral cue.new_execution(
+       f.cue, f.id, f.slot, case when f.gate is not null then 'infinity'::timestamptz end, p_slot_due_at => f.expected, p_now => p_now) n),
   opened as (
-    insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) select f.id, f.cue_id, f.account_id, false from fired f),
+    insert into cue.open_executions (execution_id, cue_id, account_id) select f.id, f.cue_id, f.account_id from fired f where f.tracked),
   woken as materialized (
-    select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
-  select array_agg(f.id) into v_webhooks from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
+    select cue.wake_workers(w.account_id, p_now)
+      from (select distinct f.account_id from fired f where f.transport = 'worker' and f.gate is null) w)
+  select array_agg(f.id) filter (where f.transport = 'webhook' and f.gate is null), array_agg(f.id order by f.expected, f.id) filter (where f.gate is not null)
+    into v_webhooks, v_gated from fired f where (select count(*) from woken) >= 0;
   if v_webhooks is not null then perform cue.enqueue_attempts(v_webhooks, array_fill(p_now, array[cardinality(v_webhooks)])); end if;
+  if v_gated is not null then perform cue.enter_gates(v_gated, p_now); end if;
   return v_idle;
 end $$;
 comment on function cue.fire_idle_cues is 'Fires those tracked cues of which no execution is open, and whose slot is not their last; returns their ids.';
@@ -89,9 +97,9 @@ begin
        and not cue.is_unserved(c.account_id, d.expected)
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
+    if c.overlap = 'allow' and c.tracked and not exists (select from cue.open_executions_of(c.id)) then
       update cue.cues set tracked = false where id = c.id;
-      update cue.cue_runs set tracked = false where cue_id = c.id;
+      update cue.cue_runs set tracked = c.gate is not null where cue_id = c.id;
       c.tracked := false;
     end if;
     v_slot := coalesce(r.next_slot, d.expected);
