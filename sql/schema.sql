@@ -30,7 +30,7 @@ create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached');
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
@@ -1008,7 +1008,18 @@ create table cue.gate_parts (
   key text not null,
   starts bigint not null default 0,
   last_start_at timestamp with time zone,
+  failures integer not null default 0,
+  opened_at timestamp with time zone,
+  open_until timestamp with time zone,
+  open_seconds integer,
+  probe integer,
+  probe_id uuid,
+  ramp_from timestamp with time zone,
+  ramp_starts bigint,
+  retry_at timestamp with time zone,
   constraint gate_parts_pkey PRIMARY KEY (account_id, gate),
+  constraint gate_parts_check CHECK (num_nulls(opened_at, open_until, open_seconds) = ANY (ARRAY[0, 3])),
+  constraint gate_parts_check1 CHECK ((probe IS NULL) = (probe_id IS NULL)),
   constraint gate_parts_account_id_key_fkey FOREIGN KEY (account_id, key) REFERENCES cue.gates(account_id, key) ON DELETE CASCADE
 ) with (fillfactor=50);
 comment on table cue.gate_parts is 'Parts of gates that executions have reached, or whole gates. Whoever starts attempts behind one locks its row, and waits for nobody.';
@@ -1017,7 +1028,38 @@ comment on column cue.gate_parts.gate is 'As a cue names it: the gate''s key, an
 comment on column cue.gate_parts.key is 'The gate''s key.';
 comment on column cue.gate_parts.starts is 'Number of attempts started so far.';
 comment on column cue.gate_parts.last_start_at is 'When the latest of them started.';
+comment on column cue.gate_parts.failures is 'Attempts in a row without a 2xx, since the breaker is closed.';
+comment on column cue.gate_parts.opened_at is 'Since when the breaker is open. Null: closed.';
+comment on column cue.gate_parts.open_until is 'When the next probe may start; null like opened_at.';
+comment on column cue.gate_parts.open_seconds is 'How long the last wait is, which doubles; null like opened_at.';
+comment on column cue.gate_parts.probe is 'Number of the probe''s attempt; null: none has started since open_until was set.';
+comment on column cue.gate_parts.probe_id is 'Its execution.';
+comment on column cue.gate_parts.ramp_from is 'When the breaker closed, while 1, 2, 4, 8 … attempts per second start since then. Null: any number.';
+comment on column cue.gate_parts.ramp_starts is 'Number of starts at that time.';
+comment on column cue.gate_parts.retry_at is 'When attempts may start again, by the latest Retry-After; at most an hour after it.';
 grant select on cue.gate_parts to cue_service;
+
+create table cue.gate_results (
+  seq bigint not null generated always as identity,
+  account_id uuid not null,
+  gate text not null,
+  execution_id uuid not null,
+  attempt integer not null,
+  success boolean,
+  retry_at timestamp with time zone,
+  constraint gate_results_pkey PRIMARY KEY (seq),
+  constraint gate_results_account_id_gate_fkey FOREIGN KEY (account_id, gate) REFERENCES cue.gate_parts(account_id, gate) ON DELETE CASCADE
+);
+CREATE INDEX gate_results_part ON cue.gate_results USING btree (account_id, gate, seq);
+comment on table cue.gate_results is 'Results of attempts behind gates that have not been added to their gate_parts: whoever records a result waits for no gate.';
+comment on column cue.gate_results.seq is 'Order of the results.';
+comment on column cue.gate_results.account_id is 'The account.';
+comment on column cue.gate_results.gate is 'The gate, with the part.';
+comment on column cue.gate_results.execution_id is 'The execution.';
+comment on column cue.gate_results.attempt is 'The attempt''s number.';
+comment on column cue.gate_results.success is 'Whether it had a 2xx; null: it neither counts nor resets.';
+comment on column cue.gate_results.retry_at is 'By the Retry-After of a 429 or 503. Null: none.';
+grant select on cue.gate_results to cue_service;
 
 create table cue.gate_starts (
   account_id uuid not null,
@@ -3048,6 +3090,19 @@ end $function$;
 comment on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) is 'Adds an event about each of these executions; of retries and verifications only for accounts that subscribe to them.';
 grant execute on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_gate_event(p cue.gate_parts, p_type cue.event_type, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_event(p.account_id, p_type, jsonb_build_object('gate', p.gate, 'opened_at', cue.iso(p.opened_at), 'open_until', cue.iso(p.open_until)), p_now)
+$function$;
+comment on function cue.add_gate_event(cue.gate_parts,cue.event_type,timestamp with time zone) is 'Adds an event about the breaker of a gate.';
+grant execute on function cue.add_gate_event(cue.gate_parts,cue.event_type,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_held(p_execution_ids uuid[], p_held_by cue.held_by, p_due_at timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -3218,6 +3273,40 @@ end $function$;
 comment on function cue.add_resolved_notices(uuid[],timestamp with time zone) is 'Adds the notices of resolved alerts for the channels that the alerts were sent to.';
 grant execute on function cue.add_resolved_notices(uuid[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_results(p_execution_ids uuid[], p_attempts integer[], p_http_status integer[], p_errors text[], p_retry_after_ms integer[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_accounts uuid[];
+  v_gates text[];
+begin
+  with added as (
+    insert into cue.gate_results (account_id, gate, execution_id, attempt, success, retry_at)
+    select r.account_id, r.gate, r.id, r.attempt, r.success, r.retry_at from (
+      select e.account_id, c.gate, u.id, u.attempt, g.breaker_failures, p.failures, p.opened_at,
+             case when u.error is null then true when coalesce(u.status, 500) not between 400 and 499 or u.status = 429 then false end as success,
+             case when u.status in (429, 503) and u.retry_after_ms is not null then p_now + least(u.retry_after_ms, 3600000) * interval '1 millisecond' end as retry_at
+        from unnest(p_execution_ids, p_attempts, p_http_status, p_errors, p_retry_after_ms) as u (id, attempt, status, error, retry_after_ms)
+       cross join lateral (
+         select x.account_id, x.cue_id from cue.executions x
+          where x.id = u.id and x.attempts = u.attempt and x.updated_at = p_now and x.status not in ('delivering', 'retry_ready', 'missed') limit 1) e
+       cross join lateral (select q.gate, q.account_id from cue.cues q where q.id = e.cue_id and q.gate is not null limit 1) c
+       cross join lateral (select q.* from cue.gates q where q.account_id = c.account_id and q.key = cue.gate_key(c.gate) limit 1) g
+       cross join lateral (select q.* from cue.gate_parts q where q.account_id = c.account_id and q.gate = c.gate limit 1) p) r
+     where r.retry_at is not null or r.breaker_failures is not null and (not r.success or r.success and (r.failures > 0 or r.opened_at is not null))
+     order by r.account_id, r.gate
+    returning account_id, gate)
+  select array_agg(a.account_id), array_agg(a.gate) into v_accounts, v_gates from (select distinct d.account_id, d.gate from added d) a;
+  perform cue.fold_part(u.account_id, u.gate, p_now) from unnest(v_accounts, v_gates) as u (account_id, gate);
+end $function$;
+comment on function cue.add_results(uuid[],integer[],integer[],text[],integer[],timestamp with time zone) is 'Adds the results of attempts that were recorded now to those of their gates, as far as they matter.';
+grant execute on function cue.add_results(uuid[],integer[],integer[],text[],integer[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_lifetime interval, p_now timestamp with time zone)
  RETURNS cue.sessions
  LANGUAGE sql
@@ -3267,7 +3356,11 @@ begin
   insert into cue.gate_starts (account_id, gate, n, execution_id, attempt, started_at)
   select p.account_id, p.gate, p.starts + u.n, u.id, (select e.attempts + 1 from cue.executions e where e.id = u.id), p_now
     from unnest(p_ids) with ordinality as u (id, n);
-  update cue.gate_parts q set starts = q.starts + cardinality(p_ids), last_start_at = p_now where q.account_id = p.account_id and q.gate = p.gate;
+  update cue.gate_parts q
+     set starts = q.starts + cardinality(p_ids), last_start_at = p_now,
+         probe_id = case when q.opened_at is not null then p_ids[1] end,
+         probe = case when q.opened_at is not null then (select e.attempts + 1 from cue.executions e where e.id = p_ids[1]) end
+   where q.account_id = p.account_id and q.gate = p.gate;
   -- Those that no rate counts any more. At most as many as start are left to others.
   delete from cue.gate_starts s
    where s.account_id = p.account_id and s.gate = p.gate and not s.holds and s.n = any (array(
@@ -4209,6 +4302,32 @@ $function$;
 comment on function cue.billing_account(uuid) is 'Returns an account''s Stripe customer and its paid subscription, if any.';
 grant execute on function cue.billing_account(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.breaker_room(p cue.gate_parts, p_wanted integer, p_now timestamp with time zone, OUT room integer, OUT next_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_seconds int := floor(extract(epoch from p_now - p.ramp_from));
+begin
+  room := p_wanted;
+  if p.open_until > p_now then
+    room := 0;
+    next_at := p.open_until;
+  elsif p.opened_at is not null then
+    room := case when exists (
+      select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe) then 0 else least(1, p_wanted) end;
+  elsif v_seconds between 0 and 13 then
+    room := least(p_wanted, greatest(0, (2 << v_seconds) - 1 - (p.starts - p.ramp_starts)))::int;
+    if room < p_wanted then next_at := date_trunc('milliseconds', p.ramp_from + (v_seconds + 1) * interval '1 second' + interval '999 microseconds'); end if;
+  end if;
+end $function$;
+comment on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a breaker lets start now, and when that may change.';
+grant execute on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.busiest_accounts(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(account_id uuid, email text, plan cue.plan, executions_used bigint, executions_per_month integer, cues_used integer, cues integer)
  LANGUAGE plpgsql
@@ -4904,6 +5023,25 @@ begin
 end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.close_breaker(p cue.gate_parts, p_now timestamp with time zone)
+ RETURNS cue.gate_parts
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  p.failures := 0;
+  select null, null, null, null, null into p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id;
+  p.ramp_from := p_now;
+  p.ramp_starts := p.starts;
+  perform cue.add_gate_event(p, 'gate.closed', p_now);
+  return p;
+end $function$;
+comment on function cue.close_breaker(cue.gate_parts,timestamp with time zone) is 'Returns a part whose breaker has closed.';
+grant execute on function cue.close_breaker(cue.gate_parts,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.close_executions(p_cue_ids text[])
  RETURNS void
@@ -6885,7 +7023,13 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
-  if v_tracked is not null then perform cue.follow_ends(v_tracked, p_now); end if;
+  if v_tracked is not null then
+    if cue.has_gates() then
+      perform cue.add_results(p_execution_ids, p_attempts, p_http_status, array_fill(null::text, array[cardinality(p_attempts)]),
+                              array_fill(null::int, array[cardinality(p_attempts)]), p_now);
+    end if;
+    perform cue.follow_ends(v_tracked, p_now);
+  end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
      where (select true from cue.executions x
@@ -7183,6 +7327,80 @@ end $function$;
 comment on function cue.floods(timestamp with time zone) is 'Returns the 20 accounts with the most executions and requests in the last five minutes, among the newest 100,000 executions.';
 grant execute on function cue.floods(timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fold_part(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  p cue.gate_parts;
+begin
+  if not exists (select from cue.gate_results r where r.account_id = p_account_id and r.gate = p_gate) then return; end if;
+  select * into p from cue.lock_part(p_account_id, p_gate);
+  if found then
+    perform cue.fold_results(g, p, p_now) from cue.gates g where g.account_id = p_account_id and g.key = p.key;
+  end if;
+end $function$;
+comment on function cue.fold_part(uuid,text,timestamp with time zone) is 'Adds new results to the row of their gate''s part, unless it is locked.';
+grant execute on function cue.fold_part(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fold_results(g cue.gates, p cue.gate_parts, p_now timestamp with time zone DEFAULT now())
+ RETURNS cue.gate_parts
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  r cue.gate_results;
+  old cue.gate_parts := p;
+begin
+  if g.breaker_failures is null and p.opened_at is not null then p := cue.close_breaker(p, p_now); end if;
+  for r in
+    delete from cue.gate_results q where q.account_id = p.account_id and q.gate = p.gate returning q.*
+  loop
+    p.retry_at := greatest(p.retry_at, r.retry_at);
+    continue when g.breaker_failures is null or r.success is null;
+    if r.success then
+      p.failures := 0;
+      if p.opened_at is not null then p := cue.close_breaker(p, p_now); end if;
+    elsif p.opened_at is null then
+      p.failures := p.failures + 1;
+      if p.failures >= g.breaker_failures then
+        p.opened_at := p_now;
+        p.open_seconds := g.breaker_open_seconds;
+        p.open_until := date_trunc('milliseconds', p_now) + p.open_seconds * interval '1 second';
+        p.ramp_from := null;
+        p.ramp_starts := null;
+        perform cue.add_gate_event(p, 'gate.opened', p_now);
+      end if;
+    elsif (r.execution_id, r.attempt) = (p.probe_id, p.probe) then
+      p.open_seconds := least(2 * p.open_seconds::bigint, g.breaker_max_open_seconds);
+      p.open_until := date_trunc('milliseconds', p_now) + p.open_seconds * interval '1 second';
+      p.probe_id := null;
+      p.probe := null;
+    end if;
+  end loop;
+  if p.ramp_from is not null and (p.ramp_from < p_now - interval '14 seconds' or not exists (
+       select from cue.held_executions h where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate')) then
+    p.ramp_from := null;
+    p.ramp_starts := null;
+  end if;
+  if p is distinct from old then
+    update cue.gate_parts q
+       set (failures, opened_at, open_until, open_seconds, probe, probe_id, ramp_from, ramp_starts, retry_at)
+         = (p.failures, p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id, p.ramp_from, p.ramp_starts, p.retry_at)
+     where q.account_id = p.account_id and q.gate = p.gate;
+  end if;
+  return p;
+end $function$;
+comment on function cue.fold_results(cue.gates,cue.gate_parts,timestamp with time zone) is 'Adds new results to the row of their gate''s part, and opens or closes its breaker; returns the row.';
+grant execute on function cue.fold_results(cue.gates,cue.gate_parts,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -7443,9 +7661,17 @@ begin
     next_at := g.paused_until;
     return;
   end if;
-  if g.ordered or g.parallel is not null then
+  if p.retry_at > p_now then
+    room := 0;
+    reason := 'rate';
+    next_at := p.retry_at;
+    return;
+  end if;
+  select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
+  if room < p_wanted then reason := 'breaker'; end if;
+  if room > 0 and (g.ordered or g.parallel is not null) then
     room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
-    if room < p_wanted then reason := case when g.ordered then 'order' else 'parallel' end; end if;
+    if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;
   end if;
   if g.rate is not null and room > 0 then
     -- Start n is possible once start n - rate is as long ago as per. Starts are numbered in their order.
@@ -7454,7 +7680,7 @@ begin
      where s.account_id = g.account_id and s.gate = p.gate and s.n between p.starts + 1 - g.rate and p.starts + room - g.rate
        and s.started_at > p_now + p_ahead - v_per;
     room := room - v_blocked;
-    if room < p_wanted and reason is null then
+    if room < p_wanted and (reason is null or v_blocked > 0 and room = 0) then
       reason := 'rate';
       next_at := date_trunc('milliseconds', v_first + v_per + interval '999 microseconds');
     end if;
@@ -7701,7 +7927,9 @@ begin
   update cue.executions
      set attempt_due_at = case transport when 'webhook' then 'infinity'::timestamptz end,
          claimable_at = case transport when 'worker' then 'infinity'::timestamptz end,
-         claim_deadline_at = case transport when 'worker' then 'infinity'::timestamptz end, updated_at = p_now
+         claim_deadline_at = case transport when 'worker' then 'infinity'::timestamptz end,
+         -- Of a release for a later instant.
+         held_ms = greatest(0, held_ms - cue.milliseconds(coalesce(attempt_due_at, claimable_at) - p_now)), updated_at = p_now
    where id = any (p_execution_ids);
   perform cue.drop_attempt_jobs(p_execution_ids);
 end $function$;
@@ -9769,6 +9997,7 @@ begin
     perform cue.hold_executions(p_ids, 'gate', p_now);
     return '{}';
   end if;
+  p := cue.fold_results(g, p, p_begun_at);
   update cue.gate_starts s set holds = false
    where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered);
   v_running := array(select s.execution_id from cue.gate_starts s where s.account_id = p_account_id and s.gate = p_gate and s.holds);
@@ -9893,6 +10122,11 @@ begin
      set paused_at = p_now, paused_by = 'service', updated_at = p_now,
          pause_reason = left(format('Execution %s of %s %s: %s', e.id, c.name, replace(e.status::text, '_', ' '), coalesce(e.error_message, e.error, 'unknown')), 500)
    where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause' and g.paused_at is null;
+  if found then
+    perform cue.add_event(c.account_id, 'gate.paused', jsonb_build_object(
+      'gate', g.key, 'paused_by', g.paused_by, 'pause_reason', g.pause_reason, 'paused_until', null), p_now)
+       from cue.gates g where g.account_id = c.account_id and g.key = cue.gate_key(c.gate);
+  end if;
 end $function$;
 comment on function cue.pause_after_failure(cue.executions,cue.cues,timestamp with time zone) is 'Pauses an ordered gate with on_failure pause, after an execution has failed.';
 grant execute on function cue.pause_after_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
@@ -9937,6 +10171,8 @@ begin
     raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
   end if;
   perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
+  perform cue.add_event(
+    p_account_id, 'gate.paused', jsonb_build_object('gate', p_key, 'paused_by', p_actor, 'pause_reason', p_reason, 'paused_until', cue.iso(p_until)), p_now);
 end $function$;
 comment on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) is 'Pauses a gate, or gives a paused one another reason and end; QU037 if not found, QU034 if p_until is past.';
 grant execute on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) to cue_service;
@@ -10071,6 +10307,24 @@ begin
 end $function$;
 comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status; the first poll after approval stores a session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.probe_now(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.gate_parts set open_until = case when opened_at is not null then least(open_until, p_now) end, retry_at = null
+   where account_id = p_account_id and key = p_key and (open_until > p_now or retry_at > p_now);
+  perform cue.release_held(p_account_id, h.gate, p_now) from (
+    select distinct q.gate from cue.held_executions q
+     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500) h;
+end $function$;
+comment on function cue.probe_now(uuid,text,timestamp with time zone) is 'Lets the open breakers of a gate send a probe at once, and releases what has room; the sweep follows.';
+grant execute on function cue.probe_now(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune(p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -11655,11 +11909,8 @@ declare
   v_transport cue.transport;
   v_count int := 0;
 begin
-  if not exists (
-    select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.released_at is null)
-  then
-    return 0;
-  end if;
+  if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
+  perform cue.fold_part(p_account_id, p_gate, p_now);
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
   select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
   p.account_id := p_account_id;
@@ -11686,6 +11937,7 @@ declare
   v_released int;
   v_room record;
   v_wanted int;
+  v_far uuid[];
   v_ids uuid[];
   v_due timestamptz[];
 begin
@@ -11694,6 +11946,17 @@ begin
      where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
        and case when p_transport is null then h.execution_id = cue.first_in_order(p.account_id, p.gate, '{}') else h.transport = p_transport end);
   v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
+  -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
+  v_far := array(
+    select h.execution_id from cue.held_executions h
+     cross join lateral (
+       select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
+     where v_released > 0 and h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null and (p_transport is null or h.transport = p_transport)
+       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at) limit 10);
+  if v_far <> '{}' then
+    perform cue.hold_executions(v_far, 'gate', p_now);
+    v_released := v_released - cardinality(v_far);
+  end if;
   v_wanted := v_room.room - v_released;
   if v_wanted <= 0 and v_released = 0 and v_room.next_at is not null then v_wanted := 1; end if;
   if v_wanted <= 0 then return 0; end if;
@@ -12317,9 +12580,13 @@ begin
   end if;
   update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
    where account_id = p_account_id and key = p_key and paused_at is not null;
-  if found then perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now); end if;
+  if found then
+    perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
+    perform cue.add_event(p_account_id, 'gate.resumed', jsonb_build_object('gate', p_key), p_now);
+  end if;
+  perform cue.probe_now(p_account_id, p_key, p_now);
 end $function$;
-comment on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) is 'Ends the pause of a gate; QU037 if not found.';
+comment on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) is 'Ends the pause of a gate, and has an open breaker send a probe at once; QU037 if not found.';
 grant execute on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
@@ -12970,7 +13237,10 @@ begin
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
     into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
   perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
-  perform cue.free_places(p_cue_ids, p_now);
+  if cue.has_gates() then
+    perform cue.add_results(p_execution_ids, p_attempts, p_http_status, p_errors, p_retry_after_ms, p_now);
+    perform cue.free_places(p_cue_ids, p_now);
+  end if;
   return v_moved;
 end $function$;
 comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';

@@ -36,7 +36,7 @@ export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -1767,6 +1767,10 @@ export interface GateParts {
    */
   account_id: string;
   /**
+   * Attempts in a row without a 2xx, since the breaker is closed.
+   */
+  failures: Generated<number>;
+  /**
    * As a cue names it: the gate's key, and # and the part.
    */
   gate: string;
@@ -1779,9 +1783,72 @@ export interface GateParts {
    */
   last_start_at: Timestamp | null;
   /**
+   * How long the last wait is, which doubles; null like opened_at.
+   */
+  open_seconds: number | null;
+  /**
+   * When the next probe may start; null like opened_at.
+   */
+  open_until: Timestamp | null;
+  /**
+   * Since when the breaker is open. Null: closed.
+   */
+  opened_at: Timestamp | null;
+  /**
+   * Number of the probe's attempt; null: none has started since open_until was set.
+   */
+  probe: number | null;
+  /**
+   * Its execution.
+   */
+  probe_id: string | null;
+  /**
+   * When the breaker closed, while 1, 2, 4, 8 … attempts per second start since then. Null: any number.
+   */
+  ramp_from: Timestamp | null;
+  /**
+   * Number of starts at that time.
+   */
+  ramp_starts: number | null;
+  /**
+   * When attempts may start again, by the latest Retry-After; at most an hour after it.
+   */
+  retry_at: Timestamp | null;
+  /**
    * Number of attempts started so far.
    */
   starts: Generated<number>;
+}
+
+export interface GateResults {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * The attempt's number.
+   */
+  attempt: number;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * The gate, with the part.
+   */
+  gate: string;
+  /**
+   * By the Retry-After of a 429 or 503. Null: none.
+   */
+  retry_at: Timestamp | null;
+  /**
+   * Order of the results.
+   */
+  seq: Generated<number>;
+  /**
+   * Whether it had a 2xx; null: it neither counts nor resets.
+   */
+  success: boolean | null;
 }
 
 export interface Gates {
@@ -2957,6 +3024,7 @@ export interface DB {
   fires: Fires;
   flights: Flights;
   gate_parts: GateParts;
+  gate_results: GateResults;
   gate_starts: GateStarts;
   gate_view: GateView;
   gates: Gates;

@@ -38,7 +38,9 @@ begin
   update cue.executions
      set attempt_due_at = case transport when 'webhook' then 'infinity'::timestamptz end,
          claimable_at = case transport when 'worker' then 'infinity'::timestamptz end,
-         claim_deadline_at = case transport when 'worker' then 'infinity'::timestamptz end, updated_at = p_now
+         claim_deadline_at = case transport when 'worker' then 'infinity'::timestamptz end,
+         -- Of a release for a later instant.
+         held_ms = greatest(0, held_ms - cue.milliseconds(coalesce(attempt_due_at, claimable_at) - p_now)), updated_at = p_now
    where id = any (p_execution_ids);
   perform cue.drop_attempt_jobs(p_execution_ids);
 end $$;

@@ -40,9 +40,17 @@ begin
     next_at := g.paused_until;
     return;
   end if;
-  if g.ordered or g.parallel is not null then
+  if p.retry_at > p_now then
+    room := 0;
+    reason := 'rate';
+    next_at := p.retry_at;
+    return;
+  end if;
+  select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
+  if room < p_wanted then reason := 'breaker'; end if;
+  if room > 0 and (g.ordered or g.parallel is not null) then
     room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
-    if room < p_wanted then reason := case when g.ordered then 'order' else 'parallel' end; end if;
+    if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;
   end if;
   if g.rate is not null and room > 0 then
     -- Start n is possible once start n - rate is as long ago as per. Starts are numbered in their order.
@@ -51,7 +59,7 @@ begin
      where s.account_id = g.account_id and s.gate = p.gate and s.n between p.starts + 1 - g.rate and p.starts + room - g.rate
        and s.started_at > p_now + p_ahead - v_per;
     room := room - v_blocked;
-    if room < p_wanted and reason is null then
+    if room < p_wanted and (reason is null or v_blocked > 0 and room = 0) then
       reason := 'rate';
       next_at := date_trunc('milliseconds', v_first + v_per + interval '999 microseconds');
     end if;
@@ -126,6 +134,7 @@ begin
     perform cue.hold_executions(p_ids, 'gate', p_now);
     return '{}';
   end if;
+  p := cue.fold_results(g, p, p_begun_at);
   update cue.gate_starts s set holds = false
    where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered);
   v_running := array(select s.execution_id from cue.gate_starts s where s.account_id = p_account_id and s.gate = p_gate and s.holds);
@@ -183,7 +192,11 @@ begin
   insert into cue.gate_starts (account_id, gate, n, execution_id, attempt, started_at)
   select p.account_id, p.gate, p.starts + u.n, u.id, (select e.attempts + 1 from cue.executions e where e.id = u.id), p_now
     from unnest(p_ids) with ordinality as u (id, n);
-  update cue.gate_parts q set starts = q.starts + cardinality(p_ids), last_start_at = p_now where q.account_id = p.account_id and q.gate = p.gate;
+  update cue.gate_parts q
+     set starts = q.starts + cardinality(p_ids), last_start_at = p_now,
+         probe_id = case when q.opened_at is not null then p_ids[1] end,
+         probe = case when q.opened_at is not null then (select e.attempts + 1 from cue.executions e where e.id = p_ids[1]) end
+   where q.account_id = p.account_id and q.gate = p.gate;
   -- Those that no rate counts any more. At most as many as start are left to others.
   delete from cue.gate_starts s
    where s.account_id = p.account_id and s.gate = p.gate and not s.holds and s.n = any (array(
@@ -204,11 +217,8 @@ declare
   v_transport cue.transport;
   v_count int := 0;
 begin
-  if not exists (
-    select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.released_at is null)
-  then
-    return 0;
-  end if;
+  if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
+  perform cue.fold_part(p_account_id, p_gate, p_now);
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
   select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
   p.account_id := p_account_id;
@@ -228,6 +238,7 @@ declare
   v_released int;
   v_room record;
   v_wanted int;
+  v_far uuid[];
   v_ids uuid[];
   v_due timestamptz[];
 begin
@@ -236,6 +247,17 @@ begin
      where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
        and case when p_transport is null then h.execution_id = cue.first_in_order(p.account_id, p.gate, '{}') else h.transport = p_transport end);
   v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
+  -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
+  v_far := array(
+    select h.execution_id from cue.held_executions h
+     cross join lateral (
+       select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
+     where v_released > 0 and h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null and (p_transport is null or h.transport = p_transport)
+       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at) limit 10);
+  if v_far <> '{}' then
+    perform cue.hold_executions(v_far, 'gate', p_now);
+    v_released := v_released - cardinality(v_far);
+  end if;
   v_wanted := v_room.room - v_released;
   if v_wanted <= 0 and v_released = 0 and v_room.next_at is not null then v_wanted := 1; end if;
   if v_wanted <= 0 then return 0; end if;
@@ -302,6 +324,11 @@ begin
      set paused_at = p_now, paused_by = 'service', updated_at = p_now,
          pause_reason = left(format('Execution %s of %s %s: %s', e.id, c.name, replace(e.status::text, '_', ' '), coalesce(e.error_message, e.error, 'unknown')), 500)
    where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause' and g.paused_at is null;
+  if found then
+    perform cue.add_event(c.account_id, 'gate.paused', jsonb_build_object(
+      'gate', g.key, 'paused_by', g.paused_by, 'pause_reason', g.pause_reason, 'paused_until', null), p_now)
+       from cue.gates g where g.account_id = c.account_id and g.key = cue.gate_key(c.gate);
+  end if;
 end $$;
 comment on function cue.pause_after_failure is 'Pauses an ordered gate with on_failure pause, after an execution has failed.';
 

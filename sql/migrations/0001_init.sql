@@ -68,7 +68,7 @@ create type cue.event_type as enum
   ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
    'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
-   'secret.regenerated', 'limit.reached');
+   'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed');
 --- Service that a channel sends to; webhook: a signed request to any address.
 create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
 --- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.
@@ -815,7 +815,19 @@ create table cue.gate_parts (
   key text not null, --- The gate's key.
   starts bigint not null default 0, --- Number of attempts started so far.
   last_start_at timestamptz, --- When the latest of them started.
+  failures int not null default 0, --- Attempts in a row without a 2xx, since the breaker is closed.
+  opened_at timestamptz, --- Since when the breaker is open. Null: closed.
+  open_until timestamptz, --- When the next probe may start; null like opened_at.
+  open_seconds int, --- How long the last wait is, which doubles; null like opened_at.
+  probe int, --- Number of the probe's attempt; null: none has started since open_until was set.
+  probe_id uuid, --- Its execution.
+  --- When the breaker closed, while 1, 2, 4, 8 … attempts per second start since then. Null: any number.
+  ramp_from timestamptz,
+  ramp_starts bigint, --- Number of starts at that time.
+  retry_at timestamptz, --- When attempts may start again, by the latest Retry-After; at most an hour after it.
   primary key (account_id, gate),
+  check (num_nulls(opened_at, open_until, open_seconds) in (0, 3)),
+  check ((probe is null) = (probe_id is null)),
   foreign key (account_id, key) references cue.gates on delete cascade
 ) with (fillfactor = 50);
 
@@ -832,6 +844,19 @@ create table cue.gate_starts (
   foreign key (account_id, gate) references cue.gate_parts on delete cascade
 ) with (fillfactor = 50);
 create index gate_starts_held on cue.gate_starts (account_id, gate) where holds;
+
+--- Results of attempts behind gates that have not been added to their gate_parts: whoever records a result waits for no gate.
+create table cue.gate_results (
+  seq bigint primary key generated always as identity, --- Order of the results.
+  account_id uuid not null, --- The account.
+  gate text not null, --- The gate, with the part.
+  execution_id uuid not null, --- The execution.
+  attempt int not null, --- The attempt's number.
+  success boolean, --- Whether it had a 2xx; null: it neither counts nor resets.
+  retry_at timestamptz, --- By the Retry-After of a 429 or 503. Null: none.
+  foreign key (account_id, gate) references cue.gate_parts on delete cascade
+);
+create index gate_results_part on cue.gate_results (account_id, gate, seq);
 
 --- Executions that failed, were missed or timed out, and were neither replayed nor dismissed.
 create table cue.dead_letters (

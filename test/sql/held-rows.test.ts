@@ -121,6 +121,7 @@ const held: Record<string, string> = {
  * large payloads and their optional cap, only to send alerts to channels, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
+  'gate_results',
   'addresses',
   'channels',
   'notices',

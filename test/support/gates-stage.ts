@@ -14,8 +14,11 @@ export const gatesStage = async (t: Test) => {
     pause: (reason: string, until: Date | null = null) =>
       rows('select cue.pause_gate($1, $2, $3, $4, p_now => $5)', [account_id, 'g', reason, until, clock.now()]),
     resume: () => rows('select cue.resume_gate($1, $2, p_now => $3)', [account_id, 'g', clock.now()]),
-    /** Fires a cue, and returns the execution's id. */
-    fire: async (cue_id: string, by: Functions = fn): Promise<string> => (await by.fireCue({ account_id, cue_id })).id,
+    /** Fires a cue a millisecond later, and returns the execution's id. */
+    fire: async (cue_id: string, by: Functions = fn): Promise<string> => {
+      clock.advance('1 millisecond')
+      return (await by.fireCue({ account_id, cue_id })).id
+    },
     begin: (by: Functions = fn): Promise<BegunAttempt[]> => beginWaiting(by, { limit: 1000 }),
     /** Begins and returns the executions' ids. */
     beginIds: async (): Promise<string[]> => (await beginWaiting(fn, { limit: 1000 })).map(({ execution_id }) => execution_id),
