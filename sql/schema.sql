@@ -2164,7 +2164,10 @@ create view cue.dead_execution_view as
     e.response_body,
     e.cue_tags,
     e.reported_error,
-    d.error_group
+    d.error_group,
+    e.held,
+    e.held_ms,
+    e.missed_reason
    FROM cue.dead_letters d
      CROSS JOIN LATERAL ( SELECT v.id,
             v.account_id,
@@ -2202,7 +2205,10 @@ create view cue.dead_execution_view as
             v.response_body,
             v.cue_tags,
             v.reported_error,
-            v.error_group
+            v.error_group,
+            v.held,
+            v.held_ms,
+            v.missed_reason
            FROM cue.execution_view v
           WHERE v.id = d.execution_id
          LIMIT 1) e;
@@ -2278,6 +2284,9 @@ create view cue.execution_detail_view as
     cue_tags,
     reported_error,
     error_group,
+    held,
+    held_ms,
+    missed_reason,
     ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
@@ -2321,7 +2330,10 @@ create view cue.execution_item_view as
     metadata,
     artifacts,
     cue.iso(created_at) AS created_at,
-    cue.iso(updated_at) AS updated_at
+    cue.iso(updated_at) AS updated_at,
+    held,
+    held_ms,
+    missed_reason
    FROM cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 grant select on cue.execution_item_view to cue_reader, cue_service;
@@ -2374,7 +2386,15 @@ create view cue.execution_view as
     e.error AS reported_error,
     ( SELECT d.error_group
            FROM cue.dead_letters d
-          WHERE d.execution_id = e.id) AS error_group
+          WHERE d.execution_id = e.id) AS error_group,
+        CASE
+            WHEN e.attempt_due_at IS NOT NULL OR e.claimable_at IS NOT NULL THEN ( SELECT cue.describe_held(h.*, COALESCE(e.attempt_due_at, e.claimable_at)) AS describe_held
+               FROM cue.held_executions h
+              WHERE h.execution_id = e.id)
+            ELSE NULL::jsonb
+        END AS held,
+    e.held_ms,
+    e.missed_reason
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name,
             q.tags
@@ -6005,6 +6025,28 @@ $function$;
 comment on function cue.deletion_status(uuid,timestamp with time zone) is 'Returns a deletion''s status: pending, cancelled or completed.';
 grant execute on function cue.deletion_status(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.describe_held(h cue.held_executions, p_due_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if h.released_at is not null and p_due_at <= h.released_at then return null; end if;
+  return jsonb_build_object(
+    'by', h.held_by, 'key', h.gate,
+    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else 'overlap' end, 'since', cue.iso(h.since),
+    'ahead', case h.held_by
+      when 'gate' then (
+        select count(*) from cue.held_executions o
+         where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
+      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
+end $function$;
+comment on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) is 'Returns what a held execution waits for, as the API shows it.';
+grant execute on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) to cue_reader, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.describe_session(p_account_id uuid, p_session_id uuid, p_user_agent text, p_ip text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE sql
@@ -7234,23 +7276,6 @@ end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.first_in_order(p_account_id uuid, p_gate text, p_ids uuid[])
- RETURNS uuid
- LANGUAGE sql
- STABLE
-AS $function$
-  select f.id from (
-    (select h.execution_id as id, h.due_at from cue.held_executions h
-      where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1)
-    union all
-    select e.id, coalesce(e.attempt_due_at, e.claimable_at) from unnest(p_ids) as u (id)
-     cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
-     where not exists (select from cue.held_executions h where h.execution_id = u.id)) f
-   order by f.due_at, f.id limit 1
-$function$;
-comment on function cue.first_in_order(uuid,text,uuid[]) is 'Returns the execution that is first in the order of a gate, among those that wait and p_ids.';
-grant execute on function cue.first_in_order(uuid,text,uuid[]) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
  RETURNS json
  LANGUAGE plpgsql
@@ -7641,6 +7666,25 @@ $function$;
 comment on function cue.gate_of(uuid) is 'Returns the gate of an execution''s cue.';
 grant execute on function cue.gate_of(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.gate_reason(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS cue.held_reason
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
+  return coalesce((cue.gate_room(g, p, cue.places_held(g, p_gate), 1, p_now)).reason, case when g.ordered then 'order' when g.parallel is not null then 'parallel' else 'rate' end::cue.held_reason);
+end $function$;
+comment on function cue.gate_reason(uuid,text,timestamp with time zone) is 'Returns why executions wait at a gate or part.';
+grant execute on function cue.gate_reason(uuid,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.gate_room(g cue.gates, p cue.gate_parts, p_running integer, p_wanted integer, p_now timestamp with time zone, p_ahead interval DEFAULT '00:00:00'::interval, OUT room integer, OUT reason cue.held_reason, OUT next_at timestamp with time zone)
  RETURNS record
  LANGUAGE plpgsql
@@ -7688,6 +7732,64 @@ begin
 end $function$;
 comment on function cue.gate_room(cue.gates,cue.gate_parts,integer,integer,timestamp with time zone,interval) is 'Returns how many attempts may start at a gate now, why no more, and when that may change.';
 grant execute on function cue.gate_room(cue.gates,cue.gate_parts,integer,integer,timestamp with time zone,interval) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_state(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+  v_first timestamptz;
+begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  if not found then return; end if;
+  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
+  p.gate := p_gate;
+  p.starts := coalesce(p.starts, 0);
+  running := cue.places_held(g, p_gate);
+  select count(*), min(h.since) into waiting, v_first from cue.held_executions h
+   where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate';
+  oldest_waiting_seconds := extract(epoch from p_now - v_first);
+  next_start_at := (select case when r.room > 0 then p_now else r.next_at end from cue.gate_room(g, p, running, 1, p_now) r);
+  breaker_state := case when g.breaker_failures is not null then jsonb_build_object(
+    'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
+    'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
+  return next;
+end $function$;
+comment on function cue.gate_state(uuid,text,timestamp with time zone) is 'Returns what a gate, or a part of it, does now; no row if there is no such gate.';
+grant execute on function cue.gate_state(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_states(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb, parts jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  with busy as materialized (
+    select p.gate, s.* from cue.gate_parts p cross join lateral cue.gate_state(p_account_id, p.gate, p_now) s
+     where p.account_id = p_account_id and p.key = p_key),
+  own as (select s.* from cue.gate_state(p_account_id, p_key, p_now) s)
+  select coalesce(sum(b.running), 0)::int, coalesce(sum(b.waiting), 0)::int, max(b.oldest_waiting_seconds),
+         case when count(b) > 0 then min(b.next_start_at) else o.next_start_at end,
+         coalesce((select x.breaker_state from busy x where x.breaker_state ->> 'state' <> 'closed' order by x.breaker_state ->> 'open_until' desc limit 1), o.breaker_state),
+         (select coalesce(jsonb_agg(jsonb_build_object(
+                   'part', split_part(x.gate, '#', 2), 'running', x.running, 'waiting', x.waiting, 'oldest_waiting_seconds', x.oldest_waiting_seconds,
+                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state)), '[]')
+            from (select * from busy y where y.gate like '%#%' order by y.waiting desc, y.running desc, y.gate limit 10) x)
+    from own o left join busy b on true
+   group by o.next_start_at, o.breaker_state;
+end $function$;
+comment on function cue.gate_states(uuid,text,timestamp with time zone) is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
+grant execute on function cue.gate_states(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.gone_attempts(p_execution_ids uuid[], p_attempts integer[])
  RETURNS SETOF uuid
@@ -8398,7 +8500,7 @@ AS $function$
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts, v.created_at,
-               v.updated_at
+               v.updated_at, v.held, v.held_ms, v.missed_reason
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
@@ -9590,6 +9692,31 @@ end $function$;
 comment on function cue.next_claimable(uuid,timestamp with time zone) is 'Returns when the next deferred execution of an account becomes claimable.';
 grant execute on function cue.next_claimable(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.next_in_order(p_account_id uuid, p_gate text, p_ids uuid[])
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return coalesce(
+    (select s.execution_id from cue.gate_starts s
+      cross join lateral (select x.status, x.ended_at from cue.executions x where x.id = s.execution_id limit 1) e
+      where s.account_id = p_account_id and s.gate = p_gate and s.holds and e.ended_at is null order by e.status <> 'delivering', s.n limit 1),
+    (select f.id from (
+       (select h.execution_id as id, h.due_at from cue.held_executions h
+         where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1)
+       union all
+       select e.id, coalesce(e.attempt_due_at, e.claimable_at) from unnest(p_ids) as u (id)
+        cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+        where not exists (select from cue.held_executions h where h.execution_id = u.id)) f
+      order by f.due_at, f.id limit 1));
+end $function$;
+comment on function cue.next_in_order(uuid,text,uuid[]) is 'Returns the only execution that may start at an ordered gate, among those that wait and p_ids.';
+grant execute on function cue.next_in_order(uuid,text,uuid[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.next_jobs(p_past interval DEFAULT '00:00:00'::interval, p_limit integer DEFAULT 1000)
  RETURNS TABLE(queue text, wait_ms double precision)
  LANGUAGE plpgsql
@@ -9985,8 +10112,7 @@ AS $function$
 declare
   g cue.gates;
   p cue.gate_parts;
-  v_running uuid[];
-  v_ahead uuid[] := p_ids;
+  v_ahead uuid[];
   v_room record;
 begin
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
@@ -10000,15 +10126,12 @@ begin
   p := cue.fold_results(g, p, p_begun_at);
   update cue.gate_starts s set holds = false
    where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered);
-  v_running := array(select s.execution_id from cue.gate_starts s where s.account_id = p_account_id and s.gate = p_gate and s.holds);
   if g.ordered then
-    -- The one that holds the place goes on; otherwise the first.
-    v_ahead := array(select u.id from unnest(p_ids) as u (id) where u.id = coalesce(v_running[1], cue.first_in_order(p_account_id, p_gate, p_ids)));
-    v_running := array_remove(v_running, v_ahead[1]);
+    v_ahead := array(select u.id from unnest(p_ids) as u (id) where u.id = cue.next_in_order(p_account_id, p_gate, p_ids));
   else
     v_ahead := cue.not_overtaking(p_account_id, p_gate, p_ids);
   end if;
-  v_room := cue.gate_room(g, p, cardinality(v_running), cardinality(v_ahead), p_begun_at);
+  v_room := cue.gate_room(g, p, case when g.ordered then 0 else cue.places_held(g, p_gate) end, cardinality(v_ahead), p_begun_at);
   v_ahead := v_ahead[:v_room.room];
   perform cue.hold_executions(array(select u.id from unnest(p_ids) as u (id) where u.id <> all (v_ahead)), 'gate', p_now);
   perform cue.add_starts(g, p, v_ahead, p_begun_at);
@@ -10272,6 +10395,17 @@ begin
 end $function$;
 comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it, QU046 if its gate is full.';
 grant execute on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.places_held(g cue.gates, p_gate text)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select count(distinct s.execution_id)::int from cue.gate_starts s
+   where s.account_id = g.account_id and s.gate = p_gate and s.holds and cue.holds_place(s, g.ordered)
+$function$;
+comment on function cue.places_held(cue.gates,text) is 'Returns how many executions hold a place of a gate or part.';
+grant execute on function cue.places_held(cue.gates,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea, p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status text, email text, account_id uuid, key_ciphertext text)
@@ -11916,7 +12050,7 @@ begin
   p.account_id := p_account_id;
   p.gate := p_gate;
   p.starts := coalesce(p.starts, 0);
-  v_running := (select count(*) from cue.gate_starts s where s.account_id = p_account_id and s.gate = p_gate and s.holds and cue.holds_place(s, g.ordered));
+  v_running := case when g.ordered then 0 else cue.places_held(g, p_gate) end;
   foreach v_transport in array case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end loop
     v_count := v_count + cue.release_some(g, p, v_running, v_transport, p_now);
   end loop;
@@ -11934,6 +12068,7 @@ CREATE OR REPLACE FUNCTION cue.release_some(g cue.gates, p cue.gate_parts, p_run
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
+  v_next uuid;
   v_released int;
   v_room record;
   v_wanted int;
@@ -11941,10 +12076,14 @@ declare
   v_ids uuid[];
   v_due timestamptz[];
 begin
+  if p_transport is null then
+    v_next := cue.next_in_order(p.account_id, p.gate, '{}');
+    if not exists (select from cue.held_executions h where h.execution_id = v_next) then return 0; end if;
+  end if;
   v_released := (
     select count(*) from cue.held_executions h
      where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
-       and case when p_transport is null then h.execution_id = cue.first_in_order(p.account_id, p.gate, '{}') else h.transport = p_transport end);
+       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end);
   v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
   -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
   v_far := array(
@@ -11963,9 +12102,9 @@ begin
   select array_agg(l.execution_id order by l.due_at, l.execution_id) into v_ids from (
     select h.execution_id, h.due_at from cue.held_executions h
      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' and h.released_at is null
-       and (p_transport is null or h.transport = p_transport)
+       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end
      order by h.due_at, h.execution_id limit v_wanted for update skip locked) l;
-  if v_ids is null or p_transport is null and v_ids[1] <> cue.first_in_order(p.account_id, p.gate, '{}') then return 0; end if;
+  if v_ids is null then return 0; end if;
   v_due := array(
     select greatest(p_now, case when v_room.room = 0 then v_room.next_at end,
                     date_trunc('milliseconds', s.started_at + extract(epoch from g.per::interval) * interval '1 second' + interval '999 microseconds'))

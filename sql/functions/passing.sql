@@ -122,8 +122,7 @@ language plpgsql security definer as $$
 declare
   g cue.gates;
   p cue.gate_parts;
-  v_running uuid[];
-  v_ahead uuid[] := p_ids;
+  v_ahead uuid[];
   v_room record;
 begin
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
@@ -137,15 +136,12 @@ begin
   p := cue.fold_results(g, p, p_begun_at);
   update cue.gate_starts s set holds = false
    where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered);
-  v_running := array(select s.execution_id from cue.gate_starts s where s.account_id = p_account_id and s.gate = p_gate and s.holds);
   if g.ordered then
-    -- The one that holds the place goes on; otherwise the first.
-    v_ahead := array(select u.id from unnest(p_ids) as u (id) where u.id = coalesce(v_running[1], cue.first_in_order(p_account_id, p_gate, p_ids)));
-    v_running := array_remove(v_running, v_ahead[1]);
+    v_ahead := array(select u.id from unnest(p_ids) as u (id) where u.id = cue.next_in_order(p_account_id, p_gate, p_ids));
   else
     v_ahead := cue.not_overtaking(p_account_id, p_gate, p_ids);
   end if;
-  v_room := cue.gate_room(g, p, cardinality(v_running), cardinality(v_ahead), p_begun_at);
+  v_room := cue.gate_room(g, p, case when g.ordered then 0 else cue.places_held(g, p_gate) end, cardinality(v_ahead), p_begun_at);
   v_ahead := v_ahead[:v_room.room];
   perform cue.hold_executions(array(select u.id from unnest(p_ids) as u (id) where u.id <> all (v_ahead)), 'gate', p_now);
   perform cue.add_starts(g, p, v_ahead, p_begun_at);
@@ -153,18 +149,25 @@ begin
 end $$;
 comment on function cue.pass_gate is 'Does what pass_gates does for one gate or part.';
 
-create or replace function cue.first_in_order(p_account_id uuid, p_gate text, p_ids uuid[]) returns uuid
-language sql stable as $$
-  select f.id from (
-    (select h.execution_id as id, h.due_at from cue.held_executions h
-      where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1)
-    union all
-    select e.id, coalesce(e.attempt_due_at, e.claimable_at) from unnest(p_ids) as u (id)
-     cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
-     where not exists (select from cue.held_executions h where h.execution_id = u.id)) f
-   order by f.due_at, f.id limit 1
-$$;
-comment on function cue.first_in_order is 'Returns the execution that is first in the order of a gate, among those that wait and p_ids.';
+-- The one that has started and not ended: while an attempt of it is under way, none of those that wait is next. There is more than one only after a gate
+-- has become ordered. Otherwise the first.
+create or replace function cue.next_in_order(p_account_id uuid, p_gate text, p_ids uuid[]) returns uuid
+language plpgsql stable security definer as $$
+begin
+  return coalesce(
+    (select s.execution_id from cue.gate_starts s
+      cross join lateral (select x.status, x.ended_at from cue.executions x where x.id = s.execution_id limit 1) e
+      where s.account_id = p_account_id and s.gate = p_gate and s.holds and e.ended_at is null order by e.status <> 'delivering', s.n limit 1),
+    (select f.id from (
+       (select h.execution_id as id, h.due_at from cue.held_executions h
+         where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1)
+       union all
+       select e.id, coalesce(e.attempt_due_at, e.claimable_at) from unnest(p_ids) as u (id)
+        cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+        where not exists (select from cue.held_executions h where h.execution_id = u.id)) f
+      order by f.due_at, f.id limit 1));
+end $$;
+comment on function cue.next_in_order is 'Returns the only execution that may start at an ordered gate, among those that wait and p_ids.';
 
 -- Those that were released, and those that come before all that are held.
 create or replace function cue.not_overtaking(p_account_id uuid, p_gate text, p_ids uuid[]) returns uuid[]
@@ -224,7 +227,7 @@ begin
   p.account_id := p_account_id;
   p.gate := p_gate;
   p.starts := coalesce(p.starts, 0);
-  v_running := (select count(*) from cue.gate_starts s where s.account_id = p_account_id and s.gate = p_gate and s.holds and cue.holds_place(s, g.ordered));
+  v_running := case when g.ordered then 0 else cue.places_held(g, p_gate) end;
   foreach v_transport in array case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end loop
     v_count := v_count + cue.release_some(g, p, v_running, v_transport, p_now);
   end loop;
@@ -235,6 +238,7 @@ comment on function cue.release_held is 'Releases as many of the executions that
 create or replace function cue.release_some(g cue.gates, p cue.gate_parts, p_running int, p_transport cue.transport, p_now timestamptz) returns int
 language plpgsql security definer as $$
 declare
+  v_next uuid;
   v_released int;
   v_room record;
   v_wanted int;
@@ -242,10 +246,14 @@ declare
   v_ids uuid[];
   v_due timestamptz[];
 begin
+  if p_transport is null then
+    v_next := cue.next_in_order(p.account_id, p.gate, '{}');
+    if not exists (select from cue.held_executions h where h.execution_id = v_next) then return 0; end if;
+  end if;
   v_released := (
     select count(*) from cue.held_executions h
      where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
-       and case when p_transport is null then h.execution_id = cue.first_in_order(p.account_id, p.gate, '{}') else h.transport = p_transport end);
+       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end);
   v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
   -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
   v_far := array(
@@ -264,9 +272,9 @@ begin
   select array_agg(l.execution_id order by l.due_at, l.execution_id) into v_ids from (
     select h.execution_id, h.due_at from cue.held_executions h
      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' and h.released_at is null
-       and (p_transport is null or h.transport = p_transport)
+       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end
      order by h.due_at, h.execution_id limit v_wanted for update skip locked) l;
-  if v_ids is null or p_transport is null and v_ids[1] <> cue.first_in_order(p.account_id, p.gate, '{}') then return 0; end if;
+  if v_ids is null then return 0; end if;
   v_due := array(
     select greatest(p_now, case when v_room.room = 0 then v_room.next_at end,
                     date_trunc('milliseconds', s.started_at + extract(epoch from g.per::interval) * interval '1 second' + interval '999 microseconds'))

@@ -965,6 +965,9 @@ export type ReadExecutionDetailsRow = {
   cue_tags: string[]
   reported_error: string
   error_group: string
+  held: unknown
+  held_ms: number
+  missed_reason: MissedReason
   attempt_log: unknown
 }
 

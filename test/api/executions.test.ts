@@ -35,6 +35,9 @@ t.test('lists executions with all members, newest first', async t => {
     last_heartbeat_at: null,
     lease_expires_at: null,
     outcome: null,
+    held: null,
+    held_ms: null,
+    missed_reason: null,
     created_at: start,
     updated_at: start
   })

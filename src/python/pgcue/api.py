@@ -626,6 +626,14 @@ class CueDetailExecutionsOutcome(_CueDetailExecutionsOutcomeNeeded, _CueDetailEx
     pass
 
 
+class CueDetailExecutionsHeld(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
+
+
 class CueDetailExecutions(TypedDict):
     id: str
     cue_id: str
@@ -649,6 +657,9 @@ class CueDetailExecutions(TypedDict):
     last_heartbeat_at: Optional[str]
     lease_expires_at: Optional[str]
     outcome: Optional[CueDetailExecutionsOutcome]
+    held: Optional[CueDetailExecutionsHeld]
+    held_ms: Optional[int]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
     created_at: str
     updated_at: str
 
@@ -865,6 +876,14 @@ class Channel(TypedDict):
     updated_at: str
 
 
+class ExecutionHeld(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
+
+
 class Execution(TypedDict):
     id: str
     cue_id: str
@@ -888,8 +907,19 @@ class Execution(TypedDict):
     last_heartbeat_at: Optional[str]
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
+    held: Optional[ExecutionHeld]
+    held_ms: Optional[int]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
     created_at: str
     updated_at: str
+
+
+class ExecutionDetailHeld(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
 
 
 class ExecutionDetailAttemptLog(TypedDict):
@@ -928,6 +958,9 @@ class ExecutionDetail(TypedDict):
     last_heartbeat_at: Optional[str]
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
+    held: Optional[ExecutionDetailHeld]
+    held_ms: Optional[int]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
     created_at: str
     updated_at: str
     payload: Any
