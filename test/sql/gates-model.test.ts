@@ -26,6 +26,7 @@ t.test(`no start breaks a limit (${steps} steps)`, async t => {
   let settings = draw()
   let isPaused = false
   await s.gate(settings)
+  await rows('update cue.plans set fires_per_hour = 1000000, executions_per_month = 100000000')
   const parts = ['g', 'g#a', 'g#b']
   const cues: { id: string; gate: string; isWorker: boolean }[] = []
   for (const gate of [...parts, ...parts]) {
@@ -145,28 +146,35 @@ t.test(`no start breaks a limit (${steps} steps)`, async t => {
     if (wrong.length > 0) t.fail(JSON.stringify(wrong))
   }
 
-  for (let step = 0; step < steps; step++) {
+  /** With engines, workers and the clock only, everything ends. */
+  const drain = async () => {
+    if (isPaused) await pause()
+    for (let round = 0; round < 3000; round++) {
+      if ((await Promise.all(parts.map(live))).flat().length === 0) break
+      s.later(1100)
+      await s.sweep()
+      await begin(fn)
+      await claim(fn)
+      while (flown.length > 0) await s.finish([flown.pop()!])
+      while (claims.length > 0) await fn.reportOutcome({ account_id, ...claims.pop()!, success: true }).catch(() => {})
+      if (round % 5 === 0) await fn.recoverFlights({})
+      if (round % 300 === 0) await fn.recoverLeases({})
+    }
+    const left = [...(await Promise.all(parts.map(live))).flat(), ...(await rows('select * from cue.held_executions'))]
+    if (left.length > 0) t.fail(`these never end: ${JSON.stringify(left)}`)
+    await rows('delete from cue.executions; delete from cue.attempts; delete from cue.fires')
+    for (const times of starts.values()) times.splice(0, Math.max(0, times.length - 100))
+  }
+
+  for (let step = 1; step <= steps; step++) {
     if (chance(0.5)) await drawMove()()
     else {
       const begun = await Promise.all(engines.map(by => (chance(0.7) ? begin(by) : claim(by))))
       await check(begun.flat())
     }
     if (step % 20 === 0) await consistent()
+    if (step % 400 === 0) await drain()
   }
-
-  // With engines, workers and the clock only, everything ends.
-  if (isPaused) await pause()
-  for (let round = 0; round < 3000; round++) {
-    if ((await Promise.all(parts.map(live))).flat().length === 0) break
-    s.later(1100)
-    await s.sweep()
-    await begin(fn)
-    await claim(fn)
-    while (flown.length > 0) await s.finish([flown.pop()!])
-    while (claims.length > 0) await fn.reportOutcome({ account_id, ...claims.pop()!, success: true }).catch(() => {})
-    if (round % 5 === 0) await fn.recoverFlights({})
-    if (round % 300 === 0) await fn.recoverLeases({})
-  }
-  t.same((await Promise.all(parts.map(live))).flat(), [], 'nothing is left')
-  t.same(await rows('select * from cue.held_executions'), [])
+  await drain()
+  t.pass('every start was within the limits')
 })
