@@ -67,6 +67,7 @@ begin
 end $$;
 comment on function cue.gate_room is 'Returns how many attempts may start at a gate now, why no more, and when that may change.';
 
+-- Not for update: that would make the results that refer to the part wait.
 create or replace function cue.lock_part(p_account_id uuid, p_gate text) returns setof cue.gate_parts
 language plpgsql security definer as $$
 begin
@@ -74,7 +75,7 @@ begin
     insert into cue.gate_parts (account_id, gate, key)
     select g.account_id, p_gate, g.key from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate) on conflict do nothing;
   end if;
-  return query select * from cue.gate_parts p where p.account_id = p_account_id and p.gate = p_gate for update skip locked;
+  return query select * from cue.gate_parts p where p.account_id = p_account_id and p.gate = p_gate for no key update skip locked;
 end $$;
 comment on function cue.lock_part is 'Locks and returns a gate''s part, unless it is locked.';
 

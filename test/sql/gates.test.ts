@@ -321,3 +321,40 @@ t.test('Retry-After of a 429 or 503 holds the gate, for an hour at most; resumin
   await s.sweep()
   t.same(await s.beginIds(), [id])
 })
+
+t.test('nobody waits for a part that is locked: results are recorded, and what would start is held until it is free', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ ...breaker, parallel: 2 })
+  const cue = await s.cue({ gate: 'g', retry_max_attempts: 1 })
+  for (let n = 0; n < 3; n++) await s.fire(cue)
+  const [first, second] = await s.begin()
+  await s.rows('update cue.gate_parts set failures = 1')
+  const { client } = await s.connect()
+  await client.query('begin')
+  await client.query("select cue.lock_part($1, 'g')", [s.account_id])
+  t.equal(await s.settle([first!], away), 1)
+  t.equal(await s.finish([second!]), 1)
+  t.same(await s.begin(), [], 'the third is held')
+  await client.query('rollback')
+  await s.sweep()
+  t.equal((await s.begin()).length, 1)
+  exactly(t, await s.row(onePart), { failures: 0 })
+})
+
+t.test('three engines begin the same attempts: one of them gets each', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 3 })
+  const cue = await s.cue({ gate: 'g' })
+  for (let n = 0; n < 9; n++) await s.fire(cue)
+  const engines = [s.fn, (await s.connect()).fn, (await s.connect()).fn]
+  let left = 9
+  for (let round = 0; left > 0 && round < 50; round++) {
+    await s.sweep()
+    const begun = (await Promise.all(engines.map(by => s.begin(by)))).flat()
+    const running = (await s.rows("select from cue.executions where status = 'delivering'")).length
+    if (running > 3) t.fail(`${running} run`)
+    t.equal(running, begun.length)
+    if (begun.length > 0) left -= await s.finish(begun)
+  }
+  t.equal(left, 0)
+})
