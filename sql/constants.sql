@@ -35,6 +35,9 @@ comment on function cue.idempotency_bytes is 'Returns the maximum size of the re
 create or replace function cue.queue_limit() returns int language sql immutable as $$ select 100 $$;
 comment on function cue.queue_limit is 'Returns the maximum number of queued executions of a cue.';
 
+create or replace function cue.gate_limit() returns int language sql immutable as $$ select 10000 $$;
+comment on function cue.gate_limit is 'Returns the maximum number of executions that wait at a gate or a part of it.';
+
 create or replace function cue.superseded() returns text language sql immutable as $$ select 'superseded by the next run' $$;
 comment on function cue.superseded is 'Returns the error message of executions that were ended for the next one.';
 

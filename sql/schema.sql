@@ -30,18 +30,22 @@ create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached');
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
 create type cue.gate_on_failure as enum ('continue', 'pause');
 comment on type cue.gate_on_failure is 'What an ordered gate does when an execution fails: goes on with the next one, or pauses.';
+create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
+comment on type cue.held_by is 'What an execution waits for, in the order in which that is checked: other executions to end, a person''s approval, others of its cue, its cue''s gate.';
+create type cue.held_reason as enum ('overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
+comment on type cue.held_reason is 'Why it waits: others of its cue run; the gate''s limits on running executions or starts are reached, others come first, or the gate is paused, its breaker is open or its budget is spent.';
 create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange');
 comment on type cue.key_origin is 'How an API key was created.';
 create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
 comment on type cue.key_scope is 'Permission of an API key.';
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held');
-comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).';
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate');
+comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue). gate: an execution waited at its cue''s gate for longer than max_wait.';
 create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
 comment on type cue.notice_kind is 'What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.';
 create type cue.notice_state as enum ('waiting', 'sent', 'failed');
@@ -497,7 +501,7 @@ comment on column cue.cue_runs.skipped_count is 'Those of fired_count that recor
 comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.';
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
-comment on column cue.cue_runs.tracked is 'Like tracked of the cue, for the functions that fire and finish plain executions.';
+comment on column cue.cue_runs.tracked is 'Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.';
 comment on column cue.cue_runs.alerted is 'Whether an alert of the cue is not resolved.';
 comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: shared with none.';
 comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
@@ -903,6 +907,8 @@ create table cue.executions (
   payload_id bigint,
   due_at timestamp with time zone,
   attempt_ms integer,
+  held_ms integer,
+  missed_reason cue.missed_reason,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -946,8 +952,8 @@ comment on column cue.executions.started_at is 'When the first attempt began.';
 comment on column cue.executions.last_attempt_at is 'When the latest attempt began.';
 comment on column cue.executions.delivered_at is 'When the callback returned a 2xx, or the worker reported.';
 comment on column cue.executions.ended_at is 'When it ended. Set exactly in success, failed, missed and outcome_timeout.';
-comment on column cue.executions.attempt_due_at is 'When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.';
-comment on column cue.executions.claimable_at is 'From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.';
+comment on column cue.executions.attempt_due_at is 'When the waiting webhook attempt is due; infinity: held, see held_executions. Set exactly while one is waiting.';
+comment on column cue.executions.claimable_at is 'From when workers may claim it; infinity: held. Set exactly while it can be claimed.';
 comment on column cue.executions.flight_id is 'Flight of the attempt in progress.';
 comment on column cue.executions.http_status is 'HTTP status of the latest response; null: no response.';
 comment on column cue.executions.error_message is 'Why the latest attempt failed or the execution ended, as a sentence.';
@@ -978,6 +984,8 @@ comment on column cue.executions.verification_reason is 'Reason a person gave fo
 comment on column cue.executions.payload_id is 'Its payload in stored_payloads, which is kept as long as the execution.';
 comment on column cue.executions.due_at is 'When it was meant to start, if that is later than scheduled_for: within its window.';
 comment on column cue.executions.attempt_ms is 'Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.';
+comment on column cue.executions.held_ms is 'Milliseconds for which it was held so far; null: never.';
+comment on column cue.executions.missed_reason is 'Why it was missed, if it was held for too long.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -1017,6 +1025,87 @@ comment on column cue.flights.execution_ids is 'Executions the flight began with
 comment on column cue.flights.lease_expires_at is 'End of the lease, after which any engine may take the flight over.';
 comment on column cue.flights.created_at is 'When its attempts began.';
 grant select on cue.flights to cue_service;
+
+create table cue.gate_parts (
+  account_id uuid not null,
+  gate text not null,
+  key text not null,
+  starts bigint not null default 0,
+  last_start_at timestamp with time zone,
+  failures integer not null default 0,
+  opened_at timestamp with time zone,
+  open_until timestamp with time zone,
+  open_seconds integer,
+  probe integer,
+  probe_id uuid,
+  ramp_from timestamp with time zone,
+  ramp_starts bigint,
+  retry_at timestamp with time zone,
+  constraint gate_parts_pkey PRIMARY KEY (account_id, gate),
+  constraint gate_parts_check CHECK (num_nulls(opened_at, open_until, open_seconds) = ANY (ARRAY[0, 3])),
+  constraint gate_parts_check1 CHECK ((probe IS NULL) = (probe_id IS NULL)),
+  constraint gate_parts_account_id_key_fkey FOREIGN KEY (account_id, key) REFERENCES cue.gates(account_id, key) ON DELETE CASCADE
+) with (fillfactor=50);
+comment on table cue.gate_parts is 'Parts of gates that executions have reached, or whole gates. Whoever starts attempts behind one locks its row, and waits for nobody.';
+comment on column cue.gate_parts.account_id is 'The account.';
+comment on column cue.gate_parts.gate is 'As a cue names it: the gate''s key, and # and the part.';
+comment on column cue.gate_parts.key is 'The gate''s key.';
+comment on column cue.gate_parts.starts is 'Number of attempts started so far.';
+comment on column cue.gate_parts.last_start_at is 'When the latest of them started.';
+comment on column cue.gate_parts.failures is 'Attempts in a row without a 2xx, since the breaker is closed.';
+comment on column cue.gate_parts.opened_at is 'Since when the breaker is open. Null: closed.';
+comment on column cue.gate_parts.open_until is 'When the next probe may start; null like opened_at.';
+comment on column cue.gate_parts.open_seconds is 'How long the last wait is, which doubles; null like opened_at.';
+comment on column cue.gate_parts.probe is 'Number of the probe''s attempt; null: none has started since open_until was set.';
+comment on column cue.gate_parts.probe_id is 'Its execution.';
+comment on column cue.gate_parts.ramp_from is 'When the breaker closed, while 1, 2, 4, 8 … attempts per second start since then. Null: any number.';
+comment on column cue.gate_parts.ramp_starts is 'Number of starts at that time.';
+comment on column cue.gate_parts.retry_at is 'When attempts may start again, by the latest Retry-After; at most an hour after it.';
+grant select on cue.gate_parts to cue_service;
+
+create table cue.gate_results (
+  seq bigint not null generated always as identity,
+  account_id uuid not null,
+  gate text not null,
+  execution_id uuid not null,
+  attempt integer not null,
+  success boolean,
+  retry_at timestamp with time zone,
+  constraint gate_results_pkey PRIMARY KEY (seq),
+  constraint gate_results_account_id_gate_fkey FOREIGN KEY (account_id, gate) REFERENCES cue.gate_parts(account_id, gate) ON DELETE CASCADE
+);
+CREATE INDEX gate_results_part ON cue.gate_results USING btree (account_id, gate, seq);
+comment on table cue.gate_results is 'Results of attempts behind gates that have not been added to their gate_parts: whoever records a result waits for no gate.';
+comment on column cue.gate_results.seq is 'Order of the results.';
+comment on column cue.gate_results.account_id is 'The account.';
+comment on column cue.gate_results.gate is 'The gate, with the part.';
+comment on column cue.gate_results.execution_id is 'The execution.';
+comment on column cue.gate_results.attempt is 'The attempt''s number.';
+comment on column cue.gate_results.success is 'Whether it had a 2xx; null: it neither counts nor resets.';
+comment on column cue.gate_results.retry_at is 'By the Retry-After of a 429 or 503. Null: none.';
+grant select on cue.gate_results to cue_service;
+
+create table cue.gate_starts (
+  account_id uuid not null,
+  gate text not null,
+  n bigint not null,
+  execution_id uuid not null,
+  attempt integer not null,
+  started_at timestamp with time zone not null,
+  holds boolean not null default true,
+  constraint gate_starts_pkey PRIMARY KEY (account_id, gate, n),
+  constraint gate_starts_account_id_gate_fkey FOREIGN KEY (account_id, gate) REFERENCES cue.gate_parts(account_id, gate) ON DELETE CASCADE
+) with (fillfactor=50);
+CREATE INDEX gate_starts_held ON cue.gate_starts USING btree (account_id, gate) WHERE holds;
+comment on table cue.gate_starts is 'Attempts started behind gates: those that may still run, and those that a rate counts.';
+comment on column cue.gate_starts.account_id is 'The account.';
+comment on column cue.gate_starts.gate is 'The gate, with the part.';
+comment on column cue.gate_starts.n is 'Number of the start.';
+comment on column cue.gate_starts.execution_id is 'The execution.';
+comment on column cue.gate_starts.attempt is 'The attempt''s number.';
+comment on column cue.gate_starts.started_at is 'When it started, and not before the start n - 1.';
+comment on column cue.gate_starts.holds is 'False once it was seen not to run any more, or that its execution has started another attempt.';
+grant select on cue.gate_starts to cue_service;
 
 create table cue.gates (
   account_id uuid not null,
@@ -1091,6 +1180,38 @@ comment on column cue.gates.paused_until is 'When it goes on by itself; null: ne
 comment on column cue.gates.created_at is 'Creation time.';
 comment on column cue.gates.updated_at is 'Time of the last change.';
 grant select on cue.gates to cue_service;
+
+create table cue.held_executions (
+  execution_id uuid not null,
+  account_id uuid not null,
+  cue_id text not null,
+  transport cue.transport not null,
+  held_by cue.held_by not null,
+  gate text,
+  place bigint not null generated always as identity,
+  due_at timestamp with time zone not null,
+  since timestamp with time zone not null,
+  released_at timestamp with time zone,
+  constraint held_executions_pkey PRIMARY KEY (execution_id),
+  constraint held_executions_check CHECK ((gate IS NOT NULL) = (held_by = 'gate'::cue.held_by)),
+  constraint held_executions_check1 CHECK (released_at IS NULL OR held_by = 'gate'::cue.held_by),
+  constraint held_executions_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX held_executions_gate ON cue.held_executions USING btree (account_id, gate, due_at, execution_id) INCLUDE (transport, released_at) WHERE (held_by = 'gate'::cue.held_by);
+CREATE INDEX held_executions_queue ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'overlap'::cue.held_by);
+CREATE INDEX held_executions_released ON cue.held_executions USING btree (account_id, gate) WHERE (released_at IS NOT NULL);
+comment on table cue.held_executions is 'The waiting room: executions that wait for more than their time, each for one thing. Their attempts are due at infinity until they are released.';
+comment on column cue.held_executions.execution_id is 'The execution.';
+comment on column cue.held_executions.account_id is 'Its account.';
+comment on column cue.held_executions.cue_id is 'Its cue.';
+comment on column cue.held_executions.transport is 'The cue''s transport.';
+comment on column cue.held_executions.held_by is 'What it waits for.';
+comment on column cue.held_executions.gate is 'The gate at which it waits, with the part.';
+comment on column cue.held_executions.place is 'Order in the queue of its cue.';
+comment on column cue.held_executions.due_at is 'When it would have been due. With its id, the order at a gate.';
+comment on column cue.held_executions.since is 'Since when it is held.';
+comment on column cue.held_executions.released_at is 'Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.';
+grant select on cue.held_executions to cue_service;
 
 create table cue.holds (
   id uuid not null default gen_random_uuid(),
@@ -1328,18 +1449,14 @@ create table cue.open_executions (
   execution_id uuid not null,
   cue_id text not null,
   account_id uuid not null,
-  place bigint not null generated always as identity,
-  is_queued boolean not null,
   constraint open_executions_pkey PRIMARY KEY (execution_id),
   constraint open_executions_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
-CREATE INDEX open_executions_cue ON cue.open_executions USING btree (cue_id, is_queued, place);
+CREATE INDEX open_executions_cue ON cue.open_executions USING btree (cue_id);
 comment on table cue.open_executions is 'Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.';
 comment on column cue.open_executions.execution_id is 'The execution.';
 comment on column cue.open_executions.cue_id is 'Its cue.';
 comment on column cue.open_executions.account_id is 'The cue''s account.';
-comment on column cue.open_executions.place is 'Order of creation, and thereby of the queue.';
-comment on column cue.open_executions.is_queued is 'Whether it waits for others of the cue to end, due at infinity until then.';
 grant select on cue.open_executions to cue_service;
 
 create table cue.operation_targets (
@@ -2087,7 +2204,10 @@ create view cue.dead_execution_view as
     e.response_body,
     e.cue_tags,
     e.reported_error,
-    d.error_group
+    d.error_group,
+    e.held,
+    e.held_ms,
+    e.missed_reason
    FROM cue.dead_letters d
      CROSS JOIN LATERAL ( SELECT v.id,
             v.account_id,
@@ -2126,7 +2246,10 @@ create view cue.dead_execution_view as
             v.response_body,
             v.cue_tags,
             v.reported_error,
-            v.error_group
+            v.error_group,
+            v.held,
+            v.held_ms,
+            v.missed_reason
            FROM cue.execution_view v
           WHERE v.id = d.execution_id
          LIMIT 1) e;
@@ -2203,6 +2326,9 @@ create view cue.execution_detail_view as
     cue_tags,
     reported_error,
     error_group,
+    held,
+    held_ms,
+    missed_reason,
     ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
@@ -2247,7 +2373,10 @@ create view cue.execution_item_view as
     metadata,
     artifacts,
     cue.iso(created_at) AS created_at,
-    cue.iso(updated_at) AS updated_at
+    cue.iso(updated_at) AS updated_at,
+    held,
+    held_ms,
+    missed_reason
    FROM cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 grant select on cue.execution_item_view to cue_reader, cue_service;
@@ -2309,7 +2438,15 @@ create view cue.execution_view as
     e.error AS reported_error,
     ( SELECT d.error_group
            FROM cue.dead_letters d
-          WHERE d.execution_id = e.id) AS error_group
+          WHERE d.execution_id = e.id) AS error_group,
+        CASE
+            WHEN e.attempt_due_at IS NOT NULL OR e.claimable_at IS NOT NULL THEN ( SELECT cue.describe_held(h.*, COALESCE(e.attempt_due_at, e.claimable_at)) AS describe_held
+               FROM cue.held_executions h
+              WHERE h.execution_id = e.id)
+            ELSE NULL::jsonb
+        END AS held,
+    e.held_ms,
+    e.missed_reason
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name,
             q.tags
@@ -2844,7 +2981,7 @@ begin
      where n.payload_id is not null;
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
-  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, c.overlap <> 'allow', cue.schedule_key(c)
+  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, c.overlap <> 'allow' or c.gate is not null, cue.schedule_key(c)
     from unnest(v_ids, p_next_runs, p_next_slots) as n (cue_id, next_run, next_slot)
    cross join lateral (select * from cue.cues q where q.id = n.cue_id limit 1) c;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
@@ -3050,6 +3187,47 @@ end $function$;
 comment on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) is 'Adds an event about each of these executions; of retries and verifications only for accounts that subscribe to them.';
 grant execute on function cue.add_execution_events(cue.event_type,uuid[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_gate_event(p cue.gate_parts, p_type cue.event_type, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_event(p.account_id, p_type, jsonb_build_object('gate', p.gate, 'opened_at', cue.iso(p.opened_at), 'open_until', cue.iso(p.open_until)), p_now)
+$function$;
+comment on function cue.add_gate_event(cue.gate_parts,cue.event_type,timestamp with time zone) is 'Adds an event about the breaker of a gate.';
+grant execute on function cue.add_gate_event(cue.gate_parts,cue.event_type,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_held(p_execution_ids uuid[], p_held_by cue.held_by, p_due_at timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  insert into cue.held_executions as h (execution_id, account_id, cue_id, transport, held_by, gate, due_at, since)
+  select e.id, e.account_id, e.cue_id, e.transport, p_held_by,
+         case p_held_by when 'gate' then (select c.gate from cue.cues c where c.id = e.cue_id) end, u.due_at, p_now
+    from unnest(p_execution_ids, p_due_at) with ordinality as u (id, due_at, n)
+   cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+   order by u.n
+  -- Released, and sent back: it keeps its place.
+  on conflict (execution_id) do update
+     set held_by = excluded.held_by, gate = excluded.gate, since = excluded.since, released_at = null,
+         due_at = case when h.gate = excluded.gate then h.due_at else excluded.due_at end;
+  -- An end that commits at the same time sees none of them.
+  if p_held_by = 'gate' then
+    perform pg_notify('cue_gate', h.account_id || ' ' || h.gate) from (
+      select distinct q.account_id, q.gate from cue.held_executions q where q.execution_id = any (p_execution_ids)) h;
+  end if;
+end $function$;
+comment on function cue.add_held(uuid[],cue.held_by,timestamp with time zone[],timestamp with time zone) is 'Adds executions to the waiting room, and notifies engines of those at gates.';
+grant execute on function cue.add_held(uuid[],cue.held_by,timestamp with time zone[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_job(p_queue text, p_data jsonb DEFAULT NULL::jsonb, p_id uuid DEFAULT gen_random_uuid(), p_start_after timestamp with time zone DEFAULT now(), p_singleton_key text DEFAULT NULL::text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3192,6 +3370,40 @@ end $function$;
 comment on function cue.add_resolved_notices(uuid[],timestamp with time zone) is 'Adds the notices of resolved alerts for the channels that the alerts were sent to.';
 grant execute on function cue.add_resolved_notices(uuid[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_results(p_execution_ids uuid[], p_attempts integer[], p_http_status integer[], p_errors text[], p_retry_after_ms integer[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_accounts uuid[];
+  v_gates text[];
+begin
+  with added as (
+    insert into cue.gate_results (account_id, gate, execution_id, attempt, success, retry_at)
+    select r.account_id, r.gate, r.id, r.attempt, r.success, r.retry_at from (
+      select e.account_id, c.gate, u.id, u.attempt, g.breaker_failures, p.failures, p.opened_at,
+             case when u.error is null then true when coalesce(u.status, 500) not between 400 and 499 or u.status = 429 then false end as success,
+             case when u.status in (429, 503) and u.retry_after_ms is not null then p_now + least(u.retry_after_ms, 3600000) * interval '1 millisecond' end as retry_at
+        from unnest(p_execution_ids, p_attempts, p_http_status, p_errors, p_retry_after_ms) as u (id, attempt, status, error, retry_after_ms)
+       cross join lateral (
+         select x.account_id, x.cue_id from cue.executions x
+          where x.id = u.id and x.attempts = u.attempt and x.updated_at = p_now and x.status not in ('delivering', 'retry_ready', 'missed') limit 1) e
+       cross join lateral (select q.gate, q.account_id from cue.cues q where q.id = e.cue_id and q.gate is not null limit 1) c
+       cross join lateral (select q.* from cue.gates q where q.account_id = c.account_id and q.key = cue.gate_key(c.gate) limit 1) g
+       cross join lateral (select q.* from cue.gate_parts q where q.account_id = c.account_id and q.gate = c.gate limit 1) p) r
+     where r.retry_at is not null or r.breaker_failures is not null and (not r.success or r.success and (r.failures > 0 or r.opened_at is not null))
+     order by r.account_id, r.gate
+    returning account_id, gate)
+  select array_agg(a.account_id), array_agg(a.gate) into v_accounts, v_gates from (select distinct d.account_id, d.gate from added d) a;
+  perform cue.fold_part(u.account_id, u.gate, p_now) from unnest(v_accounts, v_gates) as u (account_id, gate);
+end $function$;
+comment on function cue.add_results(uuid[],integer[],integer[],text[],integer[],timestamp with time zone) is 'Adds the results of attempts that were recorded now to those of their gates, as far as they matter.';
+grant execute on function cue.add_results(uuid[],integer[],integer[],text[],integer[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_session(p_account_id uuid, p_scopes cue.key_scope[], p_key_id uuid, p_lifetime interval, p_now timestamp with time zone)
  RETURNS cue.sessions
  LANGUAGE sql
@@ -3224,6 +3436,37 @@ AS $function$
 $function$;
 comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
 grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_starts(g cue.gates, p cue.gate_parts, p_ids uuid[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if cardinality(p_ids) = 0 then return; end if;
+  delete from cue.held_executions where execution_id = any (p_ids);
+  update cue.gate_starts s set holds = false
+   where s.account_id = p.account_id and s.gate = p.gate and s.holds and s.execution_id = any (p_ids);
+  insert into cue.gate_starts (account_id, gate, n, execution_id, attempt, started_at)
+  select p.account_id, p.gate, p.starts + u.n, u.id, (select e.attempts + 1 from cue.executions e where e.id = u.id), p_now
+    from unnest(p_ids) with ordinality as u (id, n);
+  update cue.gate_parts q
+     set starts = q.starts + cardinality(p_ids), last_start_at = p_now,
+         probe_id = case when q.opened_at is not null then p_ids[1] end,
+         probe = case when q.opened_at is not null then (select e.attempts + 1 from cue.executions e where e.id = p_ids[1]) end
+   where q.account_id = p.account_id and q.gate = p.gate;
+  -- Those that no rate counts any more. At most as many as start are left to others.
+  delete from cue.gate_starts s
+   where s.account_id = p.account_id and s.gate = p.gate and not s.holds and s.n = any (array(
+     select o.n from cue.gate_starts o
+      where o.account_id = p.account_id and o.gate = p.gate and o.n <= p.starts + cardinality(p_ids) - coalesce(g.rate, 0)
+      order by o.n limit 2 * cardinality(p_ids) + 1000));
+end $function$;
+comment on function cue.add_starts(cue.gates,cue.gate_parts,uuid[],timestamp with time zone) is 'Records the starts of attempts behind a gate, whose part is locked.';
+grant execute on function cue.add_starts(cue.gates,cue.gate_parts,uuid[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_successes(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -3423,6 +3666,39 @@ end $function$;
 comment on function cue.admit_fire(uuid,text,timestamp with time zone) is 'Raises QU031 if the cue was fired as often as the plan allows in an hour.';
 grant execute on function cue.admit_fire(uuid,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.admit_held(p_after text DEFAULT ''::text, p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
+ RETURNS text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  t record;
+begin
+  for t in
+    with recursive gates as (
+      (select h.account_id, h.gate, 1 as n from cue.held_executions h
+        where h.held_by = 'gate' and (h.account_id, h.gate) > (coalesce(nullif(split_part(p_after, ' ', 1), ''), '00000000-0000-0000-0000-000000000000')::uuid,
+                                      split_part(p_after, ' ', 2))
+        order by h.account_id, h.gate limit 1)
+      union all
+      select f.account_id, f.gate, k.n + 1 from gates k cross join lateral (
+        select h.account_id, h.gate from cue.held_executions h
+         where h.held_by = 'gate' and (h.account_id, h.gate) > (k.account_id, k.gate) order by h.account_id, h.gate limit 1) f
+       where k.n < p_limit)
+    select * from gates
+  loop
+    perform cue.miss_held(t.account_id, t.gate, p_now);
+    perform cue.release_held(t.account_id, t.gate, p_now);
+    p_after := t.account_id || ' ' || t.gate;
+  end loop;
+  return case when found then p_after end;
+end $function$;
+comment on function cue.admit_held(text,integer,timestamp with time zone) is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate.';
+grant execute on function cue.admit_held(text,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -3458,7 +3734,8 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
-  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
+  if c.gate is not null and e.status <> 'success' then perform cue.pause_after_failure(e, c, p_now); end if;
+  perform cue.follow_end(c, p_now);
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
@@ -3872,23 +4149,31 @@ declare
   v_flight bigint;
   v_ids uuid[];
   v_starts boolean;
+  v_gated boolean;
+  v_tried uuid[];
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
   v_holds boolean := cue.has_holds();
 begin
   -- Scalar subqueries look up one row each; a join could read all jobs.
-  select array_agg(due.id), bool_or(due.started_at is null) into v_ids, v_starts from (
-    select e.id, e.started_at from cue.executions e
+  select array_agg(due.id), bool_or(due.started_at is null), bool_or(due.gate <> '') into v_ids, v_starts, v_gated from (
+    select e.id, e.started_at, (select coalesce(c.gate, '') from cue.cues c where c.id = e.cue_id and c.deleted_at is null) as gate
+      from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id) and not (v_holds and cue.is_held(e.account_id))
-     order by e.id for update of e skip locked) due;
+       and not (v_holds and cue.is_held(e.account_id))
+     order by e.id for update of e skip locked) due
+   where due.gate is not null;
   if v_ids is null then return; end if;
   with gone as (
     delete from pgboss.job where name = 'attempts' and id = any (array(
       select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
   select array_agg(id) into v_ids from gone;
+  if v_gated and v_ids is not null then
+    v_tried := v_ids;
+    select x.passed, x.begun_at into v_ids, p_now from cue.pass_gates(v_ids, p_now) x;
+  end if;
   v_flight := nextval('cue.flight_ids');
   -- cue_runs precede executions in the lock order, so a locked row is skipped; its last_run is set when the execution ends.
   if v_starts then
@@ -3917,6 +4202,7 @@ begin
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
+  if v_tried is not null then perform cue.release_behind(v_tried, p_now); end if;
 end $function$;
 comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins those due attempts that are not locked; returns the requests to send.';
 grant execute on function cue.begin_attempts(uuid[],interval,timestamp with time zone) to cue_service;
@@ -4120,6 +4406,32 @@ $function$;
 comment on function cue.billing_account(uuid) is 'Returns an account''s Stripe customer and its paid subscription, if any.';
 grant execute on function cue.billing_account(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.breaker_room(p cue.gate_parts, p_wanted integer, p_now timestamp with time zone, OUT room integer, OUT next_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_seconds int := floor(extract(epoch from p_now - p.ramp_from));
+begin
+  room := p_wanted;
+  if p.open_until > p_now then
+    room := 0;
+    next_at := p.open_until;
+  elsif p.opened_at is not null then
+    room := case when exists (
+      select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe) then 0 else least(1, p_wanted) end;
+  elsif v_seconds between 0 and 13 then
+    room := least(p_wanted, greatest(0, (2 << v_seconds) - 1 - (p.starts - p.ramp_starts)))::int;
+    if room < p_wanted then next_at := date_trunc('milliseconds', p.ramp_from + (v_seconds + 1) * interval '1 second' + interval '999 microseconds'); end if;
+  end if;
+end $function$;
+comment on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a breaker lets start now, and when that may change.';
+grant execute on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.busiest_accounts(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(account_id uuid, email text, plan cue.plan, executions_used bigint, executions_per_month integer, cues_used integer, cues integer)
  LANGUAGE plpgsql
@@ -4223,7 +4535,7 @@ begin
   end if;
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
-  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
+  perform cue.follow_end(c, p_now);
   return next e;
 end $function$;
 comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone,boolean) is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
@@ -4262,6 +4574,7 @@ begin
   perform cue.drop_attempt_jobs(v_ids);
   perform cue.add_execution_events('execution.cancelled', v_ids, p_now);
   delete from cue.open_executions where execution_id = any (v_ids);
+  delete from cue.held_executions where execution_id = any (v_ids);
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
@@ -4403,6 +4716,25 @@ begin
 end $function$;
 comment on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
 grant execute on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.change_gate(c cue.cues, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids uuid[] := array(
+    select h.execution_id from cue.held_executions h where h.cue_id = c.id and h.held_by = 'gate' order by h.due_at, h.execution_id);
+begin
+  if v_ids = '{}' then return; end if;
+  perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
+  delete from cue.held_executions where execution_id = any (v_ids);
+end $function$;
+comment on function cue.change_gate(cue.cues,timestamp with time zone) is 'Makes the executions of a cue that wait at its former gate due.';
+grant execute on function cue.change_gate(cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.change_plan(p_account_id uuid, p_plan cue.plan DEFAULT NULL::cue.plan, p_limits jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF text
@@ -4604,6 +4936,8 @@ CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id t
 AS $function$
 declare
   v_ids uuid[];
+  v_tried uuid[];
+  v_gated boolean := cue.has_gates();
 begin
   if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
@@ -4616,13 +4950,18 @@ begin
   else
     v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
-  if cardinality(v_ids) = 0 then return; end if;
   if cardinality(v_ids) > 1 then
     select w.execution_ids into v_ids from cue.within_bytes(v_ids, array_fill(1, array[cardinality(v_ids)])) w;
+  end if;
+  if cardinality(v_ids) = 0 then return; end if;
+  if v_gated then
+    v_tried := v_ids;
+    select x.passed, x.begun_at into v_ids, p_now from cue.pass_gates(v_ids, p_now) x;
   end if;
   return query
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
+  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
 end $function$;
 comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Claims an execution by id, or the next ones; each goes to exactly one caller.';
 grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
@@ -4651,9 +4990,11 @@ declare
   v_lone int[];
   v_lone_accounts uuid[];
   v_more uuid[];
+  v_tried uuid[];
   v_ids uuid[] := '{}';
   v_claims int[] := '{}';
   v_held int[] := '{}';
+  v_gated boolean := cue.has_gates();
 begin
   if cue.has_holds() then
     v_held := array(
@@ -4687,10 +5028,16 @@ begin
   if cardinality(v_ids) > (select count(distinct u.n) from unnest(v_claims) as u (n)) then
     select w.execution_ids, w.claims into v_ids, v_claims from cue.within_bytes(v_ids, v_claims) w;
   end if;
+  if v_gated then
+    v_tried := v_ids;
+    select x.passed, x.begun_at, array(select v_claims[array_position(v_tried, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
+      into v_ids, p_now, v_claims from cue.pass_gates(v_tried, p_now) x;
+  end if;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
+  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
 end $function$;
 comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row without an execution.';
 grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone) to cue_service;
@@ -4780,6 +5127,47 @@ begin
 end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
 grant execute on function cue.claimable_tasks(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.close_breaker(p cue.gate_parts, p_now timestamp with time zone)
+ RETURNS cue.gate_parts
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  p.failures := 0;
+  select null, null, null, null, null into p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id;
+  p.ramp_from := p_now;
+  p.ramp_starts := p.starts;
+  perform cue.add_gate_event(p, 'gate.closed', p_now);
+  return p;
+end $function$;
+comment on function cue.close_breaker(cue.gate_parts,timestamp with time zone) is 'Returns a part whose breaker has closed.';
+grant execute on function cue.close_breaker(cue.gate_parts,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.close_executions(p_cue_ids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  delete from cue.held_executions where execution_id = any (array(
+    select h.execution_id from cue.held_executions h
+     where h.cue_id = any (p_cue_ids) and h.held_by = 'overlap'
+       and (select x.ended_at is null from cue.executions x where x.id = h.execution_id) is not true
+       for update skip locked));
+  delete from cue.open_executions where execution_id = any (array(
+    select o.execution_id from cue.open_executions o
+     where o.cue_id = any (p_cue_ids) and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
+       for update skip locked));
+end $function$;
+comment on function cue.close_executions(text[]) is 'Removes ended executions of cues from open_executions, and from their queues.';
+grant execute on function cue.close_executions(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.compare_cues(p_account_id uuid, p_set text, p_cues jsonb)
  RETURNS jsonb
@@ -5549,6 +5937,7 @@ begin
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
+    delete from cue.held_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
@@ -5720,6 +6109,28 @@ AS $function$
 $function$;
 comment on function cue.deletion_status(uuid,timestamp with time zone) is 'Returns a deletion''s status: pending, cancelled or completed.';
 grant execute on function cue.deletion_status(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.describe_held(h cue.held_executions, p_due_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if h.released_at is not null and p_due_at <= h.released_at then return null; end if;
+  return jsonb_build_object(
+    'by', h.held_by, 'key', h.gate,
+    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else 'overlap' end, 'since', cue.iso(h.since),
+    'ahead', case h.held_by
+      when 'gate' then (
+        select count(*) from cue.held_executions o
+         where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
+      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
+end $function$;
+comment on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) is 'Returns what a held execution waits for, as the API shows it.';
+grant execute on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.describe_session(p_account_id uuid, p_session_id uuid, p_user_agent text, p_ip text DEFAULT NULL::text)
  RETURNS void
@@ -6281,6 +6692,22 @@ end $function$;
 comment on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) is 'Adds one attempt job per execution, due at its instant, and wakes an engine for the first.';
 grant execute on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.enter_gates(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.add_held(p_execution_ids, 'gate', array_fill(p_now, array[cardinality(p_execution_ids)]), p_now);
+  perform cue.release_held(g.account_id, g.gate, p_now) from (
+    select distinct h.account_id, h.gate from cue.held_executions h where h.execution_id = any (p_execution_ids)) g;
+end $function$;
+comment on function cue.enter_gates(uuid[],timestamp with time zone) is 'Has new executions wait at their gates, and releases those for which there is room.';
+grant execute on function cue.enter_gates(uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.erase_account(p_account_id uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -6724,7 +7151,13 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
-  if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
+  if v_tracked is not null then
+    if cue.has_gates() then
+      perform cue.add_results(p_execution_ids, p_attempts, p_http_status, array_fill(null::text, array[cardinality(p_attempts)]),
+                              array_fill(null::int, array[cardinality(p_attempts)]), p_now);
+    end if;
+    perform cue.follow_ends(v_tracked, p_now);
+  end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
      where (select true from cue.executions x
@@ -6735,6 +7168,66 @@ begin
 end $function$;
 comment on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) is 'Records 2xx responses of recurring cues that await no outcome; returns how many.';
 grant execute on function cue.finish_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fire_busy_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[], p_next_slots timestamp with time zone[], p_except text[], p_now timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  d record;
+  c cue.cues;
+  r cue.cue_runs;
+  v_slot timestamptz;
+  v_runs boolean;
+  v_accounts uuid[] := '{}';
+  v_cue_ids text[] := '{}';
+  v_count int := 0;
+begin
+  for d in
+    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
+      as u (cue_id, version, expected, next_run, next_slot, success_due)
+     where u.cue_id <> all (p_except) order by u.cue_id
+  loop
+    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
+    select * into c from cue.cues where id = d.cue_id;
+    select * into r from cue.cue_runs
+     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
+       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
+       and not cue.is_unserved(c.account_id, d.expected)
+       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
+    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+    if c.overlap = 'allow' and c.tracked and not exists (select from cue.open_executions_of(c.id)) then
+      update cue.cues set tracked = false where id = c.id;
+      update cue.cue_runs set tracked = c.gate is not null where cue_id = c.id;
+      c.tracked := false;
+    end if;
+    v_slot := coalesce(r.next_slot, d.expected);
+    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
+    if v_runs then
+      v_accounts := v_accounts || c.account_id;
+      v_cue_ids := v_cue_ids || c.id;
+    end if;
+    update cue.cue_runs
+       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
+           success_due_at = coalesce(success_due_at, d.success_due)
+     where cue_id = c.id;
+    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
+      perform cue.complete_cues(array[c.id], p_now);
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  if v_cue_ids <> '{}' then
+    perform cue.count_executions(v_accounts, p_now);
+    perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now);
+  end if;
+  return v_count;
+end $function$;
+comment on function cue.fire_busy_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],text[],timestamp with time zone) is 'Fires due tracked cues one by one, except those of p_except; returns the number of cues moved.';
+grant execute on function cue.fire_busy_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
  RETURNS SETOF cue.executions
@@ -6794,6 +7287,66 @@ end $function$;
 comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) is 'Fires a cue now or at p_send_at; returns the execution, also for a repeated key.';
 grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fire_idle_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[], p_next_slots timestamp with time zone[], p_now timestamp with time zone)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_capped boolean := cue.caps_payloads();
+  v_idle text[];
+  v_ids uuid[];
+  v_webhooks uuid[];
+  v_gated uuid[];
+  v_accounts uuid[];
+  v_expected timestamptz[];
+  v_slots timestamptz[];
+begin
+  v_idle := array(
+    with named as materialized (
+      select u.id, u.next, u.n, c.* from unnest(p_cue_ids, p_next) with ordinality as u (id, next, n)
+        left join lateral (
+          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules from cue.cues q where q.id = u.id limit 1) c on true),
+    crowded as materialized (
+      select g.account_id, g.gate from (select distinct n.account_id, n.gate from named n where n.gate is not null) g
+       where cue.is_gate_full(g.account_id, g.gate, cardinality(p_cue_ids)))
+    select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true
+                 and n.next is not null and not exists (select from cue.open_executions o where o.cue_id = n.id)
+                 and not exists (select from crowded f where f.account_id = n.account_id and f.gate = n.gate) then n.id end
+      from named n order by n.n);
+  select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_idle, v_accounts, v_slots, v_expected
+    from cue.move_due_cues(v_idle, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now, true) m;
+  if v_idle is null then return '{}'; end if;
+  v_ids := cue.uuids_v7(cardinality(v_idle), p_now);
+  perform cue.count_executions(v_accounts, p_now);
+  if v_capped then perform cue.count_payloads(v_idle, array_fill(1, array[cardinality(v_idle)]), p_now); end if;
+  with fired as materialized (
+    select u.id, u.slot, u.expected, c.cue, c.transport, c.gate, c.tracked, u.cue_id, u.account_id
+      from unnest(v_ids, v_idle, v_accounts, v_slots, v_expected) as u (id, cue_id, account_id, slot, expected)
+     cross join lateral (select q as cue, q.transport, q.gate, q.tracked from cue.cues q where q.id = u.cue_id limit 1) c),
+  made as (
+    insert into cue.new_executions
+    select n.*
+      from fired f
+     cross join lateral cue.new_execution(
+       f.cue, f.id, f.slot, case when f.gate is not null then 'infinity'::timestamptz end, p_slot_due_at => f.expected, p_now => p_now) n),
+  opened as (
+    insert into cue.open_executions (execution_id, cue_id, account_id) select f.id, f.cue_id, f.account_id from fired f where f.tracked),
+  woken as materialized (
+    select cue.wake_workers(w.account_id, p_now)
+      from (select distinct f.account_id from fired f where f.transport = 'worker' and f.gate is null) w)
+  select array_agg(f.id) filter (where f.transport = 'webhook' and f.gate is null), array_agg(f.id order by f.expected, f.id) filter (where f.gate is not null)
+    into v_webhooks, v_gated from fired f where (select count(*) from woken) >= 0;
+  if v_webhooks is not null then perform cue.enqueue_attempts(v_webhooks, array_fill(p_now, array[cardinality(v_webhooks)])); end if;
+  if v_gated is not null then perform cue.enter_gates(v_gated, p_now); end if;
+  return v_idle;
+end $function$;
+comment on function cue.fire_idle_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Fires those tracked cues of which no execution is open, and whose slot is not their last; returns their ids.';
+grant execute on function cue.fire_idle_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
  LANGUAGE plpgsql
@@ -6803,53 +7356,13 @@ CREATE OR REPLACE FUNCTION cue.fire_tracked_cues(p_cue_ids text[], p_versions in
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  d record;
-  c cue.cues;
-  r cue.cue_runs;
-  v_slot timestamptz;
-  v_runs boolean;
-  v_accounts uuid[] := '{}';
-  v_cue_ids text[] := '{}';
-  v_count int := 0;
+  v_fired text[];
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
-  for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-      as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id
-  loop
-    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
-    select * into c from cue.cues where id = d.cue_id;
-    select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
-       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
-       and not cue.is_unserved(c.account_id, d.expected)
-       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
-      update cue.cues set tracked = false where id = c.id;
-      update cue.cue_runs set tracked = false where cue_id = c.id;
-      c.tracked := false;
-    end if;
-    v_slot := coalesce(r.next_slot, d.expected);
-    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
-    if v_runs then
-      v_accounts := v_accounts || c.account_id;
-      v_cue_ids := v_cue_ids || c.id;
-    end if;
-    update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
-           success_due_at = coalesce(success_due_at, d.success_due)
-     where cue_id = c.id;
-    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
-      perform cue.complete_cues(array[c.id], p_now);
-    end if;
-    v_count := v_count + 1;
-  end loop;
-  if v_cue_ids <> '{}' then
-    perform cue.count_executions(v_accounts, p_now);
-    perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now);
-  end if;
-  return v_count;
+  v_fired := cue.fire_idle_cues(
+    cue.lock_due_cues(p_cue_ids, p_versions, p_expected, p_now), p_expected, p_next, p_success_due, p_next_slots, p_now);
+  return cardinality(v_fired)
+    + cue.fire_busy_cues(p_cue_ids, p_versions, p_expected, p_next, p_success_due, p_next_slots, v_fired, p_now);
 end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
@@ -6930,6 +7443,80 @@ end $function$;
 comment on function cue.floods(timestamp with time zone) is 'Returns the 20 accounts with the most executions and requests in the last five minutes, among the newest 100,000 executions.';
 grant execute on function cue.floods(timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fold_part(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  p cue.gate_parts;
+begin
+  if not exists (select from cue.gate_results r where r.account_id = p_account_id and r.gate = p_gate) then return; end if;
+  select * into p from cue.lock_part(p_account_id, p_gate);
+  if found then
+    perform cue.fold_results(g, p, p_now) from cue.gates g where g.account_id = p_account_id and g.key = p.key;
+  end if;
+end $function$;
+comment on function cue.fold_part(uuid,text,timestamp with time zone) is 'Adds new results to the row of their gate''s part, unless it is locked.';
+grant execute on function cue.fold_part(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fold_results(g cue.gates, p cue.gate_parts, p_now timestamp with time zone DEFAULT now())
+ RETURNS cue.gate_parts
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  r cue.gate_results;
+  old cue.gate_parts := p;
+begin
+  if g.breaker_failures is null and p.opened_at is not null then p := cue.close_breaker(p, p_now); end if;
+  for r in
+    delete from cue.gate_results q where q.account_id = p.account_id and q.gate = p.gate returning q.*
+  loop
+    p.retry_at := greatest(p.retry_at, r.retry_at);
+    continue when g.breaker_failures is null or r.success is null;
+    if r.success then
+      p.failures := 0;
+      if p.opened_at is not null then p := cue.close_breaker(p, p_now); end if;
+    elsif p.opened_at is null then
+      p.failures := p.failures + 1;
+      if p.failures >= g.breaker_failures then
+        p.opened_at := p_now;
+        p.open_seconds := g.breaker_open_seconds;
+        p.open_until := date_trunc('milliseconds', p_now) + p.open_seconds * interval '1 second';
+        p.ramp_from := null;
+        p.ramp_starts := null;
+        perform cue.add_gate_event(p, 'gate.opened', p_now);
+      end if;
+    elsif (r.execution_id, r.attempt) = (p.probe_id, p.probe) then
+      p.open_seconds := least(2 * p.open_seconds::bigint, g.breaker_max_open_seconds);
+      p.open_until := date_trunc('milliseconds', p_now) + p.open_seconds * interval '1 second';
+      p.probe_id := null;
+      p.probe := null;
+    end if;
+  end loop;
+  if p.ramp_from is not null and (p.ramp_from < p_now - interval '14 seconds' or not exists (
+       select from cue.held_executions h where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate')) then
+    p.ramp_from := null;
+    p.ramp_starts := null;
+  end if;
+  if p is distinct from old then
+    update cue.gate_parts q
+       set (failures, opened_at, open_until, open_seconds, probe, probe_id, ramp_from, ramp_starts, retry_at)
+         = (p.failures, p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id, p.ramp_from, p.ramp_starts, p.retry_at)
+     where q.account_id = p.account_id and q.gate = p.gate;
+  end if;
+  return p;
+end $function$;
+comment on function cue.fold_results(cue.gates,cue.gate_parts,timestamp with time zone) is 'Adds new results to the row of their gate''s part, and opens or closes its breaker; returns the row.';
+grant execute on function cue.fold_results(cue.gates,cue.gate_parts,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fold_usage(p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -6976,6 +7563,38 @@ begin
 end $function$;
 comment on function cue.fold_usage(timestamp with time zone) is 'Sums up usage in slot 0, and starts grace periods; returns how many accounts.';
 grant execute on function cue.fold_usage(timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.follow_end(c cue.cues, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
+  if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
+end $function$;
+comment on function cue.follow_end(cue.cues,timestamp with time zone) is 'Releases the executions for which an end of an execution or attempt of a cue made room.';
+grant execute on function cue.follow_end(cue.cues,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.follow_ends(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.close_executions(p_cue_ids);
+  perform cue.start_queued(u.id, p_now) from unnest(p_cue_ids) as u (id)
+    where exists (select from cue.held_executions h where h.cue_id = u.id and h.held_by = 'overlap');
+  perform cue.free_places(p_cue_ids, p_now);
+end $function$;
+comment on function cue.follow_ends(text[],timestamp with time zone) is 'Does what follow_end does for several cues.';
+grant execute on function cue.follow_ends(text[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.follow_results(p_again uuid[], p_due timestamp with time zone[], p_deadline timestamp with time zone, p_delivered text[], p_ended uuid[], p_now timestamp with time zone)
  RETURNS void
@@ -7095,6 +7714,23 @@ end $function$;
 comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold no claim; returns how many.';
 grant execute on function cue.forget_workers(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.free_places(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.release_held(t.account_id, t.gate, p_now) from (
+    select distinct c.account_id, c.gate from unnest(p_cue_ids) as u (id)
+     cross join lateral (select q.account_id, q.gate from cue.cues q where q.id = u.id limit 1) c
+     where c.gate is not null) t;
+end $function$;
+comment on function cue.free_places(text[],timestamp with time zone) is 'Releases executions that wait at the gates of cues, of which an attempt has ended.';
+grant execute on function cue.free_places(text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.gate_key(p_gate text)
  RETURNS text
  LANGUAGE sql
@@ -7102,6 +7738,149 @@ CREATE OR REPLACE FUNCTION cue.gate_key(p_gate text)
 AS $function$ select split_part(p_gate, '#', 1) $function$;
 comment on function cue.gate_key(text) is 'Returns the key of a gate, from the text by which a cue names it.';
 grant execute on function cue.gate_key(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_limit()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 10000 $function$;
+comment on function cue.gate_limit() is 'Returns the maximum number of executions that wait at a gate or a part of it.';
+grant execute on function cue.gate_limit() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_of(p_execution_id uuid)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select (select c.gate from cue.cues c where c.id = e.cue_id) from cue.executions e where e.id = p_execution_id limit 1
+$function$;
+comment on function cue.gate_of(uuid) is 'Returns the gate of an execution''s cue.';
+grant execute on function cue.gate_of(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_reason(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS cue.held_reason
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
+  return coalesce((cue.gate_room(g, p, cue.places_held(g, p_gate), 1, p_now)).reason, case when g.ordered then 'order' when g.parallel is not null then 'parallel' else 'rate' end::cue.held_reason);
+end $function$;
+comment on function cue.gate_reason(uuid,text,timestamp with time zone) is 'Returns why executions wait at a gate or part.';
+grant execute on function cue.gate_reason(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_room(g cue.gates, p cue.gate_parts, p_running integer, p_wanted integer, p_now timestamp with time zone, p_ahead interval DEFAULT '00:00:00'::interval, OUT room integer, OUT reason cue.held_reason, OUT next_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_per interval := extract(epoch from g.per::interval) * interval '1 second';
+  v_blocked int;
+  v_first timestamptz;
+begin
+  room := p_wanted;
+  if g.paused_at is not null and coalesce(g.paused_until > p_now, true) then
+    room := 0;
+    reason := 'paused';
+    next_at := g.paused_until;
+    return;
+  end if;
+  if p.retry_at > p_now then
+    room := 0;
+    reason := 'rate';
+    next_at := p.retry_at;
+    return;
+  end if;
+  select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
+  if room < p_wanted then reason := 'breaker'; end if;
+  if room > 0 and (g.ordered or g.parallel is not null) then
+    room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
+    if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;
+  end if;
+  if g.rate is not null and room > 0 then
+    -- Start n is possible once start n - rate is as long ago as per. Starts are numbered in their order.
+    room := least(room, g.rate);
+    select count(*), min(s.started_at) into v_blocked, v_first from cue.gate_starts s
+     where s.account_id = g.account_id and s.gate = p.gate and s.n between p.starts + 1 - g.rate and p.starts + room - g.rate
+       and s.started_at > p_now + p_ahead - v_per;
+    room := room - v_blocked;
+    if room < p_wanted and (reason is null or v_blocked > 0 and room = 0) then
+      reason := 'rate';
+      next_at := date_trunc('milliseconds', v_first + v_per + interval '999 microseconds');
+    end if;
+  end if;
+end $function$;
+comment on function cue.gate_room(cue.gates,cue.gate_parts,integer,integer,timestamp with time zone,interval) is 'Returns how many attempts may start at a gate now, why no more, and when that may change.';
+grant execute on function cue.gate_room(cue.gates,cue.gate_parts,integer,integer,timestamp with time zone,interval) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_state(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+  v_first timestamptz;
+begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  if not found then return; end if;
+  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
+  p.gate := p_gate;
+  p.starts := coalesce(p.starts, 0);
+  running := cue.places_held(g, p_gate);
+  select count(*), min(h.since) into waiting, v_first from cue.held_executions h
+   where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate';
+  oldest_waiting_seconds := extract(epoch from p_now - v_first);
+  next_start_at := (select case when r.room > 0 then p_now else r.next_at end from cue.gate_room(g, p, running, 1, p_now) r);
+  breaker_state := case when g.breaker_failures is not null then jsonb_build_object(
+    'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
+    'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
+  return next;
+end $function$;
+comment on function cue.gate_state(uuid,text,timestamp with time zone) is 'Returns what a gate, or a part of it, does now; no row if there is no such gate.';
+grant execute on function cue.gate_state(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.gate_states(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb, parts jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  with busy as materialized (
+    select p.gate, s.* from cue.gate_parts p cross join lateral cue.gate_state(p_account_id, p.gate, p_now) s
+     where p.account_id = p_account_id and p.key = p_key),
+  own as (select s.* from cue.gate_state(p_account_id, p_key, p_now) s)
+  select coalesce(sum(b.running), 0)::int, coalesce(sum(b.waiting), 0)::int, max(b.oldest_waiting_seconds),
+         case when count(b) > 0 then min(b.next_start_at) else o.next_start_at end,
+         coalesce((select x.breaker_state from busy x where x.breaker_state ->> 'state' <> 'closed' order by x.breaker_state ->> 'open_until' desc limit 1), o.breaker_state),
+         (select coalesce(jsonb_agg(jsonb_build_object(
+                   'part', split_part(x.gate, '#', 2), 'running', x.running, 'waiting', x.waiting, 'oldest_waiting_seconds', x.oldest_waiting_seconds,
+                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state)), '[]')
+            from (select * from busy y where y.gate like '%#%' order by y.waiting desc, y.running desc, y.gate limit 10) x)
+    from own o left join busy b on true
+   group by o.next_start_at, o.breaker_state;
+end $function$;
+comment on function cue.gate_states(uuid,text,timestamp with time zone) is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
+grant execute on function cue.gate_states(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.gone_attempts(p_execution_ids uuid[], p_attempts integer[])
  RETURNS SETOF uuid
@@ -7151,6 +7930,17 @@ CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_we
 AS $function$ select p_callback_url is not null or p_on_failure_webhook is not null $function$;
 comment on function cue.has_callback(text,text) is 'Returns whether a cue sends requests to a URL set by the user.';
 grant execute on function cue.has_callback(text,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.has_gates()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ select exists (select from cue.gates) $function$;
+comment on function cue.has_gates() is 'Returns whether any account has a gate.';
+grant execute on function cue.has_gates() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_holds()
  RETURNS boolean
@@ -7314,6 +8104,31 @@ end $function$;
 comment on function cue.hold(text,uuid,text,timestamp with time zone) is 'Holds the service, or an account: nothing is taken, sent or claimed until release. Held already, it gets the new reason. QU007 account not found.';
 grant execute on function cue.hold(text,uuid,text,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.hold_executions(p_execution_ids uuid[], p_held_by cue.held_by, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if cardinality(p_execution_ids) = 0 then return; end if;
+  perform cue.add_held(p_execution_ids, p_held_by, array(
+    select coalesce(e.attempt_due_at, e.claimable_at) from unnest(p_execution_ids) with ordinality as u (id, n)
+     cross join lateral (select x.attempt_due_at, x.claimable_at from cue.executions x where x.id = u.id limit 1) e order by u.n), p_now);
+  update cue.executions
+     set attempt_due_at = case transport when 'webhook' then 'infinity'::timestamptz end,
+         claimable_at = case transport when 'worker' then 'infinity'::timestamptz end,
+         claim_deadline_at = case transport when 'worker' then 'infinity'::timestamptz end,
+         -- Of a release for a later instant.
+         held_ms = greatest(0, held_ms - cue.milliseconds(coalesce(attempt_due_at, claimable_at) - p_now)), updated_at = p_now
+   where id = any (p_execution_ids);
+  perform cue.drop_attempt_jobs(p_execution_ids);
+end $function$;
+comment on function cue.hold_executions(uuid[],cue.held_by,timestamp with time zone) is 'Holds waiting executions until they are released.';
+grant execute on function cue.hold_executions(uuid[],cue.held_by,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.holds_executions(p_cue_id text)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -7329,6 +8144,18 @@ begin
 end $function$;
 comment on function cue.holds_executions(text) is 'Returns whether another transaction has locked an open execution of a tracked cue; locks the others.';
 grant execute on function cue.holds_executions(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.holds_place(s cue.gate_starts, p_ordered boolean)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce((
+    select case when p_ordered then e.ended_at is null else e.status = 'delivering' and e.attempts = s.attempt end
+      from cue.executions e where e.id = s.execution_id limit 1), false)
+$function$;
+comment on function cue.holds_place(cue.gate_starts,boolean) is 'Returns whether a start holds a place, by the row of its execution.';
+grant execute on function cue.holds_place(cue.gate_starts,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.host_of(p_url text)
  RETURNS text
@@ -7465,6 +8292,23 @@ AS $function$
 $function$;
 comment on function cue.is_email_confirmed(uuid) is 'Returns whether an account''s email address is confirmed.';
 grant execute on function cue.is_email_confirmed(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_gate_full(p_account_id uuid, p_gate text, p_more integer DEFAULT 1)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return p_gate is not null and cue.gate_limit() < p_more + (
+    select count(*) from (
+      select from cue.held_executions h
+       where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.released_at is null limit cue.gate_limit()) w);
+end $function$;
+comment on function cue.is_gate_full(uuid,text,integer) is 'Returns whether too many executions wait at a gate for p_more to wait as well.';
+grant execute on function cue.is_gate_full(uuid,text,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_held(p_account_id uuid)
  RETURNS boolean
@@ -7747,7 +8591,7 @@ AS $function$
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
-               v.updated_at
+               v.updated_at, v.held, v.held_ms, v.missed_reason
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
@@ -7965,6 +8809,27 @@ end $function$;
 comment on function cue.lock_cues(text[]) is 'Locks cues and then their cue_runs, each by id.';
 grant execute on function cue.lock_cues(text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lock_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_now timestamp with time zone)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+begin
+  return array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
+         limit 1 for update skip locked) l on true
+     order by u.n);
+end $function$;
+comment on function cue.lock_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) is 'Locks the cue_runs of due cues that are free and unchanged; returns their ids, with null in place of the others.';
+grant execute on function cue.lock_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.lock_execution(p_account_id uuid, p_execution_id uuid)
  RETURNS cue.executions
  LANGUAGE plpgsql
@@ -8073,6 +8938,24 @@ begin
 end $function$;
 comment on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) is 'Locks and returns the next executions for a worker.';
 grant execute on function cue.lock_next(uuid,text[],integer,integer,uuid[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.lock_part(p_account_id uuid, p_gate text)
+ RETURNS SETOF cue.gate_parts
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if not exists (select from cue.gate_parts p where p.account_id = p_account_id and p.gate = p_gate) then
+    insert into cue.gate_parts (account_id, gate, key)
+    select g.account_id, p_gate, g.key from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate) on conflict do nothing;
+  end if;
+  return query select * from cue.gate_parts p where p.account_id = p_account_id and p.gate = p_gate for no key update skip locked;
+end $function$;
+comment on function cue.lock_part(uuid,text) is 'Locks and returns a gate''s part, unless it is locked.';
+grant execute on function cue.lock_part(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lockers()
  RETURNS TABLE(transaction xid, pid integer, application text, since timestamp with time zone)
@@ -8262,6 +9145,7 @@ begin
            lost_attempts = lost_attempts + p_given_back::int, error_message = p_error, updated_at = p_now
      where id = e.id;
     perform cue.wake_workers(e.account_id, p_now);
+    if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   else
     update cue.executions
        set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
@@ -8595,6 +9479,43 @@ AS $function$ select floor(date_part('epoch', p_at) / 60)::int $function$;
 comment on function cue.minute_of(timestamp with time zone) is 'Returns the minute of an instant, since the epoch.';
 grant execute on function cue.minute_of(timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.miss_held(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_wait text := (select g.max_wait from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate));
+  v_late_since timestamptz := p_now - extract(epoch from v_wait::interval) * interval '1 second';
+  e cue.executions;
+  v_count int := 0;
+begin
+  for e in
+    select x.* from (
+      select h.execution_id from cue.held_executions h
+       where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.due_at < v_late_since and h.released_at is null
+       order by h.due_at, h.execution_id limit 100) w
+     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
+     where cue.lock_free_cues(array[x.cue_id]) <> '{}'
+  loop
+    continue when e.ended_at is not null;
+    update cue.executions
+       set status = 'missed', missed_reason = 'gate', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
+           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
+           updated_at = p_now, error_message = format('waited at gate %s for longer than %s', p_gate, v_wait)
+     where id = e.id returning * into e;
+    delete from cue.held_executions where execution_id = e.id;
+    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.miss_held(uuid,text,timestamp with time zone) is 'Ends executions that have waited at a gate for longer than its max_wait as missed; returns how many.';
+grant execute on function cue.miss_held(uuid,text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.miss_unclaimed(p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -8705,7 +9626,7 @@ end $function$;
 comment on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) is 'Gives cues a next run that was computed from a new calendar; returns those that changed or were locked meanwhile.';
 grant execute on function cue.move_calendar_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.move_due_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_next_slots timestamp with time zone[], p_success_due timestamp with time zone[], p_capped boolean, p_now timestamp with time zone, p_tracked boolean DEFAULT false)
  RETURNS TABLE(cue_id text, account_id uuid, slot timestamp with time zone, expected timestamp with time zone)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8723,17 +9644,17 @@ begin
   return query
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
-         last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+         last_run = case when r.transport = 'webhook' and not p_tracked then p_now else r.last_run end,
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
     from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.tracked = p_tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $function$;
-comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
-grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone) to cue_service;
+comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone,boolean) is 'Moves due cues, tracked or not, that the caller has locked to their next slots; null instead of an id stands for none.';
+grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -8862,6 +9783,31 @@ end $function$;
 comment on function cue.next_claimable(uuid,timestamp with time zone) is 'Returns when the next deferred execution of an account becomes claimable.';
 grant execute on function cue.next_claimable(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.next_in_order(p_account_id uuid, p_gate text, p_ids uuid[])
+ RETURNS uuid
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return coalesce(
+    (select s.execution_id from cue.gate_starts s
+      cross join lateral (select x.status, x.ended_at from cue.executions x where x.id = s.execution_id limit 1) e
+      where s.account_id = p_account_id and s.gate = p_gate and s.holds and e.ended_at is null order by e.status <> 'delivering', s.n limit 1),
+    (select f.id from (
+       (select h.execution_id as id, h.due_at from cue.held_executions h
+         where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1)
+       union all
+       select e.id, coalesce(e.attempt_due_at, e.claimable_at) from unnest(p_ids) as u (id)
+        cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+        where not exists (select from cue.held_executions h where h.execution_id = u.id)) f
+      order by f.due_at, f.id limit 1));
+end $function$;
+comment on function cue.next_in_order(uuid,text,uuid[]) is 'Returns the only execution that may start at an ordered gate, among those that wait and p_ids.';
+grant execute on function cue.next_in_order(uuid,text,uuid[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.next_jobs(p_past interval DEFAULT '00:00:00'::interval, p_limit integer DEFAULT 1000)
  RETURNS TABLE(queue text, wait_ms double precision)
  LANGUAGE plpgsql
@@ -8923,6 +9869,28 @@ begin
 end $function$;
 comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
 grant execute on function cue.next_wakes() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.not_overtaking(p_account_id uuid, p_gate text, p_ids uuid[])
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first timestamptz := (
+    select h.due_at from cue.held_executions h
+     where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.released_at is null order by h.due_at, h.execution_id limit 1);
+begin
+  if v_first is null then return p_ids; end if;
+  return array(
+    select u.id from unnest(p_ids) with ordinality as u (id, n)
+     cross join lateral (select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = u.id limit 1) e
+     where e.due_at <= v_first or exists (select from cue.held_executions h where h.execution_id = u.id) order by u.n);
+end $function$;
+comment on function cue.not_overtaking(uuid,text,uuid[]) is 'Returns those of p_ids that have waited at their gate, or are due before all that wait there.';
+grant execute on function cue.not_overtaking(uuid,text,uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
@@ -9100,11 +10068,12 @@ comment on function cue.notice_events() is 'Tells engines that there are events 
 grant execute on function cue.notice_events() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.open_executions_of(p_cue_id text)
- RETURNS TABLE(execution_id uuid, is_queued boolean, place bigint)
+ RETURNS TABLE(execution_id uuid, is_queued boolean)
  LANGUAGE sql
  STABLE
 AS $function$
-  select o.execution_id, o.is_queued, o.place from cue.open_executions o
+  select o.execution_id, exists (select from cue.held_executions h where h.execution_id = o.execution_id and h.held_by = 'overlap')
+    from cue.open_executions o
    where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id)
 $function$;
 comment on function cue.open_executions_of(text) is 'Returns the executions of a tracked cue that have not ended.';
@@ -9223,6 +10192,83 @@ $function$;
 comment on function cue.partition_bound(timestamp without time zone) is 'Returns the smallest id of a month''s partitions.';
 grant execute on function cue.partition_bound(timestamp without time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.pass_gate(p_account_id uuid, p_gate text, p_ids uuid[], p_now timestamp with time zone, p_begun_at timestamp with time zone)
+ RETURNS uuid[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+  v_ahead uuid[];
+  v_room record;
+begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  if not found then return p_ids; end if;
+  select * into p from cue.lock_part(p_account_id, p_gate);
+  -- Locked: held, for the sweep that follows.
+  if not found or p.last_start_at > p_begun_at then
+    perform cue.hold_executions(p_ids, 'gate', p_now);
+    return '{}';
+  end if;
+  p := cue.fold_results(g, p, p_begun_at);
+  update cue.gate_starts s set holds = false
+   where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered);
+  if g.ordered then
+    v_ahead := array(select u.id from unnest(p_ids) as u (id) where u.id = cue.next_in_order(p_account_id, p_gate, p_ids));
+  else
+    v_ahead := cue.not_overtaking(p_account_id, p_gate, p_ids);
+  end if;
+  v_room := cue.gate_room(g, p, case when g.ordered then 0 else cue.places_held(g, p_gate) end, cardinality(v_ahead), p_begun_at);
+  v_ahead := v_ahead[:v_room.room];
+  perform cue.hold_executions(array(select u.id from unnest(p_ids) as u (id) where u.id <> all (v_ahead)), 'gate', p_now);
+  perform cue.add_starts(g, p, v_ahead, p_begun_at);
+  return v_ahead;
+end $function$;
+comment on function cue.pass_gate(uuid,text,uuid[],timestamp with time zone,timestamp with time zone) is 'Does what pass_gates does for one gate or part.';
+grant execute on function cue.pass_gate(uuid,text,uuid[],timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.pass_gates(p_execution_ids uuid[], p_now timestamp with time zone, OUT passed uuid[], OUT begun_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  r record;
+begin
+  begun_at := p_now;
+  passed := array(
+    select u.id from unnest(p_execution_ids) with ordinality as u (id, n)
+     where cue.gate_of(u.id) is null order by u.n);
+  if cardinality(passed) = cardinality(p_execution_ids) then return; end if;
+  for r in
+    select l.starts is not null as is_locked, l.last_start_at, t.account_id, t.gate from (
+      select distinct e.account_id, cue.gate_of(e.id) as gate from cue.executions e where e.id = any (p_execution_ids) order by 1, 2) t
+      left join lateral cue.lock_part(t.account_id, t.gate) l on true
+     where t.gate is not null
+  loop
+    begun_at := greatest(begun_at, r.last_start_at);
+  end loop;
+  for r in
+    select e.account_id, t.gate, array_agg(e.id order by coalesce(h.due_at, e.attempt_due_at, e.claimable_at), e.id) as ids
+      from unnest(p_execution_ids) as u (id)
+     cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
+     cross join lateral (select cue.gate_of(e.id) as gate) t
+      left join cue.held_executions h on h.execution_id = u.id
+     where t.gate is not null group by 1, 2 order by 1, 2
+  loop
+    passed := passed || cue.pass_gate(r.account_id, r.gate, r.ids, p_now, begun_at);
+  end loop;
+end $function$;
+comment on function cue.pass_gates(uuid[],timestamp with time zone) is 'Returns those of these executions that may start an attempt now, and when; holds the others.';
+grant execute on function cue.pass_gates(uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.passed_exclusions(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now(), p_skip text[] DEFAULT '{}'::text[])
  RETURNS TABLE(cue_id text, account_id uuid, version integer, excluded_at timestamp with time zone, schedule_type cue.schedule_type, cron text, timezone text, schedule_rules jsonb, calendars bigint[])
  LANGUAGE plpgsql
@@ -9277,6 +10323,28 @@ end $function$;
 comment on function cue.passed_windows(integer,timestamp with time zone,text[]) is 'Returns cues whose window for a success has passed, to compute the next one.';
 grant execute on function cue.passed_windows(integer,timestamp with time zone,text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.pause_after_failure(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.gates g
+     set paused_at = p_now, paused_by = 'service', updated_at = p_now,
+         pause_reason = left(format('Execution %s of %s %s: %s', e.id, c.name, replace(e.status::text, '_', ' '), coalesce(e.error_message, e.error, 'unknown')), 500)
+   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause' and g.paused_at is null;
+  if found then
+    perform cue.add_event(c.account_id, 'gate.paused', jsonb_build_object(
+      'gate', g.key, 'paused_by', g.paused_by, 'pause_reason', g.pause_reason, 'paused_until', null), p_now)
+       from cue.gates g where g.account_id = c.account_id and g.key = cue.gate_key(c.gate);
+  end if;
+end $function$;
+comment on function cue.pause_after_failure(cue.executions,cue.cues,timestamp with time zone) is 'Pauses an ordered gate with on_failure pause, after an execution has failed.';
+grant execute on function cue.pause_after_failure(cue.executions,cue.cues,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.pause_cues(p_cue_ids text[], p_by cue.pause_cause, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -9317,6 +10385,8 @@ begin
     raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
   end if;
   perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
+  perform cue.add_event(
+    p_account_id, 'gate.paused', jsonb_build_object('gate', p_key, 'paused_by', p_actor, 'pause_reason', p_reason, 'paused_until', cue.iso(p_until)), p_now);
 end $function$;
 comment on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) is 'Pauses a gate, or gives a paused one another reason and end; QU037 if not found, QU034 if p_until is past.';
 grant execute on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) to cue_service;
@@ -9365,10 +10435,12 @@ begin
     perform cue.supersede_executions(p_cue_id, p_now);
   elsif p_overlap <> 'allow' then
     for n in 1 .. 2 loop
-      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and o.is_queued), count(*) filter (where not x.is_open)
+      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and x.is_queued), count(*) filter (where not x.is_open)
         into v_open, v_queued, v_ended
         from cue.open_executions o
-       cross join lateral (select (select e.ended_at is null from cue.executions e where e.id = o.execution_id) is true as is_open) x
+       cross join lateral (
+         select (select e.ended_at is null from cue.executions e where e.id = o.execution_id) is true as is_open,
+                exists (select from cue.held_executions h where h.execution_id = o.execution_id and h.held_by = 'overlap') as is_queued) x
        where o.cue_id = p_cue_id;
       exit when v_ended = 0 and (v_queued = 0 or v_queued < v_open);
       -- An end has left something.
@@ -9378,6 +10450,9 @@ begin
                     when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
                     when v_queued >= cue.queue_limit() then 'queue_full' end;
     is_queued := v_open > 0;
+  end if;
+  if refused is null and cue.is_gate_full((select c.account_id from cue.cues c where c.id = p_cue_id), (select c.gate from cue.cues c where c.id = p_cue_id)) then
+    refused := 'queue_full';
   end if;
   return next;
 end $function$;
@@ -9395,6 +10470,9 @@ AS $function$
 declare
   v_place record;
 begin
+  if cue.is_gate_full(c.account_id, c.gate) then
+    raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
+  end if;
   if p_overlap = 'allow' then return false; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
@@ -9406,8 +10484,19 @@ begin
   end if;
   return v_place.is_queued;
 end $function$;
-comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it.';
+comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it, QU046 if its gate is full.';
 grant execute on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.places_held(g cue.gates, p_gate text)
+ RETURNS integer
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select count(distinct s.execution_id)::int from cue.gate_starts s
+   where s.account_id = g.account_id and s.gate = p_gate and s.holds and cue.holds_place(s, g.ordered)
+$function$;
+comment on function cue.places_held(cue.gates,text) is 'Returns how many executions hold a place of a gate or part.';
+grant execute on function cue.places_held(cue.gates,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.poll_device(p_code_hash bytea, p_token_hash bytea, p_limited boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status text, email text, account_id uuid, key_ciphertext text)
@@ -9443,6 +10532,24 @@ begin
 end $function$;
 comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status; the first poll after approval stores a session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.probe_now(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.gate_parts set open_until = case when opened_at is not null then least(open_until, p_now) end, retry_at = null
+   where account_id = p_account_id and key = p_key and (open_until > p_now or retry_at > p_now);
+  perform cue.release_held(p_account_id, h.gate, p_now) from (
+    select distinct q.gate from cue.held_executions q
+     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500) h;
+end $function$;
+comment on function cue.probe_now(uuid,text,timestamp with time zone) is 'Lets the open breakers of a gate send a probe at once, and releases what has room; the sweep follows.';
+grant execute on function cue.probe_now(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune(p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -9842,24 +10949,30 @@ CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.tr
 AS $function$
 declare
   v_id uuid := cue.uuid_v7(p_now);
-  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_slot_due_at, p_now) end;
+  v_due_at timestamptz := greatest(p_scheduled_for, p_slot_due_at, p_now);
+  v_at_gate boolean := not p_is_queued and c.gate is not null and v_due_at <= p_now;
 begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      c, v_id, p_scheduled_for, case when p_is_queued or v_at_gate then 'infinity' else v_due_at end, p_triggered_by,
+      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
-    insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
+    insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
-  if p_is_queued then return v_id; end if;
-  if c.transport = 'webhook' then
+  if p_is_queued then
+    perform cue.add_held(array[v_id], 'overlap', array[v_due_at], p_now);
+  elsif v_at_gate then
+    perform cue.add_held(array[v_id], 'gate', array[v_due_at], p_now);
+    perform cue.release_held(c.account_id, c.gate, p_now);
+  elsif c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
     perform cue.wake_workers(c.account_id, v_due_at);
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) is 'Creates a pending execution: due, claimable, or queued behind others of its cue.';
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) is 'Creates a pending execution: due, claimable, or held by others of its cue or its gate.';
 grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_limit()
@@ -10939,6 +12052,21 @@ end $function$;
 comment on function cue.release(uuid,text,timestamp with time zone) is 'Ends the hold of the service, or of an account; returns whether there was one. Slots that came due during a long one follow catch_up.';
 grant execute on function cue.release(uuid,text,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.release_behind(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.release_held(t.account_id, t.gate, p_now) from (
+    select distinct e.account_id, cue.gate_of(e.id) as gate from cue.executions e where e.id = any (p_execution_ids)) t where t.gate is not null;
+end $function$;
+comment on function cue.release_behind(uuid[],timestamp with time zone) is 'Releases executions that wait at the gates of these, whose attempts have begun or ended.';
+grant execute on function cue.release_behind(uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.release_execution(p_account_id uuid, p_execution_id uuid, p_claim_token uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -10963,6 +12091,48 @@ begin
 end $function$;
 comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Releases a claim; QU002 not found, QU016 claim lost, QU018 not claimed.';
 grant execute on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.release_executions(p_execution_ids uuid[], p_due_at timestamp with time zone[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_free uuid[] := array(
+    select x.id from cue.executions x
+     where x.id = any (p_execution_ids) and 'infinity' in (x.attempt_due_at, x.claimable_at) order by x.id for update skip locked);
+  v_ids uuid[];
+  v_due timestamptz[];
+  v_claimable timestamptz;
+  v_account uuid;
+begin
+  with freed as (
+    update cue.executions e
+       set attempt_due_at = case e.transport when 'webhook' then d.due_at end, claimable_at = case e.transport when 'worker' then d.due_at end,
+           claim_deadline_at = case e.transport when 'worker' then
+             d.due_at + cue.claim_timeout((select c.claim_timeout_seconds from cue.cues c where c.id = e.cue_id)) end,
+           held_ms = least(coalesce(e.held_ms, 0)::bigint + cue.milliseconds(d.due_at - d.since), 2147483647), updated_at = p_now
+      from (select u.id, date_trunc('milliseconds', greatest(u.due_at, p_now)) as due_at, h.since
+              from unnest(p_execution_ids, p_due_at) as u (id, due_at)
+             cross join lateral (select q.since from cue.held_executions q where q.execution_id = u.id limit 1) h) d
+     where e.id = d.id and e.id = any (v_free)
+    returning e.id, e.account_id, e.attempt_due_at, e.claimable_at)
+  select array_agg(f.id) filter (where f.attempt_due_at is not null), array_agg(f.attempt_due_at) filter (where f.attempt_due_at is not null),
+         min(f.claimable_at), min(f.account_id::text)::uuid
+    into v_ids, v_due, v_claimable, v_account from freed f;
+  update cue.held_executions set released_at = p_now where execution_id = any (v_free) and held_by = 'gate';
+  delete from cue.held_executions h
+   where h.execution_id = any (p_execution_ids)
+     and (h.execution_id = any (v_free) and h.held_by <> 'gate'
+          or (select x.ended_at is null from cue.executions x where x.id = h.execution_id) is not true);
+  if v_ids is not null then perform cue.enqueue_attempts(v_ids, v_due); end if;
+  if v_claimable is not null then perform cue.wake_workers(v_account, v_claimable); end if;
+end $function$;
+comment on function cue.release_executions(uuid[],timestamp with time zone[],timestamp with time zone) is 'Releases held executions of an account.';
+grant execute on function cue.release_executions(uuid[],timestamp with time zone[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.release_flight(p_flight_id bigint, p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -10989,6 +12159,109 @@ begin
 end $function$;
 comment on function cue.release_flight(bigint,uuid[],timestamp with time zone) is 'Gives back begun but unsent attempts of a flight; for an engine''s shutdown.';
 grant execute on function cue.release_flight(bigint,uuid[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.release_gates(p_account_ids uuid[], p_gates text[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.release_held(u.account_id, u.gate, p_now) from unnest(p_account_ids, p_gates) as u (account_id, gate);
+end $function$;
+comment on function cue.release_gates(uuid[],text[],timestamp with time zone) is 'Does what release_held does for several gates.';
+grant execute on function cue.release_gates(uuid[],text[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.release_held(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+  v_running int;
+  v_transport cue.transport;
+  v_count int := 0;
+begin
+  if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
+  perform cue.fold_part(p_account_id, p_gate, p_now);
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
+  p.account_id := p_account_id;
+  p.gate := p_gate;
+  p.starts := coalesce(p.starts, 0);
+  v_running := case when g.ordered then 0 else cue.places_held(g, p_gate) end;
+  foreach v_transport in array case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end loop
+    v_count := v_count + cue.release_some(g, p, v_running, v_transport, p_now);
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.release_held(uuid,text,timestamp with time zone) is 'Releases as many of the executions that wait at a gate as there is room for, in their order; returns how many.';
+grant execute on function cue.release_held(uuid,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.release_some(g cue.gates, p cue.gate_parts, p_running integer, p_transport cue.transport, p_now timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_next uuid;
+  v_released int;
+  v_room record;
+  v_wanted int;
+  v_far uuid[];
+  v_ids uuid[];
+  v_due timestamptz[];
+begin
+  if p_transport is null then
+    v_next := cue.next_in_order(p.account_id, p.gate, '{}');
+    if not exists (select from cue.held_executions h where h.execution_id = v_next) then return 0; end if;
+  end if;
+  v_released := (
+    select count(*) from cue.held_executions h
+     where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
+       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end);
+  v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
+  -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
+  v_far := array(
+    select h.execution_id from cue.held_executions h
+     cross join lateral (
+       select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
+     where v_released > 0 and h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null and (p_transport is null or h.transport = p_transport)
+       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at) limit 10);
+  if v_far <> '{}' then
+    perform cue.hold_executions(v_far, 'gate', p_now);
+    v_released := v_released - cardinality(v_far);
+  end if;
+  v_wanted := v_room.room - v_released;
+  if v_wanted <= 0 and v_released = 0 and v_room.next_at is not null then v_wanted := 1; end if;
+  if v_wanted <= 0 then return 0; end if;
+  select array_agg(l.execution_id order by l.due_at, l.execution_id) into v_ids from (
+    select h.execution_id, h.due_at from cue.held_executions h
+     where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' and h.released_at is null
+       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end
+     order by h.due_at, h.execution_id limit v_wanted for update skip locked) l;
+  if v_ids is null then return 0; end if;
+  v_due := array(
+    select greatest(p_now, case when v_room.room = 0 then v_room.next_at end,
+                    date_trunc('milliseconds', s.started_at + extract(epoch from g.per::interval) * interval '1 second' + interval '999 microseconds'))
+      from unnest(v_ids) with ordinality as u (id, n)
+      left join cue.gate_starts s on s.account_id = p.account_id and s.gate = p.gate and s.n = p.starts + v_released + u.n - g.rate
+     order by u.n);
+  perform cue.release_executions(v_ids, v_due, p_now);
+  return cardinality(v_ids);
+end $function$;
+comment on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) is 'Does what release_held does, for webhooks, workers or (null) all.';
+grant execute on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.rename_key(p_account_id uuid, p_key_id uuid, p_label text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -11023,7 +12296,7 @@ declare
   v_cue_id text;
 begin
   for v_cue_id in
-    select o.cue_id from cue.open_executions o where o.is_queued and o.cue_id > p_after group by o.cue_id order by o.cue_id limit p_limit
+    select h.cue_id from cue.held_executions h where h.held_by = 'overlap' and h.cue_id > p_after group by h.cue_id order by h.cue_id limit p_limit
   loop
     p_after := v_cue_id;
     continue when exists (select from cue.open_executions_of(v_cue_id) o where not o.is_queued);
@@ -11154,6 +12427,7 @@ begin
   perform cue.add_costs(e, e.attempts, p_costs, p_now);
   if v_retry_at is not null then
     perform cue.wake_workers(e.account_id, v_retry_at);
+    if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
     perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
   elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
@@ -11592,9 +12866,13 @@ begin
   end if;
   update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
    where account_id = p_account_id and key = p_key and paused_at is not null;
-  if found then perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now); end if;
+  if found then
+    perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
+    perform cue.add_event(p_account_id, 'gate.resumed', jsonb_build_object('gate', p_key), p_now);
+  end if;
+  perform cue.probe_now(p_account_id, p_key, p_now);
 end $function$;
-comment on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) is 'Ends the pause of a gate; QU037 if not found.';
+comment on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) is 'Ends the pause of a gate, and has an open breaker send a probe at once; QU037 if not found.';
 grant execute on function cue.resume_gate(uuid,text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamp with time zone DEFAULT now())
@@ -11949,7 +13227,7 @@ declare
   v_ids uuid[];
   v_made int := 0;
 begin
-  if c.tracked then
+  if c.tracked or c.gate is not null then
     for i in 1 .. cardinality(v_due) loop
       v_made := v_made + cue.run_slot(c, p_slots[i], p_last_slot, v_due[i], p_slots_due[i])::int;
       p_last_slot := p_slots[i];
@@ -12251,6 +13529,10 @@ begin
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
     into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
   perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
+  if cue.has_gates() then
+    perform cue.add_results(p_execution_ids, p_attempts, p_http_status, p_errors, p_retry_after_ms, p_now);
+    perform cue.free_places(p_cue_ids, p_now);
+  end if;
   return v_moved;
 end $function$;
 comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
@@ -12396,33 +13678,18 @@ CREATE OR REPLACE FUNCTION cue.start_queued(p_cue_id text, p_now timestamp with 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_id uuid;
-  v_due_at timestamptz;
-  e cue.executions;
+  h cue.held_executions;
 begin
-  delete from cue.open_executions where execution_id = any (array(
-    select o.execution_id from cue.open_executions o
-     where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
-       for update skip locked));
+  perform cue.close_executions(array[p_cue_id]);
   if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
-  select o.execution_id into v_id from cue.open_executions_of(p_cue_id) o order by o.place limit 1;
+  select * into h from cue.held_executions q where q.cue_id = p_cue_id and q.held_by = 'overlap' order by q.place limit 1 for update skip locked;
   if not found then return; end if;
-  perform from cue.open_executions where execution_id = v_id for update skip locked;
-  if not found then return; end if;
-  select * into e from cue.executions where id = v_id for update skip locked;
-  if not found then return; end if;
-  -- In whole milliseconds, as engines count.
-  v_due_at := date_trunc('milliseconds', greatest(e.scheduled_for, p_now));
-  update cue.open_executions set is_queued = false where execution_id = v_id;
-  if e.transport = 'webhook' then
-    update cue.executions set attempt_due_at = v_due_at, updated_at = p_now where id = v_id;
-    perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
+  h.gate := (select c.gate from cue.cues c where c.id = p_cue_id);
+  if h.gate is null then
+    perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
   else
-    update cue.executions
-       set claimable_at = v_due_at, updated_at = p_now,
-           claim_deadline_at = v_due_at + cue.claim_timeout((select c.claim_timeout_seconds from cue.cues c where c.id = p_cue_id))
-     where id = v_id;
-    perform cue.wake_workers(e.account_id, v_due_at);
+    perform cue.add_held(array[h.execution_id], 'gate', array[greatest(h.due_at, p_now)], h.since);
+    perform cue.release_held(h.account_id, h.gate, p_now);
   end if;
 end $function$;
 comment on function cue.start_queued(text,timestamp with time zone) is 'Starts the execution that is first in a cue''s queue, if none is running.';
@@ -12456,6 +13723,7 @@ begin
          lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
+  delete from cue.held_executions where execution_id = e.id;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
@@ -12651,15 +13919,7 @@ declare
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Null in the place of each cue that is locked, or was moved by another engine. Not `=`, so that cues are looked up by their ids: very many may
-  -- have one instant.
-  v_free := array(
-    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
-      left join lateral (
-        select r.cue_id from cue.cue_runs r
-         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
-         limit 1 for update skip locked) l on true
-     order by u.n);
+  v_free := cue.lock_due_cues(p_cue_ids, p_versions, p_expected, p_now);
   if cardinality(array_remove(v_free, null)) = 0 then return; end if;
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
     from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;
@@ -12790,8 +14050,8 @@ begin
   update cue.cues set tracked = true where id = p_cue_id and not tracked;
   update cue.cue_runs set tracked = true where cue_id = p_cue_id;
   -- Locked, so that one that is about to end is seen to have ended.
-  insert into cue.open_executions (execution_id, cue_id, account_id, is_queued)
-  select e.id, e.cue_id, e.account_id, false from (
+  insert into cue.open_executions (execution_id, cue_id, account_id)
+  select e.id, e.cue_id, e.account_id from (
     select x.id, x.cue_id, x.account_id from cue.executions x
      where x.cue_id = p_cue_id and x.ended_at is null order by x.id for update) e
   on conflict do nothing;
@@ -13013,7 +14273,7 @@ begin
   claimed as materialized (select e.claimed_at as at from cue.executions e where e.lease_expires_at is not null limit p_limit),
   awaited as materialized (select e.delivered_at as at from cue.executions e where e.outcome_deadline_at is not null limit p_limit),
   queued as materialized (
-    select e.created_at as at from cue.open_executions o join cue.executions e on e.id = o.execution_id where o.is_queued limit p_limit)
+    select h.since as at from cue.held_executions h where h.released_at is null limit p_limit)
   select k.queue, k.waiting::bigint, k.oldest
     from (
       select 1 as place, 'due' as queue, count(*) as waiting, min(at) as oldest from due
@@ -13247,7 +14507,7 @@ begin
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
-     set version = version + 1, tracked = c.tracked,
+     set version = version + 1, tracked = c.tracked or c.gate is not null,
          next_run = case when c.status <> 'active' then null when p_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when p_reschedule then p_next_slot else next_slot end,
          refused_from = case when c.status = 'active' and not p_reschedule then refused_from end,
@@ -13256,6 +14516,7 @@ begin
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
          failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
    where cue_id = c.id;
+  if c.gate is distinct from old.gate then perform cue.change_gate(c, p_now); end if;
   if p_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
   if c.status = 'active' and p_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   perform cue.wake('cue_deadline', c.paused_until);

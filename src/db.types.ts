@@ -36,7 +36,7 @@ export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -45,6 +45,8 @@ export type GateOnFailure = "continue" | "pause";
 export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
   ? ColumnType<S, I | undefined, U>
   : ColumnType<T, T | undefined, T>;
+
+export type HeldBy = "after" | "approval" | "gate" | "overlap";
 
 export type Interval = ColumnType<IPostgresInterval, IPostgresInterval | number | string, IPostgresInterval | number | string>;
 
@@ -64,7 +66,7 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
 export type KeyScope = "account" | "read" | "worker" | "write";
 
-export type MissedReason = "excluded" | "execution_limit" | "held" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
 
 export type NoticeKind = "event" | "raised" | "resolved" | "summary";
 
@@ -811,7 +813,7 @@ export interface CueRuns {
    */
   success_due_at: Timestamp | null;
   /**
-   * Like tracked of the cue, for the functions that fire and finish plain executions.
+   * Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.
    */
   tracked: Generated<boolean>;
   /**
@@ -1106,12 +1108,15 @@ export interface DeadExecutionView {
   error_group: string | null;
   error_message: string | null;
   has_evidence: boolean | null;
+  held: Json | null;
+  held_ms: number | null;
   http_status: number | null;
   id: string | null;
   last_attempt_at: Timestamp | null;
   last_heartbeat_at: Timestamp | null;
   lease_expires_at: Timestamp | null;
   metadata: string | null;
+  missed_reason: MissedReason | null;
   next_retry: Timestamp | null;
   outcome: Json | null;
   outcome_state: OutcomeState | null;
@@ -1448,12 +1453,15 @@ export interface ExecutionDetailView {
   error_group: string | null;
   error_message: string | null;
   has_evidence: boolean | null;
+  held: Json | null;
+  held_ms: number | null;
   http_status: number | null;
   id: string | null;
   last_attempt_at: Timestamp | null;
   last_heartbeat_at: Timestamp | null;
   lease_expires_at: Timestamp | null;
   metadata: string | null;
+  missed_reason: MissedReason | null;
   next_retry: Timestamp | null;
   outcome: Json | null;
   outcome_state: OutcomeState | null;
@@ -1484,12 +1492,15 @@ export interface ExecutionItemView {
   delivered_at: string | null;
   due_at: string | null;
   error_message: string | null;
+  held: Json | null;
+  held_ms: number | null;
   http_status: number | null;
   id: string | null;
   last_attempt_at: string | null;
   last_heartbeat_at: string | null;
   lease_expires_at: string | null;
   metadata: string | null;
+  missed_reason: MissedReason | null;
   next_retry: string | null;
   outcome: Json | null;
   outcome_state: OutcomeState | null;
@@ -1512,7 +1523,7 @@ export interface Executions {
    */
   artifacts: Json | null;
   /**
-   * When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.
+   * When the waiting webhook attempt is due; infinity: held, see held_executions. Set exactly while one is waiting.
    */
   attempt_due_at: Timestamp | null;
   /**
@@ -1532,7 +1543,7 @@ export interface Executions {
    */
   claim_token: string | null;
   /**
-   * From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.
+   * From when workers may claim it; infinity: held. Set exactly while it can be claimed.
    */
   claimable_at: Timestamp | null;
   /**
@@ -1580,6 +1591,10 @@ export interface Executions {
    */
   flight_id: number | null;
   /**
+   * Milliseconds for which it was held so far; null: never.
+   */
+  held_ms: number | null;
+  /**
    * HTTP status of the latest response; null: no response.
    */
   http_status: number | null;
@@ -1607,6 +1622,10 @@ export interface Executions {
    * Evidence: an object with any members, up to 10 KB.
    */
   metadata: Json | null;
+  /**
+   * Why it was missed, if it was held for too long.
+   */
+  missed_reason: MissedReason | null;
   /**
    * Deadline for the awaited outcome. Set exactly while one is awaited.
    */
@@ -1714,12 +1733,15 @@ export interface ExecutionView {
   error_group: string | null;
   error_message: string | null;
   has_evidence: boolean | null;
+  held: Json | null;
+  held_ms: number | null;
   http_status: number | null;
   id: string | null;
   last_attempt_at: Timestamp | null;
   last_heartbeat_at: Timestamp | null;
   lease_expires_at: Timestamp | null;
   metadata: string | null;
+  missed_reason: MissedReason | null;
   next_retry: Timestamp | null;
   outcome: Json | null;
   outcome_state: OutcomeState | null;
@@ -1786,6 +1808,96 @@ export interface Flights {
    * End of the lease, after which any engine may take the flight over.
    */
   lease_expires_at: Timestamp;
+}
+
+export interface GateParts {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Attempts in a row without a 2xx, since the breaker is closed.
+   */
+  failures: Generated<number>;
+  /**
+   * As a cue names it: the gate's key, and # and the part.
+   */
+  gate: string;
+  /**
+   * The gate's key.
+   */
+  key: string;
+  /**
+   * When the latest of them started.
+   */
+  last_start_at: Timestamp | null;
+  /**
+   * How long the last wait is, which doubles; null like opened_at.
+   */
+  open_seconds: number | null;
+  /**
+   * When the next probe may start; null like opened_at.
+   */
+  open_until: Timestamp | null;
+  /**
+   * Since when the breaker is open. Null: closed.
+   */
+  opened_at: Timestamp | null;
+  /**
+   * Number of the probe's attempt; null: none has started since open_until was set.
+   */
+  probe: number | null;
+  /**
+   * Its execution.
+   */
+  probe_id: string | null;
+  /**
+   * When the breaker closed, while 1, 2, 4, 8 … attempts per second start since then. Null: any number.
+   */
+  ramp_from: Timestamp | null;
+  /**
+   * Number of starts at that time.
+   */
+  ramp_starts: number | null;
+  /**
+   * When attempts may start again, by the latest Retry-After; at most an hour after it.
+   */
+  retry_at: Timestamp | null;
+  /**
+   * Number of attempts started so far.
+   */
+  starts: Generated<number>;
+}
+
+export interface GateResults {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * The attempt's number.
+   */
+  attempt: number;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * The gate, with the part.
+   */
+  gate: string;
+  /**
+   * By the Retry-After of a 429 or 503. Null: none.
+   */
+  retry_at: Timestamp | null;
+  /**
+   * Order of the results.
+   */
+  seq: Generated<number>;
+  /**
+   * Whether it had a 2xx; null: it neither counts nor resets.
+   */
+  success: boolean | null;
 }
 
 export interface Gates {
@@ -1883,6 +1995,37 @@ export interface Gates {
   updated_at: Timestamp;
 }
 
+export interface GateStarts {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * The attempt's number.
+   */
+  attempt: number;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * The gate, with the part.
+   */
+  gate: string;
+  /**
+   * False once it was seen not to run any more, or that its execution has started another attempt.
+   */
+  holds: Generated<boolean>;
+  /**
+   * Number of the start.
+   */
+  n: number;
+  /**
+   * When it started, and not before the start n - 1.
+   */
+  started_at: Timestamp;
+}
+
 export interface GateView {
   account_id: string | null;
   breaker: Json | null;
@@ -1901,6 +2044,49 @@ export interface GateView {
   per: string | null;
   rate: number | null;
   updated_at: Timestamp | null;
+}
+
+export interface HeldExecutions {
+  /**
+   * Its account.
+   */
+  account_id: string;
+  /**
+   * Its cue.
+   */
+  cue_id: string;
+  /**
+   * When it would have been due. With its id, the order at a gate.
+   */
+  due_at: Timestamp;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * The gate at which it waits, with the part.
+   */
+  gate: string | null;
+  /**
+   * What it waits for.
+   */
+  held_by: HeldBy;
+  /**
+   * Order in the queue of its cue.
+   */
+  place: Generated<number>;
+  /**
+   * Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.
+   */
+  released_at: Timestamp | null;
+  /**
+   * Since when it is held.
+   */
+  since: Timestamp;
+  /**
+   * The cue's transport.
+   */
+  transport: Transport;
 }
 
 export interface Holds {
@@ -2285,14 +2471,6 @@ export interface OpenExecutions {
    * The execution.
    */
   execution_id: string;
-  /**
-   * Whether it waits for others of the cue to end, due at infinity until then.
-   */
-  is_queued: boolean;
-  /**
-   * Order of creation, and thereby of the queue.
-   */
-  place: Generated<number>;
 }
 
 export interface Operations {
@@ -2895,8 +3073,12 @@ export interface DB {
   executions: Executions;
   fires: Fires;
   flights: Flights;
+  gate_parts: GateParts;
+  gate_results: GateResults;
+  gate_starts: GateStarts;
   gate_view: GateView;
   gates: Gates;
+  held_executions: HeldExecutions;
   holds: Holds;
   idempotency_keys: IdempotencyKeys;
   key_view: KeyView;

@@ -55,6 +55,7 @@ export const statuses = {
   managed_elsewhere: 409,
   calendar_in_use: 409,
   gate_in_use: 409,
+  gate_full: 429,
   address_unconfirmed: 409,
   operation_running: 409,
   service_held: 409,
@@ -132,6 +133,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU043: 'deletion_already_pending',
   QU044: 'already_cancelled',
   QU045: 'deletion_already_completed',
+  QU046: 'gate_full', // DETAIL: seconds for Retry-After
   QU050: 'not_authenticated',
   QU051: 'invalid_api_key',
   QU052: 'insufficient_scope',
@@ -250,7 +252,7 @@ export const toApiError = (error: unknown, method?: string): ApiError => {
   if (code === 'QU038') return invalid([fault(['gate'], message!)])
   if (reason) {
     const headers: Record<string, string> = {}
-    if (reason === 'rate_limit_exceeded') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
+    if (reason === 'rate_limit_exceeded' || reason === 'gate_full') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
     if (reason === 'idempotency_key_in_use') headers['retry-after'] = '1'
     return new ApiError(reason, message ?? reason, { headers, about: aboutOf(reason, detail), cause: error })
   }

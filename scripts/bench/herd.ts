@@ -49,10 +49,11 @@ export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled
   }
 }
 
-/** Starts this service with a herd of daily cues. */
-export const startOurs = async (stage: Stage, n: number, name = 'herd') => {
+/** Starts this service with a herd of daily cues; `prepared` is a statement that changes them first. */
+export const startOurs = async (stage: Stage, n: number, name = 'herd', prepared?: string) => {
   const { pool, replica, ...service } = await startService(stage, name)
   const cueIds = await addWebhooks({ pool, ...service }, stage, n)
+  if (prepared) await pool.query(prepared)
   const contender: Contender = {
     prepare: due => schedule(pool, cueIds, Array<number>(n).fill(due)),
     usage: replica.usage,
@@ -73,5 +74,36 @@ export const herd: Measure = {
     while (warm.length < runs) warm.push(await runHerd(stage, n, contender))
     await replica.kill()
     return [...figuresOf(warm), ...figuresOf([{ deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s }], 'cold_')]
+  }
+}
+
+/** Cues whose executions can be held take another path: fire_tracked_cues, and the queue of waiting attempts. */
+const track = `with made as (update cue.cues set overlap = 'skip', tracked = true returning id)
+  update cue.cue_runs set tracked = true where cue_id in (select id from made)`
+
+export const tracked: Measure = {
+  title: n => `${n} cues with overlap skip, due at one instant, beside as many plain ones: how many times as long and as much`,
+  runs: 3,
+  n: 10_000,
+  measure: async (stage, { runs, n }) => {
+    const plain = await startOurs(stage, n, 'plain')
+    const held = await startOurs(stage, n, 'tracked', track)
+    const pairs: Record<string, number>[] = []
+    for (let run = 0; run <= runs; run++) {
+      const base = await runHerd(stage, n, plain.contender)
+      const own = await runHerd(stage, n, held.contender)
+      const cpu = (figures: HerdRun) => figures.process_cpu_s + figures.database_cpu_s
+      // The first pair is cold.
+      if (run > 0)
+        pairs.push({
+          last_receipt_times: own.last_receipt_ms / base.last_receipt_ms,
+          cpu_times: cpu(own) / cpu(base),
+          last_receipt_ms: own.last_receipt_ms,
+          plain_last_receipt_ms: base.last_receipt_ms
+        })
+    }
+    await plain.replica.kill()
+    await held.replica.kill()
+    return figuresOf(pairs)
   }
 }

@@ -14,7 +14,7 @@ import { summary, table } from '../stage/figures.ts'
 import { onStage, pick, wholeNumber } from '../stage/play.ts'
 import { pin } from '../stage/processes.ts'
 import { api } from './api.ts'
-import { herd } from './herd.ts'
+import { herd, tracked } from './herd.ts'
 import { idle } from './idle.ts'
 import { hanging, replicas, spread } from './lateness.ts'
 import { besidePeers } from './peers/compare.ts'
@@ -22,7 +22,7 @@ import type { Measure } from './service.ts'
 import { storage } from './storage.ts'
 import { sustained } from './sustained.ts'
 
-const measures: Record<string, Measure> = { herd, spread, hanging, api, idle, replicas, storage, sustained, peers: besidePeers }
+const measures: Record<string, Measure> = { herd, tracked, spread, hanging, api, idle, replicas, storage, sustained, peers: besidePeers }
 const usual = ['herd', 'spread', 'hanging', 'api', 'idle', 'replicas', 'storage']
 
 const { values, positionals } = parseArgs({

@@ -120,6 +120,8 @@ create or replace function cue.claim_executions(
 language plpgsql security definer as $$
 declare
   v_ids uuid[];
+  v_tried uuid[];
+  v_gated boolean := cue.has_gates();
 begin
   if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
@@ -132,15 +134,24 @@ begin
   else
     v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
-  if cardinality(v_ids) = 0 then return; end if;
   if cardinality(v_ids) > 1 then
     select w.execution_ids into v_ids from cue.within_bytes(v_ids, array_fill(1, array[cardinality(v_ids)])) w;
+  end if;
+  if cardinality(v_ids) = 0 then return; end if;
+  if v_gated then
+    v_tried := v_ids;
+    select x.passed, x.begun_at into v_ids, p_now from cue.pass_gates(v_ids, p_now) x;
   end if;
   return query
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
+  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
 end $$;
 comment on function cue.claim_executions is 'Claims an execution by id, or the next ones; each goes to exactly one caller.';
+
+create or replace function cue.has_gates() returns boolean
+language sql stable security definer as $$ select exists (select from cue.gates) $$;
+comment on function cue.has_gates is 'Returns whether any account has a gate.';
 
 -- p_claims: an array of {account_id, worker_id, tasks, "limit"}. Single claims for any task are served by one statement; the others are
 -- grouped by account and tasks.
@@ -156,9 +167,11 @@ declare
   v_lone int[];
   v_lone_accounts uuid[];
   v_more uuid[];
+  v_tried uuid[];
   v_ids uuid[] := '{}';
   v_claims int[] := '{}';
   v_held int[] := '{}';
+  v_gated boolean := cue.has_gates();
 begin
   if cue.has_holds() then
     v_held := array(
@@ -192,10 +205,16 @@ begin
   if cardinality(v_ids) > (select count(distinct u.n) from unnest(v_claims) as u (n)) then
     select w.execution_ids, w.claims into v_ids, v_claims from cue.within_bytes(v_ids, v_claims) w;
   end if;
+  if v_gated then
+    v_tried := v_ids;
+    select x.passed, x.begun_at, array(select v_claims[array_position(v_tried, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
+      into v_ids, p_now, v_claims from cue.pass_gates(v_tried, p_now) x;
+  end if;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
     from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
+  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
 end $$;
 comment on function cue.claim_next is
   'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row '

@@ -131,7 +131,7 @@ begin
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
-     set version = version + 1, tracked = c.tracked,
+     set version = version + 1, tracked = c.tracked or c.gate is not null,
          next_run = case when c.status <> 'active' then null when p_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when p_reschedule then p_next_slot else next_slot end,
          refused_from = case when c.status = 'active' and not p_reschedule then refused_from end,
@@ -140,6 +140,7 @@ begin
            and c.alert_missed_window_multiplier is not distinct from old.alert_missed_window_multiplier then success_due_at end,
          failed_runs = case when c.on_failure_pause_after is null or c.status = 'active' and old.status <> 'active' then 0 else failed_runs end
    where cue_id = c.id;
+  if c.gate is distinct from old.gate then perform cue.change_gate(c, p_now); end if;
   if p_reschedule or c.status <> 'active' then perform cue.watch_exclusions(array[c.id], p_now); end if;
   if c.status = 'active' and p_reschedule then perform cue.wake('cue_due', p_next_run); end if;
   perform cue.wake('cue_deadline', c.paused_until);
@@ -204,6 +205,7 @@ begin
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
+    delete from cue.held_executions where cue_id = v_id;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;

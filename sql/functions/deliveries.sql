@@ -142,7 +142,13 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
-  if v_tracked is not null then perform cue.start_queued(u.id, p_now) from unnest(v_tracked) as u (id); end if;
+  if v_tracked is not null then
+    if cue.has_gates() then
+      perform cue.add_results(p_execution_ids, p_attempts, p_http_status, array_fill(null::text, array[cardinality(p_attempts)]),
+                              array_fill(null::int, array[cardinality(p_attempts)]), p_now);
+    end if;
+    perform cue.follow_ends(v_tracked, p_now);
+  end if;
   if v_alerted is not null then
     perform cue.resolve_alerts(u.id, p_now) from unnest(v_alerted) as u (id)
      where (select true from cue.executions x
@@ -288,6 +294,10 @@ begin
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
     into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
   perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
+  if cue.has_gates() then
+    perform cue.add_results(p_execution_ids, p_attempts, p_http_status, p_errors, p_retry_after_ms, p_now);
+    perform cue.free_places(p_cue_ids, p_now);
+  end if;
   return v_moved;
 end $$;
 comment on function cue.settle_attempts is 'Records all other results: failures, retries, outcomes, one-time cues.';

@@ -8,24 +8,30 @@ create or replace function cue.queue_execution(
 language plpgsql security definer as $$
 declare
   v_id uuid := cue.uuid_v7(p_now);
-  v_due_at timestamptz := case when p_is_queued then 'infinity' else greatest(p_scheduled_for, p_slot_due_at, p_now) end;
+  v_due_at timestamptz := greatest(p_scheduled_for, p_slot_due_at, p_now);
+  v_at_gate boolean := not p_is_queued and c.gate is not null and v_due_at <= p_now;
 begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      c, v_id, p_scheduled_for, v_due_at, p_triggered_by, p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      c, v_id, p_scheduled_for, case when p_is_queued or v_at_gate then 'infinity' else v_due_at end, p_triggered_by,
+      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
-    insert into cue.open_executions (execution_id, cue_id, account_id, is_queued) values (v_id, c.id, c.account_id, p_is_queued);
+    insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
-  if p_is_queued then return v_id; end if;
-  if c.transport = 'webhook' then
+  if p_is_queued then
+    perform cue.add_held(array[v_id], 'overlap', array[v_due_at], p_now);
+  elsif v_at_gate then
+    perform cue.add_held(array[v_id], 'gate', array[v_due_at], p_now);
+    perform cue.release_held(c.account_id, c.gate, p_now);
+  elsif c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
     perform cue.wake_workers(c.account_id, v_due_at);
   end if;
   return v_id;
 end $$;
-comment on function cue.queue_execution is 'Creates a pending execution: due, claimable, or queued behind others of its cue.';
+comment on function cue.queue_execution is 'Creates a pending execution: due, claimable, or held by others of its cue or its gate.';
 
 create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz) returns void
 language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
@@ -112,6 +118,7 @@ begin
          lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
+  delete from cue.held_executions where execution_id = e.id;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
@@ -133,7 +140,7 @@ begin
   end if;
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
-  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
+  perform cue.follow_end(c, p_now);
   return next e;
 end $$;
 comment on function cue.cancel_execution is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
@@ -166,6 +173,7 @@ begin
   perform cue.drop_attempt_jobs(v_ids);
   perform cue.add_execution_events('execution.cancelled', v_ids, p_now);
   delete from cue.open_executions where execution_id = any (v_ids);
+  delete from cue.held_executions where execution_id = any (v_ids);
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
@@ -227,7 +235,8 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
-  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
+  if c.gate is not null and e.status <> 'success' then perform cue.pause_after_failure(e, c, p_now); end if;
+  perform cue.follow_end(c, p_now);
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
     update cue.cue_runs set last_run = e.started_at where cue_id = c.id and (last_run is null or last_run < e.started_at);
@@ -257,6 +266,14 @@ begin
   end if;
 end $$;
 comment on function cue.after_end is 'Applies the consequences of an execution''s end to its cue.';
+
+create or replace function cue.follow_end(c cue.cues, p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  if c.tracked then perform cue.start_queued(c.id, p_now); end if;
+  if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
+end $$;
+comment on function cue.follow_end is 'Releases the executions for which an end of an execution or attempt of a cue made room.';
 
 create or replace function cue.run_on_failure(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$

@@ -167,7 +167,7 @@ comment on function cue.is_unserved is 'Returns whether a slot came due in an ou
 -- With joins hashed, rows are found by their ids alone, whatever the tables' sizes when this was planned.
 create or replace function cue.move_due_cues(
   p_cue_ids text[], p_expected timestamptz[], p_next timestamptz[], p_next_slots timestamptz[], p_success_due timestamptz[], p_capped boolean,
-  p_now timestamptz
+  p_now timestamptz, p_tracked boolean default false
 ) returns table (cue_id text, account_id uuid, slot timestamptz, expected timestamptz)
 language plpgsql security definer as $$
 declare
@@ -178,16 +178,32 @@ begin
   return query
   update cue.cue_runs r
      set next_run = d.next_run, next_slot = d.next_slot, last_slot = coalesce(r.next_slot, r.next_run),
-         last_run = case r.transport when 'webhook' then p_now else r.last_run end,
+         last_run = case when r.transport = 'webhook' and not p_tracked then p_now else r.last_run end,
          fired_count = r.fired_count + 1, run_count = r.run_count + 1, success_due_at = coalesce(r.success_due_at, d.success_due)
     from unnest(p_cue_ids, p_expected, p_next, p_next_slots, p_success_due) as d (cue_id, expected, next_run, next_slot, success_due)
-   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and not r.tracked
+   where r.cue_id = any (p_cue_ids) and r.cue_id = d.cue_id and r.tracked = p_tracked
      and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = r.account_id)
      and not (v_outages and cue.is_unserved(r.account_id, d.expected))
      and not (p_capped and cue.exceeds_payload_cap(r.cue_id, p_now))
   returning r.cue_id, r.account_id, r.last_slot, d.expected;
 end $$;
-comment on function cue.move_due_cues is 'Moves due cues that the caller has locked to their next slots; null instead of an id stands for none.';
+comment on function cue.move_due_cues is
+  'Moves due cues, tracked or not, that the caller has locked to their next slots; null instead of an id stands for none.';
+
+-- Null in the place of each cue that is locked, or was moved by another engine. Not `=`, so that cues are looked up by their ids: very many may
+-- have one instant.
+create or replace function cue.lock_due_cues(p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_now timestamptz) returns text[]
+language plpgsql security definer as $$
+begin
+  return array(
+    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
+      left join lateral (
+        select r.cue_id from cue.cue_runs r
+         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
+         limit 1 for update skip locked) l on true
+     order by u.n);
+end $$;
+comment on function cue.lock_due_cues is 'Locks the cue_runs of due cues that are free and unchanged; returns their ids, with null in place of the others.';
 
 -- A cue is skipped if its version or next_run has changed since the following slot was computed. next_slot is null where it equals next_run, and
 -- so is p_next_slots. Slots that came due during an outage or above the plan's limit are left to catch_up_cues and refuse_due_cues, and tracked
@@ -213,15 +229,7 @@ declare
   v_limited boolean := cue.limits_timeouts();
 begin
   if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return; end if;
-  -- Null in the place of each cue that is locked, or was moved by another engine. Not `=`, so that cues are looked up by their ids: very many may
-  -- have one instant.
-  v_free := array(
-    select l.cue_id from unnest(p_cue_ids, p_versions, p_expected) with ordinality as u (id, version, expected, n)
-      left join lateral (
-        select r.cue_id from cue.cue_runs r
-         where r.cue_id = u.id and r.version = u.version and r.next_run is not distinct from u.expected and u.expected <= p_now
-         limit 1 for update skip locked) l on true
-     order by u.n);
+  v_free := cue.lock_due_cues(p_cue_ids, p_versions, p_expected, p_now);
   if cardinality(array_remove(v_free, null)) = 0 then return; end if;
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_cue_ids, v_accounts, v_slots, v_expected
     from cue.move_due_cues(v_free, p_expected, p_next, p_next_slots, p_success_due, v_capped, p_now) m;

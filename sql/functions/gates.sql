@@ -91,6 +91,8 @@ begin
     raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
   end if;
   perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
+  perform cue.add_event(
+    p_account_id, 'gate.paused', jsonb_build_object('gate', p_key, 'paused_by', p_actor, 'pause_reason', p_reason, 'paused_until', cue.iso(p_until)), p_now);
 end $$;
 comment on function cue.pause_gate is 'Pauses a gate, or gives a paused one another reason and end; QU037 if not found, QU034 if p_until is past.';
 
@@ -108,6 +110,10 @@ begin
   end if;
   update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
    where account_id = p_account_id and key = p_key and paused_at is not null;
-  if found then perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now); end if;
+  if found then
+    perform cue.record_event(p_account_id, 'gate.resumed', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
+    perform cue.add_event(p_account_id, 'gate.resumed', jsonb_build_object('gate', p_key), p_now);
+  end if;
+  perform cue.probe_now(p_account_id, p_key, p_now);
 end $$;
-comment on function cue.resume_gate is 'Ends the pause of a gate; QU037 if not found.';
+comment on function cue.resume_gate is 'Ends the pause of a gate, and has an open breaker send a probe at once; QU037 if not found.';

@@ -97,23 +97,31 @@ declare
   v_flight bigint;
   v_ids uuid[];
   v_starts boolean;
+  v_gated boolean;
+  v_tried uuid[];
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_limited boolean := cue.limits_timeouts();
   v_holds boolean := cue.has_holds();
 begin
   -- Scalar subqueries look up one row each; a join could read all jobs.
-  select array_agg(due.id), bool_or(due.started_at is null) into v_ids, v_starts from (
-    select e.id, e.started_at from cue.executions e
+  select array_agg(due.id), bool_or(due.started_at is null), bool_or(due.gate <> '') into v_ids, v_starts, v_gated from (
+    select e.id, e.started_at, (select coalesce(c.gate, '') from cue.cues c where c.id = e.cue_id and c.deleted_at is null) as gate
+      from cue.executions e
      where e.id = any (p_execution_ids) and e.id between v_first and v_last and e.attempt_due_at <= p_now
        and (select true from pgboss.job j where j.name = 'attempts' and j.id = e.id and j.state < 'active')
-       and (select c.deleted_at is null from cue.cues c where c.id = e.cue_id) and not (v_holds and cue.is_held(e.account_id))
-     order by e.id for update of e skip locked) due;
+       and not (v_holds and cue.is_held(e.account_id))
+     order by e.id for update of e skip locked) due
+   where due.gate is not null;
   if v_ids is null then return; end if;
   with gone as (
     delete from pgboss.job where name = 'attempts' and id = any (array(
       select j.id from pgboss.job j where j.name = 'attempts' and j.id = any (v_ids) for update skip locked)) returning id)
   select array_agg(id) into v_ids from gone;
+  if v_gated and v_ids is not null then
+    v_tried := v_ids;
+    select x.passed, x.begun_at into v_ids, p_now from cue.pass_gates(v_ids, p_now) x;
+  end if;
   v_flight := nextval('cue.flight_ids');
   -- cue_runs precede executions in the lock order, so a locked row is skipped; its last_run is set when the execution ends.
   if v_starts then
@@ -142,6 +150,7 @@ begin
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a;
+  if v_tried is not null then perform cue.release_behind(v_tried, p_now); end if;
 end $$;
 comment on function cue.begin_attempts is 'Begins those due attempts that are not locked; returns the requests to send.';
 

@@ -17,7 +17,7 @@ begin
   claimed as materialized (select e.claimed_at as at from cue.executions e where e.lease_expires_at is not null limit p_limit),
   awaited as materialized (select e.delivered_at as at from cue.executions e where e.outcome_deadline_at is not null limit p_limit),
   queued as materialized (
-    select e.created_at as at from cue.open_executions o join cue.executions e on e.id = o.execution_id where o.is_queued limit p_limit)
+    select h.since as at from cue.held_executions h where h.released_at is null limit p_limit)
   select k.queue, k.waiting::bigint, k.oldest
     from (
       select 1 as place, 'due' as queue, count(*) as waiting, min(at) as oldest from due

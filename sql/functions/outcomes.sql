@@ -81,6 +81,7 @@ begin
   perform cue.add_costs(e, e.attempts, p_costs, p_now);
   if v_retry_at is not null then
     perform cue.wake_workers(e.account_id, v_retry_at);
+    if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
     perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
   elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);

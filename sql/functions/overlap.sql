@@ -1,5 +1,5 @@
 -- Overlap: what a cue does if it is to run while it is running. A tracked cue has its executions that have not ended in open_executions: those that
--- are queued are due at infinity until their turn, all others are running. Whoever creates or ends executions of a cue has locked its
+-- are queued are in held_executions as well, all others are running. Whoever creates or ends executions of a cue has locked its
 -- cue_runs, so decisions are exact. Whether an execution has ended is read from its row: an entry of open_executions that was not removed only
 -- delays the next in the queue, until repair_queues.
 
@@ -10,17 +10,18 @@ begin
   update cue.cues set tracked = true where id = p_cue_id and not tracked;
   update cue.cue_runs set tracked = true where cue_id = p_cue_id;
   -- Locked, so that one that is about to end is seen to have ended.
-  insert into cue.open_executions (execution_id, cue_id, account_id, is_queued)
-  select e.id, e.cue_id, e.account_id, false from (
+  insert into cue.open_executions (execution_id, cue_id, account_id)
+  select e.id, e.cue_id, e.account_id from (
     select x.id, x.cue_id, x.account_id from cue.executions x
      where x.cue_id = p_cue_id and x.ended_at is null order by x.id for update) e
   on conflict do nothing;
 end $$;
 comment on function cue.track_cue is 'Makes a cue tracked, with the executions that it has now.';
 
-create or replace function cue.open_executions_of(p_cue_id text) returns table (execution_id uuid, is_queued boolean, place bigint)
+create or replace function cue.open_executions_of(p_cue_id text) returns table (execution_id uuid, is_queued boolean)
 language sql stable as $$
-  select o.execution_id, o.is_queued, o.place from cue.open_executions o
+  select o.execution_id, exists (select from cue.held_executions h where h.execution_id = o.execution_id and h.held_by = 'overlap')
+    from cue.open_executions o
    where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id)
 $$;
 comment on function cue.open_executions_of is 'Returns the executions of a tracked cue that have not ended.';
@@ -29,36 +30,57 @@ comment on function cue.open_executions_of is 'Returns the executions of a track
 create or replace function cue.start_queued(p_cue_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
-  v_id uuid;
-  v_due_at timestamptz;
-  e cue.executions;
+  h cue.held_executions;
 begin
-  delete from cue.open_executions where execution_id = any (array(
-    select o.execution_id from cue.open_executions o
-     where o.cue_id = p_cue_id and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
-       for update skip locked));
+  perform cue.close_executions(array[p_cue_id]);
   if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
-  select o.execution_id into v_id from cue.open_executions_of(p_cue_id) o order by o.place limit 1;
+  select * into h from cue.held_executions q where q.cue_id = p_cue_id and q.held_by = 'overlap' order by q.place limit 1 for update skip locked;
   if not found then return; end if;
-  perform from cue.open_executions where execution_id = v_id for update skip locked;
-  if not found then return; end if;
-  select * into e from cue.executions where id = v_id for update skip locked;
-  if not found then return; end if;
-  -- In whole milliseconds, as engines count.
-  v_due_at := date_trunc('milliseconds', greatest(e.scheduled_for, p_now));
-  update cue.open_executions set is_queued = false where execution_id = v_id;
-  if e.transport = 'webhook' then
-    update cue.executions set attempt_due_at = v_due_at, updated_at = p_now where id = v_id;
-    perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
+  h.gate := (select c.gate from cue.cues c where c.id = p_cue_id);
+  if h.gate is null then
+    perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
   else
-    update cue.executions
-       set claimable_at = v_due_at, updated_at = p_now,
-           claim_deadline_at = v_due_at + cue.claim_timeout((select c.claim_timeout_seconds from cue.cues c where c.id = p_cue_id))
-     where id = v_id;
-    perform cue.wake_workers(e.account_id, v_due_at);
+    perform cue.add_held(array[h.execution_id], 'gate', array[greatest(h.due_at, p_now)], h.since);
+    perform cue.release_held(h.account_id, h.gate, p_now);
   end if;
 end $$;
 comment on function cue.start_queued is 'Starts the execution that is first in a cue''s queue, if none is running.';
+
+-- Most cues have nothing queued.
+create or replace function cue.follow_ends(p_cue_ids text[], p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  perform cue.close_executions(p_cue_ids);
+  perform cue.start_queued(u.id, p_now) from unnest(p_cue_ids) as u (id)
+    where exists (select from cue.held_executions h where h.cue_id = u.id and h.held_by = 'overlap');
+  perform cue.free_places(p_cue_ids, p_now);
+end $$;
+comment on function cue.follow_ends is 'Does what follow_end does for several cues.';
+
+create or replace function cue.free_places(p_cue_ids text[], p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  perform cue.release_held(t.account_id, t.gate, p_now) from (
+    select distinct c.account_id, c.gate from unnest(p_cue_ids) as u (id)
+     cross join lateral (select q.account_id, q.gate from cue.cues q where q.id = u.id limit 1) c
+     where c.gate is not null) t;
+end $$;
+comment on function cue.free_places is 'Releases executions that wait at the gates of cues, of which an attempt has ended.';
+
+create or replace function cue.close_executions(p_cue_ids text[]) returns void
+language plpgsql security definer as $$
+begin
+  delete from cue.held_executions where execution_id = any (array(
+    select h.execution_id from cue.held_executions h
+     where h.cue_id = any (p_cue_ids) and h.held_by = 'overlap'
+       and (select x.ended_at is null from cue.executions x where x.id = h.execution_id) is not true
+       for update skip locked));
+  delete from cue.open_executions where execution_id = any (array(
+    select o.execution_id from cue.open_executions o
+     where o.cue_id = any (p_cue_ids) and (select x.ended_at is null from cue.executions x where x.id = o.execution_id) is not true
+       for update skip locked));
+end $$;
+comment on function cue.close_executions is 'Removes ended executions of cues from open_executions, and from their queues.';
 
 create or replace function cue.supersede_executions(p_cue_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -98,10 +120,12 @@ begin
     perform cue.supersede_executions(p_cue_id, p_now);
   elsif p_overlap <> 'allow' then
     for n in 1 .. 2 loop
-      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and o.is_queued), count(*) filter (where not x.is_open)
+      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and x.is_queued), count(*) filter (where not x.is_open)
         into v_open, v_queued, v_ended
         from cue.open_executions o
-       cross join lateral (select (select e.ended_at is null from cue.executions e where e.id = o.execution_id) is true as is_open) x
+       cross join lateral (
+         select (select e.ended_at is null from cue.executions e where e.id = o.execution_id) is true as is_open,
+                exists (select from cue.held_executions h where h.execution_id = o.execution_id and h.held_by = 'overlap') as is_queued) x
        where o.cue_id = p_cue_id;
       exit when v_ended = 0 and (v_queued = 0 or v_queued < v_open);
       -- An end has left something.
@@ -111,6 +135,9 @@ begin
                     when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
                     when v_queued >= cue.queue_limit() then 'queue_full' end;
     is_queued := v_open > 0;
+  end if;
+  if refused is null and cue.is_gate_full((select c.account_id from cue.cues c where c.id = p_cue_id), (select c.gate from cue.cues c where c.id = p_cue_id)) then
+    refused := 'queue_full';
   end if;
   return next;
 end $$;
@@ -122,6 +149,9 @@ language plpgsql security definer as $$
 declare
   v_place record;
 begin
+  if cue.is_gate_full(c.account_id, c.gate) then
+    raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
+  end if;
   if p_overlap = 'allow' then return false; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
@@ -133,7 +163,7 @@ begin
   end if;
   return v_place.is_queued;
 end $$;
-comment on function cue.place_request is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it.';
+comment on function cue.place_request is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it, QU046 if its gate is full.';
 
 -- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, moves the schedule on, and counts
 -- the execution.
@@ -154,63 +184,6 @@ begin
 end $$;
 comment on function cue.run_slot is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
 
--- Like take_due_cues, but cue by cue, and the executions wait for an engine.
-create or replace function cue.fire_tracked_cues(
-  p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[] default '{}',
-  p_missed_after interval default cue.missed_after(), p_now timestamptz default now(), p_next_slots timestamptz[] default '{}'
-) returns int
-language plpgsql security definer as $$
-declare
-  d record;
-  c cue.cues;
-  r cue.cue_runs;
-  v_slot timestamptz;
-  v_runs boolean;
-  v_accounts uuid[] := '{}';
-  v_cue_ids text[] := '{}';
-  v_count int := 0;
-begin
-  if not exists (select from cue.engines where last_seen_at > p_now - p_missed_after) then return 0; end if;
-  for d in
-    select * from unnest(p_cue_ids, p_versions, p_expected, p_next, p_next_slots, p_success_due)
-      as u (cue_id, version, expected, next_run, next_slot, success_due) order by u.cue_id
-  loop
-    continue when cue.lock_free_cues(array[d.cue_id]) = '{}';
-    select * into c from cue.cues where id = d.cue_id;
-    select * into r from cue.cue_runs
-     where cue_id = d.cue_id and version = d.version and next_run = d.expected and next_run <= p_now and tracked
-       and (select not cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id)
-       and not cue.is_unserved(c.account_id, d.expected)
-       and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
-    continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    if c.overlap = 'allow' and not exists (select from cue.open_executions_of(c.id)) then
-      update cue.cues set tracked = false where id = c.id;
-      update cue.cue_runs set tracked = false where cue_id = c.id;
-      c.tracked := false;
-    end if;
-    v_slot := coalesce(r.next_slot, d.expected);
-    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
-    if v_runs then
-      v_accounts := v_accounts || c.account_id;
-      v_cue_ids := v_cue_ids || c.id;
-    end if;
-    update cue.cue_runs
-       set next_run = d.next_run, next_slot = d.next_slot, last_slot = v_slot, fired_count = fired_count + v_runs::int, run_count = run_count + v_runs::int,
-           success_due_at = coalesce(success_due_at, d.success_due)
-     where cue_id = c.id;
-    if c.schedule_type = 'recurring' and (d.next_run is null or cue.runs_left(c.schedule_rules, r.fired_count + v_runs::int, r.skipped_count) = 0) then
-      perform cue.complete_cues(array[c.id], p_now);
-    end if;
-    v_count := v_count + 1;
-  end loop;
-  if v_cue_ids <> '{}' then
-    perform cue.count_executions(v_accounts, p_now);
-    perform cue.count_payloads(v_cue_ids, array_fill(1, array[cardinality(v_cue_ids)]), p_now);
-  end if;
-  return v_count;
-end $$;
-comment on function cue.fire_tracked_cues is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
-
 create or replace function cue.holds_executions(p_cue_id text) returns boolean
 language plpgsql security definer as $$
 declare
@@ -227,7 +200,7 @@ declare
   v_cue_id text;
 begin
   for v_cue_id in
-    select o.cue_id from cue.open_executions o where o.is_queued and o.cue_id > p_after group by o.cue_id order by o.cue_id limit p_limit
+    select h.cue_id from cue.held_executions h where h.held_by = 'overlap' and h.cue_id > p_after group by h.cue_id order by h.cue_id limit p_limit
   loop
     p_after := v_cue_id;
     continue when exists (select from cue.open_executions_of(v_cue_id) o where not o.is_queued);

@@ -169,6 +169,7 @@ begin
            lost_attempts = lost_attempts + p_given_back::int, error_message = p_error, updated_at = p_now
      where id = e.id;
     perform cue.wake_workers(e.account_id, p_now);
+    if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   else
     update cue.executions
        set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,

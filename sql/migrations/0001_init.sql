@@ -48,7 +48,13 @@ create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'back
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 --- Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a
 --- limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held');
+--- gate: an execution waited at its cue's gate for longer than max_wait.
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate');
+--- What an execution waits for, in the order in which that is checked: other executions to end, a person's approval, others of its cue, its cue's gate.
+create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
+--- Why it waits: others of its cue run; the gate's limits on running executions or starts are reached, others come first, or the gate is paused, its
+--- breaker is open or its budget is spent.
+create type cue.held_reason as enum ('overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
 --- Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.
 create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused');
 create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical'); --- Urgency of an alert, lowest first.
@@ -62,7 +68,7 @@ create type cue.event_type as enum
   ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
    'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
-   'secret.regenerated', 'limit.reached');
+   'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed');
 --- Service that a channel sends to; webhook: a signed request to any address.
 create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
 --- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.
@@ -553,7 +559,7 @@ create table cue.cue_runs (
   --- Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.
   --- Null: none.
   recomputed int,
-  --- Like tracked of the cue, for the functions that fire and finish plain executions.
+  --- Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.
   tracked boolean not null default false,
   alerted boolean not null default false, --- Whether an alert of the cue is not resolved.
   schedule_key uuid, --- Shared by cues with the same schedule. Null: shared with none.
@@ -687,9 +693,9 @@ create table cue.executions (
   last_attempt_at timestamptz, --- When the latest attempt began.
   delivered_at timestamptz, --- When the callback returned a 2xx, or the worker reported.
   ended_at timestamptz, --- When it ended. Set exactly in success, failed, missed and outcome_timeout.
-  --- When the waiting webhook attempt is due; infinity: behind others of its cue. Set exactly while one is waiting.
+  --- When the waiting webhook attempt is due; infinity: held, see held_executions. Set exactly while one is waiting.
   attempt_due_at timestamptz,
-  --- From when workers may claim it; infinity: behind others of its cue. Set exactly while it can be claimed.
+  --- From when workers may claim it; infinity: held. Set exactly while it can be claimed.
   claimable_at timestamptz,
   flight_id bigint, --- Flight of the attempt in progress.
   http_status int, --- HTTP status of the latest response; null: no response.
@@ -723,6 +729,8 @@ create table cue.executions (
   due_at timestamptz, --- When it was meant to start, if that is later than scheduled_for: within its window.
   --- Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.
   attempt_ms int,
+  held_ms int, --- Milliseconds for which it was held so far; null: never.
+  missed_reason cue.missed_reason, --- Why it was missed, if it was held for too long.
   primary key (id),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
   constraint attempt_due check ((attempt_due_at is not null) =
@@ -790,11 +798,79 @@ create index costs_reported on cue.costs using brin (reported_at);
 create table cue.open_executions (
   execution_id uuid primary key, --- The execution.
   cue_id text not null references cue.cues on delete cascade, --- Its cue.
-  account_id uuid not null, --- The cue's account.
-  place bigint not null generated always as identity, --- Order of creation, and thereby of the queue.
-  is_queued boolean not null --- Whether it waits for others of the cue to end, due at infinity until then.
+  account_id uuid not null --- The cue's account.
 );
-create index open_executions_cue on cue.open_executions (cue_id, is_queued, place);
+create index open_executions_cue on cue.open_executions (cue_id);
+
+--- The waiting room: executions that wait for more than their time, each for one thing. Their attempts are due at infinity until they are released.
+create table cue.held_executions (
+  execution_id uuid primary key, --- The execution.
+  account_id uuid not null, --- Its account.
+  cue_id text not null references cue.cues on delete cascade, --- Its cue.
+  transport cue.transport not null, --- The cue's transport.
+  held_by cue.held_by not null, --- What it waits for.
+  gate text, --- The gate at which it waits, with the part.
+  place bigint not null generated always as identity, --- Order in the queue of its cue.
+  due_at timestamptz not null, --- When it would have been due. With its id, the order at a gate.
+  since timestamptz not null, --- Since when it is held.
+  --- Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.
+  released_at timestamptz,
+  check ((gate is not null) = (held_by = 'gate')),
+  check (released_at is null or held_by = 'gate')
+);
+create index held_executions_queue on cue.held_executions (cue_id, place) where held_by = 'overlap';
+create index held_executions_gate on cue.held_executions (account_id, gate, due_at, execution_id) include (transport, released_at) where held_by = 'gate';
+create index held_executions_released on cue.held_executions (account_id, gate) where released_at is not null;
+
+--- Parts of gates that executions have reached, or whole gates. Whoever starts attempts behind one locks its row, and waits for nobody.
+create table cue.gate_parts (
+  account_id uuid not null, --- The account.
+  gate text not null, --- As a cue names it: the gate's key, and # and the part.
+  key text not null, --- The gate's key.
+  starts bigint not null default 0, --- Number of attempts started so far.
+  last_start_at timestamptz, --- When the latest of them started.
+  failures int not null default 0, --- Attempts in a row without a 2xx, since the breaker is closed.
+  opened_at timestamptz, --- Since when the breaker is open. Null: closed.
+  open_until timestamptz, --- When the next probe may start; null like opened_at.
+  open_seconds int, --- How long the last wait is, which doubles; null like opened_at.
+  probe int, --- Number of the probe's attempt; null: none has started since open_until was set.
+  probe_id uuid, --- Its execution.
+  --- When the breaker closed, while 1, 2, 4, 8 … attempts per second start since then. Null: any number.
+  ramp_from timestamptz,
+  ramp_starts bigint, --- Number of starts at that time.
+  retry_at timestamptz, --- When attempts may start again, by the latest Retry-After; at most an hour after it.
+  primary key (account_id, gate),
+  check (num_nulls(opened_at, open_until, open_seconds) in (0, 3)),
+  check ((probe is null) = (probe_id is null)),
+  foreign key (account_id, key) references cue.gates on delete cascade
+) with (fillfactor = 50);
+
+--- Attempts started behind gates: those that may still run, and those that a rate counts.
+create table cue.gate_starts (
+  account_id uuid not null, --- The account.
+  gate text not null, --- The gate, with the part.
+  n bigint not null, --- Number of the start.
+  execution_id uuid not null, --- The execution.
+  attempt int not null, --- The attempt's number.
+  started_at timestamptz not null, --- When it started, and not before the start n - 1.
+  holds boolean not null default true, --- False once it was seen not to run any more, or that its execution has started another attempt.
+  primary key (account_id, gate, n),
+  foreign key (account_id, gate) references cue.gate_parts on delete cascade
+) with (fillfactor = 50);
+create index gate_starts_held on cue.gate_starts (account_id, gate) where holds;
+
+--- Results of attempts behind gates that have not been added to their gate_parts: whoever records a result waits for no gate.
+create table cue.gate_results (
+  seq bigint primary key generated always as identity, --- Order of the results.
+  account_id uuid not null, --- The account.
+  gate text not null, --- The gate, with the part.
+  execution_id uuid not null, --- The execution.
+  attempt int not null, --- The attempt's number.
+  success boolean, --- Whether it had a 2xx; null: it neither counts nor resets.
+  retry_at timestamptz, --- By the Retry-After of a 429 or 503. Null: none.
+  foreign key (account_id, gate) references cue.gate_parts on delete cascade
+);
+create index gate_results_part on cue.gate_results (account_id, gate, seq);
 
 --- Executions that failed, were missed or timed out, and were neither replayed nor dismissed.
 create table cue.dead_letters (

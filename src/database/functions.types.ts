@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EventType, ExecutionStatus, KeyScope, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EventType, ExecutionStatus, KeyScope, MissedReason, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
@@ -8,6 +8,7 @@ export const functions = {
   add_job: ['value', 'queue data id start_after singleton_key'],
   add_session_token: ['value', 'account_id token_hash now'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
+  admit_held: ['value', 'after limit now'],
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
@@ -176,6 +177,7 @@ export const functions = {
   release: ['value', 'account_id actor now'],
   release_execution: ['value', 'account_id execution_id claim_token now'],
   release_flight: ['value', 'flight_id execution_ids now'],
+  release_gates: ['value', 'account_ids gates now'],
   rename_key: ['value', 'account_id key_id label actor ip now'],
   repair_queues: ['value', 'after limit now'],
   replay_execution: ['row', 'account_id execution_id now overlap'],
@@ -423,6 +425,8 @@ export type ExecutionsRow = {
   payload_id: number | null
   due_at: Date | null
   attempt_ms: number | null
+  held_ms: number | null
+  missed_reason: MissedReason | null
 }
 
 export type ClaimExecutionsRow = {
@@ -976,6 +980,9 @@ export type ReadExecutionDetailsRow = {
   cue_tags: string[]
   reported_error: string
   error_group: string
+  held: unknown
+  held_ms: number
+  missed_reason: MissedReason
   attempt_log: unknown
 }
 
@@ -1152,6 +1159,7 @@ export type Functions = {
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
   addSessionToken: (args: { account_id: string; token_hash: Buffer }) => Promise<Date>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
+  admitHeld: (args: { after?: string | null; limit?: number | null }) => Promise<string>
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
@@ -1320,6 +1328,7 @@ export type Functions = {
   release: (args: { account_id?: string | null; actor?: string | null }) => Promise<boolean>
   releaseExecution: (args: { account_id: string; execution_id: string; claim_token: string }) => Promise<void>
   releaseFlight: (args: { flight_id: number; execution_ids: string[] }) => Promise<number>
+  releaseGates: (args: { account_ids: string[]; gates: string[] }) => Promise<void>
   renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>
   repairQueues: (args: { after?: string | null; limit?: number | null }) => Promise<string | null>
   replayExecution: (args: { account_id: string; execution_id: string; overlap?: Overlap | null }) => Promise<ExecutionsRow>

@@ -109,8 +109,10 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
 }
 
 export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
-  // Ids of attempts that are in the queue or being begun.
+  // Ids of attempts that are in the queue, being begun, or to be tried again.
   const ids = new Set<string>()
+  // Those that are to be tried again.
+  const failed = new Set<string>()
   // Attempts in the queue.
   const queued = createCounts()
   // Account → place of its first attempt that was read but not held.
@@ -124,6 +126,8 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
 
   const hold = ({ due_at, is_due: _, ...row }: LookWaitingRow) => {
     const { execution_id, account_id } = row
+    // It was held meanwhile, and is due again.
+    if (failed.delete(execution_id)) return enqueue({ ...row, due: due_at / 1000 })
     if (ids.has(execution_id)) return
     if (queued.of(account_id) < heldPerAccount) {
       ids.add(execution_id)
@@ -176,14 +180,15 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
 
     /** The attempts `tried` are done with; those in `begun` were begun. */
     ended: (tried: readonly WaitingAttempt[], begun: ReadonlySet<string>): void => {
-      const failed: WaitingAttempt[] = []
+      const again: WaitingAttempt[] = []
       for (const attempt of tried) {
         if (begun.has(attempt.execution_id) || attempt.isAgain) ids.delete(attempt.execution_id)
-        else failed.push({ ...attempt, isAgain: true })
+        else again.push({ ...attempt, isAgain: true })
       }
-      if (failed.length === 0) return
+      if (again.length === 0) return
+      for (const { execution_id } of again) failed.add(execution_id)
       setTimeout(() => {
-        for (const attempt of failed) enqueue(attempt)
+        for (const attempt of again) if (failed.delete(attempt.execution_id)) enqueue(attempt)
         onChange()
       }, againMs)
     }

@@ -41,6 +41,7 @@ import { startOperations } from '../operations/work.ts'
 import { startTracker } from '../support/tracker.ts'
 import { type Traces, untraced } from '../traces/traces.ts'
 import { createDeadlines } from './deadlines.ts'
+import { createGates } from './gates.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHolds } from './holds.ts'
 import { startKeeper } from './keeper.ts'
@@ -60,6 +61,7 @@ const times = leaseTimes()
 const windowsMs = 10_000
 const clockMs = 15_000
 const publishMs = 1000
+const gatesMs = 1000
 const unattendedMs = 20_000
 /** A crash delays a notice by its lease and by this. */
 const noticesMs = 10_000
@@ -216,6 +218,7 @@ const buildParts = (building: Building, running: Running) => {
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
   const publisher = createPublisher({ fn })
+  const gates = createGates({ fn })
   return {
     ...building,
     pools,
@@ -231,6 +234,7 @@ const buildParts = (building: Building, running: Running) => {
     pump,
     deadlines,
     publisher,
+    gates,
     scheduler
   }
 }
@@ -252,7 +256,7 @@ const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => 
 
 /** Passes notifications on to the parts that wait for them. */
 const listen = (
-  { config, ahead, pump, deadlines, publisher, outageLog, scheduler, onError }: Parts,
+  { config, ahead, pump, deadlines, publisher, gates, outageLog, scheduler, onError }: Parts,
   jobs: Jobs,
   running: Running
 ): Promise<Listener> => {
@@ -260,10 +264,14 @@ const listen = (
     for (const task of tasks) running.keeper?.soon(task)
   }
   return createListener(config, {
-    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold', 'cue_event'],
+    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold', 'cue_event', 'cue_gate'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
       if (channel === 'cue_hold') return soon('read holds')
+      if (channel === 'cue_gate') {
+        gates.notice(payload)
+        return void scheduler.run('release held executions', gates.release)
+      }
       if (channel === 'cue_event') {
         publisher.notice()
         return void scheduler.run('publish events', publisher.publish)
@@ -301,7 +309,7 @@ const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweepin
 
 /** Starts the tasks that run again and again. */
 const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>, running: Running) => {
-  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, publisher, scheduler } = parts
+  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, publisher, gates, scheduler } = parts
   const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   const beat = async () => {
     await heartbeat.beat()
@@ -323,6 +331,7 @@ const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>,
       { task: 'read holds', everyMs: times.idleMs, work: holds.read },
       { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
       { task: 'publish events', everyMs: publishMs, work: publisher.publish },
+      { task: 'sweep gates', everyMs: gatesMs, work: gates.sweep },
       { task: 'note unattended tasks', everyMs: unattendedMs, work: () => fn.noteUnattended({}) },
       { task: 'end snoozes', everyMs: noticesMs, work: () => fn.endSnoozes({}) },
       { task: 'requeue notices', everyMs: noticesMs, work: () => fn.requeueNotices({}) },

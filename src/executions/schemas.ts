@@ -72,6 +72,20 @@ const execution = {
   lease_expires_at: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'Until when the claim lasts without a heartbeat.' })),
   outcome: Nullable(Outcome),
   costs: Spent,
+  held: Nullable(
+    Type.Object(
+      {
+        by: Type.Enum([...enums.heldBy], { description: '`overlap`: others of its cue. `gate`: the gate of its cue.' }),
+        key: Nullable(Type.String({ description: 'The gate, with its part.' })),
+        reason: Type.Enum([...enums.heldReason], { description: 'Why the gate lets none start now.' }),
+        since: Timestamp,
+        ahead: Type.Integer({ description: 'How many wait before it.' })
+      },
+      { description: 'What it waits for, beyond its time.' }
+    )
+  ),
+  held_ms: Nullable(Type.Integer({ description: 'Milliseconds for which it was held before; not a part of its lateness.' })),
+  missed_reason: Nullable(Type.Enum([...enums.missedReason], { description: '`gate`: it waited at its gate for longer than `max_wait`.' })),
   created_at: Timestamp,
   updated_at: Timestamp
 }

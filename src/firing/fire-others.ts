@@ -16,8 +16,8 @@ type Options = {
 }
 
 const batchSize = 500
-/** They are fired one by one. */
-const trackedBatchSize = 100
+/** Those of which an execution has not ended are fired one by one. */
+const trackedBatchSize = 250
 
 /** @returns functions that fire due cues in batches until none are due, and reject if the database doesn't answer */
 export const createFiring = ({ fn, ahead, missedAfter, log }: Options) => {

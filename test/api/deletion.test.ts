@@ -115,8 +115,21 @@ t.test('every table with an account_id is emptied with the account', async t => 
   )
   t.same(
     pluck(rows, 'name'),
-    ['attempts', 'dead_letters', 'event_days', 'events', 'executions', 'new_events', 'notices', 'payload_counters', 'usage_counters'],
-    'these are removed in batches with their cues, or explicitly'
+    [
+      'attempts',
+      'dead_letters',
+      'event_days',
+      'events',
+      'executions',
+      'gate_parts',
+      'gate_results',
+      'gate_starts',
+      'new_events',
+      'notices',
+      'payload_counters',
+      'usage_counters'
+    ],
+    'these are removed in batches with their cues, with the gates, or explicitly'
   )
 })
 

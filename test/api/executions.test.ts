@@ -36,6 +36,9 @@ t.test('lists executions with all members, newest first', async t => {
     lease_expires_at: null,
     outcome: null,
     costs: [],
+    held: null,
+    held_ms: null,
+    missed_reason: null,
     created_at: start,
     updated_at: start
   })

@@ -101,6 +101,9 @@ const held: Record<string, string> = {
   'cue.idempotency_keys': own,
   'cue.flights': all,
   'cue.gates': own,
+  'cue.gate_parts': own,
+  'cue.gate_starts': own,
+  'cue.held_executions': own,
   'cue.memory_subscriptions': own,
   'cue.missed_slots': own,
   'cue.open_executions': own,
@@ -119,6 +122,7 @@ const held: Record<string, string> = {
  * large payloads and their optional cap, only to send alerts to channels, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
+  'gate_results',
   'addresses',
   'channels',
   'notices',
@@ -186,6 +190,12 @@ root.test('locked rows of one account do not affect another, although the first 
     await cueOf({ ...s.workerCue, name, tags: ['slow'], schedule: { every: '1h', exclude_calendars: ['holidays'] }, cron: undefined })
   // One cue a minute, so that the others wait for their turn until the test has ended.
   await call('POST', '/v1/operations', { type: 'pause', filter: { tag: ['slow'] }, rate_per_minute: 1 })
+  // One runs, and the others wait.
+  const gated = await cueOf({ name: 'gated', ...s.callback('hangs') })
+  await s.pool.query(`select cue.put_gate($1, 'one', '{"parallel": 1}')`, [busy.id])
+  await s.pool.query("update cue.cues set gate = 'one' where id = $1", [gated])
+  await s.pool.query('update cue.cue_runs set tracked = true, version = version + 1 where cue_id = $1', [gated])
+  await eventually(async () => (await s.pool.query('select from cue.held_executions where account_id = $1', [busy.id])).rowCount)
   await s.pool.query(
     'insert into cue.dead_letters (execution_id, account_id, cue_id, error_group) select gen_random_uuid(), $1, $2, gen_random_uuid()',
     [busy.id, worker]

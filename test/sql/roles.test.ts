@@ -165,7 +165,18 @@ t.test('cue_reader can read every view and nothing else', async t => {
   await refused('create table cue.mine ()')
   t.strictSame(
     await callable(),
-    ['executions_used', 'iso', 'latest_executions', 'latest_missed', 'mask', 'mask_target', 'usage_month', 'uuid_v7_floor', 'waiting_work'],
+    [
+      'describe_held',
+      'executions_used',
+      'iso',
+      'latest_executions',
+      'latest_missed',
+      'mask',
+      'mask_target',
+      'usage_month',
+      'uuid_v7_floor',
+      'waiting_work'
+    ],
     'functions that the views call'
   )
 })
@@ -243,6 +254,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
     ...[
       'acknowledge_alert',
       'cancel_execution',
+      'describe_held',
       'destinations',
       'disk_use',
       'dismiss_execution',

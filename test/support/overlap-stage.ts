@@ -39,13 +39,18 @@ export const overlapStage = async (t: Test) => {
     states: async (cue_id: string): Promise<string[]> =>
       (
         await rows(
-          `select case when o.is_queued then 'queued' else e.status::text end as state
-             from cue.executions e left join cue.open_executions o on o.execution_id = e.id where e.cue_id = $1 order by e.scheduled_for, e.created_at, o.place`,
+          `select case when h.held_by = 'overlap' then 'queued' else e.status::text end as state
+             from cue.executions e left join cue.held_executions h on h.execution_id = e.id where e.cue_id = $1 order by e.scheduled_for, e.created_at, h.place`,
           [cue_id]
         )
       ).map(row => row.state),
     open: (cue_id: string): Promise<Row[]> =>
-      rows('select execution_id as id, is_queued from cue.open_executions where cue_id = $1 order by place', [cue_id]),
+      rows(
+        `select o.execution_id as id, h.execution_id is not null as is_queued
+           from cue.open_executions o left join cue.held_executions h on h.execution_id = o.execution_id and h.held_by = 'overlap'
+          where o.cue_id = $1 order by h.place nulls first, o.execution_id`,
+        [cue_id]
+      ),
     missed: (cue_id: string): Promise<Row[]> =>
       rows('select first, last, count, policy, reason from cue.missed_slots where cue_id = $1 order by id', [cue_id])
   }

@@ -65,7 +65,12 @@ export const snapshot = `
          )} as cues,
          ${all('id', 'cue.cues where tracked')} as tracked,
          ${byId('id', `case when state < 'active' then ${ms('start_after')} end`, `pgboss.job where name = 'attempts'`)} as jobs,
-         ${byId('execution_id', `json_build_object('cue_id', cue_id, 'is_queued', is_queued)`, 'cue.open_executions')} as open,
+         ${byId(
+           'execution_id',
+           `json_build_object('cue_id', cue_id, 'is_queued',
+              exists (select from cue.held_executions h where h.execution_id = o.execution_id and h.held_by = 'overlap'))`,
+           'cue.open_executions o'
+         )} as open,
          ${all(
            `json_build_object('id', c.id, 'why', w.why)`,
            `cue.cues c join cue.cue_runs r on r.cue_id = c.id

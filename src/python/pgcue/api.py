@@ -724,6 +724,14 @@ class CueDetailExecutionsCosts(TypedDict):
     unit: str
 
 
+class CueDetailExecutionsHeld(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
+
+
 class CueDetailExecutions(TypedDict):
     id: str
     cue_id: str
@@ -748,6 +756,9 @@ class CueDetailExecutions(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[CueDetailExecutionsOutcome]
     costs: List[CueDetailExecutionsCosts]
+    held: Optional[CueDetailExecutionsHeld]
+    held_ms: Optional[int]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
     created_at: str
     updated_at: str
 
@@ -757,7 +768,7 @@ class CueDetailMissed(TypedDict):
     last: str
     count: int
     policy: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
     recorded_at: str
 
 
@@ -845,7 +856,7 @@ class CueHistoryGaps(TypedDict):
     first: str
     last: str
     count: int
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
 
 
 _CueHistoryNeededKeywords = TypedDict("_CueHistoryNeededKeywords", {"from": 'str'})
@@ -1017,6 +1028,14 @@ class ExecutionCosts(TypedDict):
     unit: str
 
 
+class ExecutionHeld(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
+
+
 class Execution(TypedDict):
     id: str
     cue_id: str
@@ -1041,6 +1060,9 @@ class Execution(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
     costs: List[ExecutionCosts]
+    held: Optional[ExecutionHeld]
+    held_ms: Optional[int]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
     created_at: str
     updated_at: str
 
@@ -1048,6 +1070,14 @@ class Execution(TypedDict):
 class ExecutionDetailCosts(TypedDict):
     amount: str
     unit: str
+
+
+class ExecutionDetailHeld(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
 
 
 class ExecutionDetailAttemptLog(TypedDict):
@@ -1087,6 +1117,9 @@ class ExecutionDetail(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
     costs: List[ExecutionDetailCosts]
+    held: Optional[ExecutionDetailHeld]
+    held_ms: Optional[int]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
     created_at: str
     updated_at: str
     payload: Any
@@ -1227,7 +1260,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "gate.opened", "gate.closed", "gate.paused", "gate.resumed"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]

@@ -1,0 +1,83 @@
+-- What gates do now, for people. Nothing here decides anything.
+
+create or replace function cue.gate_reason(p_account_id uuid, p_gate text, p_now timestamptz default now()) returns cue.held_reason
+language plpgsql stable security definer as $$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
+  return coalesce((cue.gate_room(g, p, cue.places_held(g, p_gate), 1, p_now)).reason, case when g.ordered then 'order' when g.parallel is not null then 'parallel' else 'rate' end::cue.held_reason);
+end $$;
+comment on function cue.gate_reason is 'Returns why executions wait at a gate or part.';
+
+create or replace function cue.places_held(g cue.gates, p_gate text) returns int
+language sql stable as $$
+  select count(distinct s.execution_id)::int from cue.gate_starts s
+   where s.account_id = g.account_id and s.gate = p_gate and s.holds and cue.holds_place(s, g.ordered)
+$$;
+comment on function cue.places_held is 'Returns how many executions hold a place of a gate or part.';
+
+-- Null for one that has been released, and is due. Those that were released for a later instant wait for it.
+create or replace function cue.describe_held(h cue.held_executions, p_due_at timestamptz, p_now timestamptz default now()) returns jsonb
+language plpgsql stable security definer as $$
+begin
+  if h.released_at is not null and p_due_at <= h.released_at then return null; end if;
+  return jsonb_build_object(
+    'by', h.held_by, 'key', h.gate,
+    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else 'overlap' end, 'since', cue.iso(h.since),
+    'ahead', case h.held_by
+      when 'gate' then (
+        select count(*) from cue.held_executions o
+         where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
+      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
+end $$;
+comment on function cue.describe_held is 'Returns what a held execution waits for, as the API shows it.';
+
+create or replace function cue.gate_state(p_account_id uuid, p_gate text, p_now timestamptz default now())
+returns table (running int, waiting int, oldest_waiting_seconds float8, next_start_at timestamptz, breaker_state jsonb)
+language plpgsql stable security definer as $$
+declare
+  g cue.gates;
+  p cue.gate_parts;
+  v_first timestamptz;
+begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
+  if not found then return; end if;
+  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
+  p.gate := p_gate;
+  p.starts := coalesce(p.starts, 0);
+  running := cue.places_held(g, p_gate);
+  select count(*), min(h.since) into waiting, v_first from cue.held_executions h
+   where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate';
+  oldest_waiting_seconds := extract(epoch from p_now - v_first);
+  next_start_at := (select case when r.room > 0 then p_now else r.next_at end from cue.gate_room(g, p, running, 1, p_now) r);
+  breaker_state := case when g.breaker_failures is not null then jsonb_build_object(
+    'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
+    'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
+  return next;
+end $$;
+comment on function cue.gate_state is 'Returns what a gate, or a part of it, does now; no row if there is no such gate.';
+
+-- Sums, and the ten busiest parts.
+create or replace function cue.gate_states(p_account_id uuid, p_key text, p_now timestamptz default now()) returns table (
+  running int, waiting int, oldest_waiting_seconds float8, next_start_at timestamptz, breaker_state jsonb, parts jsonb)
+language plpgsql stable security definer as $$
+begin
+  return query
+  with busy as materialized (
+    select p.gate, s.* from cue.gate_parts p cross join lateral cue.gate_state(p_account_id, p.gate, p_now) s
+     where p.account_id = p_account_id and p.key = p_key),
+  own as (select s.* from cue.gate_state(p_account_id, p_key, p_now) s)
+  select coalesce(sum(b.running), 0)::int, coalesce(sum(b.waiting), 0)::int, max(b.oldest_waiting_seconds),
+         case when count(b) > 0 then min(b.next_start_at) else o.next_start_at end,
+         coalesce((select x.breaker_state from busy x where x.breaker_state ->> 'state' <> 'closed' order by x.breaker_state ->> 'open_until' desc limit 1), o.breaker_state),
+         (select coalesce(jsonb_agg(jsonb_build_object(
+                   'part', split_part(x.gate, '#', 2), 'running', x.running, 'waiting', x.waiting, 'oldest_waiting_seconds', x.oldest_waiting_seconds,
+                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state)), '[]')
+            from (select * from busy y where y.gate like '%#%' order by y.waiting desc, y.running desc, y.gate limit 10) x)
+    from own o left join busy b on true
+   group by o.next_start_at, o.breaker_state;
+end $$;
+comment on function cue.gate_states is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';

@@ -1,0 +1,360 @@
+// Gates: limits that executions of several cues share.
+import t from 'tap'
+import { exactly } from '../support/exactly.ts'
+import { gatesStage } from '../support/gates-stage.ts'
+import { refused } from '../support/stage.ts'
+
+const worker = { transport: 'worker', callback_url: null }
+
+t.test('parallel: as many run as there are places, and an end starts the next in the order of the gate', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 2 })
+  const [a, b] = [await s.cue({ gate: 'g' }), await s.cue({ gate: 'g' })]
+  const ids: string[] = []
+  for (const cue of [a, b, a, b, a]) {
+    ids.push(await s.fire(cue))
+  }
+  const first = await s.begin()
+  t.same(first.map(({ execution_id }) => execution_id).sort(), ids.slice(0, 2))
+  t.same(await s.held(), ids.slice(2))
+  exactly(t, await s.execution(ids[2]!), { status: 'pending', attempt_due_at: Number.POSITIVE_INFINITY })
+  t.same(await s.beginIds(), [])
+  s.later(100)
+  await s.finish([first[0]!])
+  t.same(await s.beginIds(), [ids[2]])
+  exactly(t, await s.execution(ids[2]!), { status: 'delivering', held_ms: 102 })
+  await s.finish([first[1]!])
+  t.same(await s.beginIds(), [ids[3]])
+})
+
+t.test('parallel: a place counts while the row of its execution says that it runs', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const cue = await s.cue({ gate: 'g', retry_backoff_minutes: [60] })
+  const [first, second] = [await s.fire(cue), await s.fire(cue)]
+  const [attempt] = await s.begin()
+  s.later(5000)
+  t.equal(await s.fn.recoverFlights({}), 1)
+  await s.sweep()
+  t.equal((await s.begin()).length, 1, 'one of them')
+  t.equal((await s.rows("select * from cue.executions where status = 'delivering'")).length, 1)
+  t.equal(await s.finish([attempt!]), 0)
+  const running = (await s.rows("select * from cue.executions where status = 'delivering'"))[0]
+  t.ok([first, second].includes(running.id))
+})
+
+t.test('parallel: a retry gives its place up while it waits', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const cue = await s.cue({ gate: 'g', retry_backoff_minutes: [1] })
+  const [first, second] = [await s.fire(cue), await s.fire(cue)]
+  t.equal(await s.settle(await s.begin(), refused), 1)
+  const attempts = await s.begin()
+  t.same(
+    attempts.map(a => a.execution_id),
+    [second]
+  )
+  s.later(70_000)
+  t.same(await s.begin(), [])
+  exactly(t, await s.execution(first), { status: 'retrying', attempt_due_at: Number.POSITIVE_INFINITY })
+  await s.finish(attempts)
+  t.same(await s.beginIds(), [first])
+})
+
+// The clock has microseconds, and executions are due in whole milliseconds.
+t.test('rate: no interval of its length has more starts, and the next is due at the instant at which it may start', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ rate: 2, per: '10s' })
+  const cue = await s.cue({ gate: 'g' })
+  const ids = []
+  for (let n = 0; n < 5; n++) {
+    ids.push(await s.fire(cue))
+    s.later(1000)
+  }
+  const began = s.clock.now()
+  t.same(await s.beginIds(), ids.slice(0, 2))
+  t.same(await s.held(), ids.slice(3))
+  exactly(t, await s.execution(ids[2]!), { attempt_due_at: new Date(began.getTime() + 10_001) })
+  s.later(10_000)
+  await s.sweep()
+  t.same(await s.beginIds(), [])
+  s.later(1)
+  t.same(await s.beginIds(), ids.slice(2, 4))
+  s.later(10_000)
+  await s.sweep()
+  t.same(await s.beginIds(), [])
+  s.later(1)
+  t.same(await s.beginIds(), ids.slice(4))
+})
+
+t.test('order: the first due holds the others until it has ended, with its retries', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ ordered: true })
+  const [a, b] = [await s.cue({ gate: 'g' }), await s.cue({ gate: 'g' })]
+  const ids = []
+  for (const cue of [a, b, a]) {
+    ids.push(await s.fire(cue))
+  }
+  t.equal(await s.settle(await s.begin(), refused), 1)
+  t.same(await s.beginIds(), [])
+  s.later(70_000)
+  const again = await s.begin()
+  t.same(
+    again.map(x => x.execution_id),
+    [ids[0]]
+  )
+  await s.finish(again)
+  const second = await s.begin()
+  t.same(
+    second.map(x => x.execution_id),
+    [ids[1]]
+  )
+  await s.fn.cancelExecution({ account_id: s.account_id, execution_id: ids[1]!, running: true })
+  t.same(await s.beginIds(), [ids[2]])
+})
+
+t.test('on_failure pause: a failure pauses the gate with its reason', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ ordered: true, on_failure: 'pause' })
+  const cue = await s.cue({ gate: 'g', retry_max_attempts: 1 })
+  const ids = [await s.fire(cue), await s.fire(cue)]
+  await s.settle(await s.begin(), refused)
+  t.same(await s.beginIds(), [])
+  const { paused_by, pause_reason } = await s.row('select * from cue.gates')
+  t.equal(paused_by, 'service')
+  t.match(pause_reason, /^Execution .* of a cue failed: the callback answered 500$/)
+  t.same(await s.held(), [ids[1]])
+  await s.resume()
+  await s.sweep()
+  t.same(await s.beginIds(), [ids[1]])
+})
+
+t.test('a paused gate starts nothing until it is resumed, or its pause ends', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 5 })
+  const cue = await s.cue({ gate: 'g' })
+  const until = new Date(s.clock.now().getTime() + 60_000)
+  await s.pause('broken', until)
+  const id = await s.fire(cue)
+  t.same(await s.begin(), [])
+  exactly(t, await s.execution(id), { attempt_due_at: until })
+  s.later(60_000)
+  t.same(await s.beginIds(), [id])
+})
+
+t.test('parts are counted by themselves, with the settings of their gate, and changes apply to what waits', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const [a, b] = [await s.cue({ gate: 'g#a' }), await s.cue({ gate: 'g#b' })]
+  for (const cue of [a, a, a, b, b]) await s.fire(cue)
+  t.equal((await s.begin()).length, 2)
+  await s.gate({ parallel: 2 })
+  await s.sweep()
+  t.equal((await s.begin()).length, 2)
+  t.equal((await s.held()).length, 1)
+})
+
+t.test('max_wait: what waits longer is missed', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1, max_wait: '10s' })
+  const cue = await s.cue({ gate: 'g' })
+  await s.fire(cue)
+  const second = await s.fire(cue)
+  await s.begin()
+  s.later(10_000)
+  await s.sweep()
+  exactly(t, await s.execution(second), { status: 'pending' })
+  s.later(1)
+  await s.sweep()
+  exactly(t, await s.execution(second), {
+    status: 'missed',
+    missed_reason: 'gate',
+    held_ms: 10_001,
+    error_message: 'waited at gate g for longer than 10s'
+  })
+  t.same(await s.held(), [])
+})
+
+t.test('workers: a held execution cannot be claimed, and a place is held from the claim', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const cue = await s.cue({ gate: 'g', ...worker })
+  const ids = [await s.fire(cue), await s.fire(cue)]
+  const claim = () => s.fn.claimExecutions({ account_id: s.account_id, worker_id: 'w', limit: 5 })
+  const [first, ...others] = await claim()
+  t.equal(first!.execution_id, ids[0])
+  t.same(others, [])
+  t.same(await claim(), [])
+  t.same(await s.fn.claimExecutions({ account_id: s.account_id, worker_id: 'w', execution_id: ids[1] }), [])
+  await s.fn.reportOutcome({ account_id: s.account_id, execution_id: ids[0]!, success: true })
+  t.equal((await claim())[0]?.execution_id, ids[1])
+})
+
+t.test('slots of a herd wait at their gate in one statement', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 3 })
+  const cues = []
+  for (let n = 0; n < 20; n++) cues.push(await s.cue({ gate: 'g' }))
+  t.equal(await s.fireTracked(cues), 20)
+  t.equal((await s.held()).length, 17)
+  t.equal((await s.begin()).length, 3)
+  t.same(await s.rows('select * from cue.open_executions'), [])
+})
+
+t.test('overlap comes before the gate: an execution waits for one thing at a time', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const other = await s.cue({ gate: 'g' })
+  const id = await s.running({ gate: 'g', overlap: 'queue_all' })
+  await s.slot(id)
+  const held = () => s.rows('select held_by, released_at is not null as released from cue.held_executions order by since, execution_id')
+  const first = await s.begin()
+  t.same(await held(), [{ held_by: 'overlap', released: false }])
+  await s.fire(other)
+  await s.finish(first)
+  t.equal((await s.begin()).length, 1)
+  t.equal((await s.held()).length, 1)
+})
+
+t.test('a full gate refuses requests, and records slots as missed', async t => {
+  const s = await gatesStage(t)
+  await s.rows('create or replace function cue.gate_limit() returns int language sql immutable as $$ select 2 $$')
+  await s.gate({ parallel: 1 })
+  const slot = s.clock.now()
+  const cue = await s.cue({ gate: 'g' })
+  for (let n = 0; n < 3; n++) await s.fire(cue)
+  await t.rejects(s.fire(cue), { code: 'QU046' })
+  await s.fireTracked([cue])
+  t.same(await s.missed(cue), [{ first: slot, last: slot, count: 1, policy: 'run_once_if_missed', reason: 'queue_full' }])
+})
+
+const away: typeof refused = { http_status: null, error: 'connection refused' }
+const breaker = { breaker_failures: 3, breaker_open_seconds: 30, breaker_max_open_seconds: 100 }
+const onePart = 'select failures, opened_at, open_until, open_seconds from cue.gate_parts'
+
+t.test(
+  'breaker: opens after failures in a row, sends one probe at a time, waits twice as long after each, and closes with a 2xx',
+  async t => {
+    const s = await gatesStage(t)
+    await s.gate(breaker)
+    const cue = await s.cue({ gate: 'g', retry_max_attempts: 1 })
+    const ids = []
+    for (let n = 0; n < 20; n++) {
+      ids.push(await s.fire(await s.cue({ gate: 'g', retry_max_attempts: 1 })))
+    }
+    await s.fire(cue)
+    const all = await s.begin()
+    t.equal(all.length, 21, 'closed: any number')
+    await s.settle(all.slice(0, 2), away)
+    await s.settle(all.slice(2, 3), { http_status: 404, error: 'the callback answered 404' })
+    await s.settle(all.slice(3, 4), {})
+    await s.settle(all.slice(4, 6), { http_status: 429, error: 'the callback answered 429' })
+    t.equal((await s.row(onePart)).opened_at, null)
+    for (const n of [0, 1, 2])
+      await s.fire(await s.cue({ gate: 'g', retry_max_attempts: 5, name: `later ${n}`, retry_backoff_minutes: [0.01] }))
+    const more = await s.begin()
+    t.equal(more.length, 3)
+    await s.settle(all.slice(6, 7), refused)
+    exactly(t, await s.row(onePart), { failures: 3, opened_at: s.clock.now(), open_seconds: 30 })
+    const last = []
+    for (let n = 0; n < 30; n++) last.push(await s.fire(await s.cue({ gate: 'g', retry_max_attempts: 5, retry_backoff_minutes: [0.01] })))
+    t.same(await s.begin(), [])
+    await s.settle(all.slice(7), refused)
+    exactly(t, await s.row(onePart), { failures: 3, open_seconds: 30 }, 'attempts that had begun change nothing')
+    s.later(30_001)
+    await s.sweep()
+    const probe = await s.begin()
+    t.equal(probe.length, 1, 'one probe')
+    await s.sweep()
+    t.same(await s.begin(), [])
+    await s.settle(probe, away)
+    exactly(t, await s.row(onePart), { open_seconds: 60 })
+    s.later(59_000)
+    await s.sweep()
+    t.same(await s.begin(), [])
+    s.later(1001)
+    const second = await s.begin()
+    t.equal(second.length, 1)
+    await s.settle(second, {})
+    exactly(t, await s.row(onePart), { failures: 0, opened_at: null })
+    const started = []
+    for (let n = 0; n < 5; n++) {
+      await s.sweep()
+      started.push((await s.begin()).length)
+      s.later(1001)
+    }
+    t.same(started.slice(0, 4), [1, 2, 4, 8])
+    t.same(
+      (await s.rows("select type from cue.new_events where type::text like 'gate.%' order by seq")).map(row => row.type),
+      ['gate.opened', 'gate.closed']
+    )
+  }
+)
+
+t.test('a probe whose replica is lost makes room for another', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ ...breaker, breaker_failures: 1 })
+  const [a, b] = [await s.cue({ gate: 'g' }), await s.cue({ gate: 'g', retry_max_attempts: 1 })]
+  await s.fire(b)
+  await s.settle(await s.begin(), away)
+  await s.fire(a)
+  s.later(30_001)
+  await s.sweep()
+  t.equal((await s.begin()).length, 1)
+  s.later(5000)
+  await s.fn.recoverFlights({})
+  t.equal((await s.begin()).length, 1)
+})
+
+t.test('Retry-After of a 429 or 503 holds the gate, for an hour at most; resuming lets it go on', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 5 })
+  const cue = await s.cue({ gate: 'g', retry_max_attempts: 1 })
+  await s.fire(cue)
+  const [attempt] = await s.begin()
+  await s.settle([attempt!], { ...refused, http_status: 503, retry_after_ms: 7_200_000 })
+  const id = await s.fire(cue)
+  t.same(await s.begin(), [])
+  const due = (await s.execution(id)).attempt_due_at
+  t.equal(Math.round((due - +s.clock.now()) / 1000), 3600)
+  await s.resume()
+  await s.sweep()
+  t.same(await s.beginIds(), [id])
+})
+
+t.test('nobody waits for a part that is locked: results are recorded, and what would start is held until it is free', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ ...breaker, parallel: 2 })
+  const cue = await s.cue({ gate: 'g', retry_max_attempts: 1 })
+  for (let n = 0; n < 3; n++) await s.fire(cue)
+  const [first, second] = await s.begin()
+  await s.rows('update cue.gate_parts set failures = 1')
+  const { client } = await s.connect()
+  await client.query('begin')
+  await client.query("select cue.lock_part($1, 'g')", [s.account_id])
+  t.equal(await s.settle([first!], away), 1)
+  t.equal(await s.finish([second!]), 1)
+  t.same(await s.begin(), [], 'the third is held')
+  await client.query('rollback')
+  await s.sweep()
+  t.equal((await s.begin()).length, 1)
+  exactly(t, await s.row(onePart), { failures: 0 })
+})
+
+t.test('three engines begin the same attempts: one of them gets each', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 3 })
+  const cue = await s.cue({ gate: 'g' })
+  for (let n = 0; n < 9; n++) await s.fire(cue)
+  const engines = [s.fn, (await s.connect()).fn, (await s.connect()).fn]
+  let left = 9
+  for (let round = 0; left > 0 && round < 50; round++) {
+    await s.sweep()
+    const begun = (await Promise.all(engines.map(by => s.begin(by)))).flat()
+    const running = (await s.rows("select from cue.executions where status = 'delivering'")).length
+    if (running > 3) t.fail(`${running} run`)
+    t.equal(running, begun.length)
+    if (begun.length > 0) left -= await s.finish(begun)
+  }
+  t.equal(left, 0)
+})
