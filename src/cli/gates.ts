@@ -14,7 +14,15 @@ export const list = listing(
   { empty: 'No gates.', options: filtersOf('listGates') }
 )
 
-export const get = acting(({ gates }, key) => gates.get(key), show)
+export const get = acting(
+  ({ gates }, key) => gates.get(key),
+  ({ breaker_state, parts, ...gate }, out) => {
+    show({ ...gate, ...(breaker_state && { breaker_state: breaker_state.state }) }, out)
+    if (parts.length === 0) return
+    out.line('')
+    out.table(parts, ['part', 'running', 'waiting', 'next_start_at'])
+  }
+)
 
 export const put = acting(({ gates }, key, body: PutGate) => gates.put(key, body), show, {
   options: {

@@ -154,7 +154,8 @@ export const createMethods = (options: ClientOptions) => {
     /** Limits that cues share. */
     gates: {
       list: (page?: T.PageQuery, o?: CallOptions) => list<T.Gates>()('gates', '/v1/gates', page, o),
-      get: (key: string, o?: CallOptions) => get<T.Gate>(gate(key), {}, o),
+      /** A gate, or `key#part`, with what it does now. */
+      get: (key: string, o?: CallOptions) => get<T.GateDetail>(gate(key), {}, o),
       /** Creates or replaces the gate with this key. */
       put: (key: string, body: T.PutGate, o?: CallOptions) => call<T.Gate>('PUT', gate(key), { body }, o),
       /** Holds its executions until it is resumed, or until a time. */

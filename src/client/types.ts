@@ -141,6 +141,7 @@ export interface Alerts extends Answer<typeof alerts.Alerts> {}
 export interface AlertFilter extends Filter<typeof alerts.ListAlerts> {}
 /** Limits that cues share. */
 export interface Gate extends Answer<typeof gates.Gate> {}
+export interface GateDetail extends Answer<typeof gates.GateDetail> {}
 export interface Gates extends Answer<typeof gates.Gates> {}
 export interface PutGate extends Given<typeof gates.PutGate> {}
 export interface PauseGate extends Given<typeof gates.PauseGate> {}

@@ -89,6 +89,8 @@ export const functions = {
   floods: ['rows', 'now', 'stable'],
   fold_usage: ['value', 'now'],
   forecast: ['rows', 'now', 'stable'],
+  gate_state: ['row', 'account_id gate now', 'stable'],
+  gate_states: ['row', 'account_id key now', 'stable'],
   gone_attempts: ['values', 'execution_ids attempts', 'stable'],
   hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now', 'stable'],
@@ -607,6 +609,23 @@ export type FloodsRow = {
 export type ForecastRow = {
   minute: Date
   slots: number
+}
+
+export type GateStateRow = {
+  running: number
+  waiting: number
+  oldest_waiting_seconds: number | null
+  next_start_at: Date | null
+  breaker_state: unknown | null
+}
+
+export type GateStatesRow = {
+  running: number
+  waiting: number
+  oldest_waiting_seconds: number | null
+  next_start_at: Date | null
+  breaker_state: unknown | null
+  parts: unknown
 }
 
 export type HoldRow = {
@@ -1240,6 +1259,8 @@ export type Functions = {
   floods: (args: object) => Promise<FloodsRow[]>
   foldUsage: (args: object) => Promise<number>
   forecast: (args: object) => Promise<ForecastRow[]>
+  gateState: (args: { account_id: string; gate: string }) => Promise<GateStateRow | undefined>
+  gateStates: (args: { account_id: string; key: string }) => Promise<GateStatesRow | undefined>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>

@@ -47,6 +47,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
+  /** A gate, or `key#part`, with what it does now. */
+  const findDetail = async (account_id: string, gate: string): Promise<Static<typeof schemas.GateDetail>> => {
+    const [key] = gate.split('#') as [string]
+    const settings = await find(account_id, key)
+    const state = gate === key ? await app.fn.gateStates({ account_id, key }) : await app.fn.gateState({ account_id, gate })
+    return { parts: [], ...settings, key: gate, ...state } as Static<typeof schemas.GateDetail>
+  }
+
   app.get(
     '/v1/gates/:gate_key',
     {
@@ -55,12 +63,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'getGate',
         summary: 'Get a gate',
-        description: 'With its settings.',
-        params: schemas.GateParams,
-        response: { 200: schemas.Gate }
+        description: 'With what it does now. `openai%23tenant-42` shows one part.',
+        params: schemas.PartParams,
+        response: { 200: schemas.GateDetail }
       }
     },
-    async request => find(request.caller.account_id, request.params.gate_key)
+    async request => findDetail(request.caller.account_id, request.params.gate_key)
   )
 
   app.put(

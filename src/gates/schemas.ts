@@ -9,6 +9,17 @@ const key = { pattern: `^${notDots}[A-Za-z0-9._:/-]{1,255}$` }
 
 /** A malformed key gets the same error as an unknown one, unless the route creates the gate. */
 export const GateParams = Type.Object({ gate_key: orElse('gate_not_found', 'Gate not found in this account.', Type.String(key)) })
+/** A gate, or `key#part`. */
+export const PartParams = Type.Object({
+  gate_key: orElse(
+    'gate_not_found',
+    'Gate not found in this account.',
+    Type.String({
+      pattern: `^${notDots}[A-Za-z0-9._:/-]{1,255}(#[A-Za-z0-9._:/-]{1,255})?$`,
+      description: 'Percent-encoded; with `%23` and a name, a part.'
+    })
+  )
+})
 export const NewGateParams = Type.Object({
   gate_key: Type.String({ ...key, description: 'Percent-encoded; without `#`, which begins the name of a part.' })
 })
@@ -96,6 +107,32 @@ export const Gate = Type.Object({
   paused_until: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'When it goes on by itself.' })),
   created_at: Timestamp,
   updated_at: Timestamp
+})
+
+const state = {
+  running: Type.Integer({ description: 'Executions that hold a place.' }),
+  waiting: Type.Integer({ description: 'Executions that are held.' }),
+  oldest_waiting_seconds: Nullable(Type.Number({ description: 'How long the first of them has been held.' })),
+  next_start_at: Nullable(
+    Type.Unsafe<Date>({
+      ...Timestamp,
+      description: 'When an attempt can start next, as far as time decides that; null: once another has ended.'
+    })
+  ),
+  breaker_state: Nullable(
+    Type.Object({
+      state: Type.Enum(['closed', 'open', 'probing']),
+      failures: Type.Integer({ description: 'Failed attempts in a row.' }),
+      open_until: Nullable(Timestamp)
+    })
+  )
+}
+export const GateDetail = Type.Object({
+  ...Gate.properties,
+  ...state,
+  parts: Type.Array(Type.Object({ part: Type.String(), ...state }), {
+    description: 'The ten busiest parts; what is above are sums over all parts. Empty for a single part.'
+  })
 })
 
 export const ListGates = Type.Object(Page())

@@ -31,7 +31,10 @@ t.test('a gate is created, read, listed, replaced and deleted', async t => {
   t.strictSame(await put({ order: null, max_wait: null }), [200, empty], 'nothing is written')
   const changed = { ...empty, ...full, updated_at: '2030-01-15T09:01:00.000Z' }
   t.strictSame(await put({ ...full, budget: { ...full.budget, timezone: 'europe/berlin', reserve: 0.5 } }), [200, changed])
-  t.strictSame(await get(openai), changed)
+  const idle = { running: 0, waiting: 0, oldest_waiting_seconds: null, next_start_at: '2030-01-15T09:01:00.000Z', parts: [] }
+  const closed = { breaker_state: { state: 'closed', failures: 0, open_until: null } }
+  t.strictSame(await get(openai), { ...changed, ...idle, ...closed })
+  t.strictSame(await get(`${openai}%23tenant-42`), { ...changed, key: 'openai#tenant-42', ...idle, ...closed })
   const [, { breaker, budget }] = await put({ breaker: {}, budget: { limit: 0, unit: 'usd', per: 'week' } }, '/v1/gates/a%2Fb')
   t.strictSame(breaker, { failures: 10, open_seconds: 30, max_open_seconds: 600 })
   t.strictSame(budget, { limit: '0', unit: 'usd', per: 'week', timezone: 'UTC', reserve: null })
@@ -45,7 +48,8 @@ t.test('a gate is created, read, listed, replaced and deleted', async t => {
     ['POST', '/resume', {}]
   ] as const)
     exactly(t, await call(method, openai + path, body), error('gate_not_found', 404))
-  exactly(t, await call('GET', '/v1/gates/a%23b'), error('gate_not_found', 404))
+  exactly(t, await call('GET', '/v1/gates/c%23b'), error('gate_not_found', 404))
+  exactly(t, await call('GET', '/v1/gates/a%23'), error('gate_not_found', 404))
   exactly(t, await get('/v1/auth/audit'), {
     events: [
       { event: 'gate.deleted', actor: /^key:/, detail: { key: 'openai' } },

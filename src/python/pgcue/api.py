@@ -1847,6 +1847,66 @@ class ListGatesResult(TypedDict):
     offset: int
 
 
+class GetGateResultBreaker(TypedDict):
+    failures: int
+    open_seconds: int
+    max_open_seconds: int
+
+
+class GetGateResultBudget(TypedDict):
+    limit: str
+    unit: str
+    per: Literal["day", "week", "month"]
+    timezone: str
+    reserve: Optional[str]
+
+
+class GetGateResultBreakerState(TypedDict):
+    state: Literal["closed", "open", "probing"]
+    failures: int
+    open_until: Optional[str]
+
+
+class GetGateResultPartsBreakerState(TypedDict):
+    state: Literal["closed", "open", "probing"]
+    failures: int
+    open_until: Optional[str]
+
+
+class GetGateResultParts(TypedDict):
+    part: str
+    running: int
+    waiting: int
+    oldest_waiting_seconds: Optional[float]
+    next_start_at: Optional[str]
+    breaker_state: Optional[GetGateResultPartsBreakerState]
+
+
+class GetGateResult(TypedDict):
+    key: str
+    parallel: Optional[int]
+    rate: Optional[int]
+    per: Optional[str]
+    order: bool
+    on_failure: Literal["continue", "pause"]
+    max_wait: str
+    description: Optional[str]
+    breaker: Optional[GetGateResultBreaker]
+    budget: Optional[GetGateResultBudget]
+    paused_at: Optional[str]
+    paused_by: Optional[str]
+    pause_reason: Optional[str]
+    paused_until: Optional[str]
+    created_at: str
+    updated_at: str
+    running: int
+    waiting: int
+    oldest_waiting_seconds: Optional[float]
+    next_start_at: Optional[str]
+    breaker_state: Optional[GetGateResultBreakerState]
+    parts: List[GetGateResultParts]
+
+
 class PauseGateBody(TypedDict, total=False):
     reason: Optional[str]
     until: Optional[str]
@@ -2341,7 +2401,7 @@ class Client(Transport):
         """List gates by key."""
         return Listing(lambda query: self.call("GET", "/v1/gates", query=query), "gates", {"limit": limit, "offset": offset})
 
-    def get_gate(self, gate_key: str) -> Gate:
+    def get_gate(self, gate_key: str) -> GetGateResult:
         """Get a gate."""
         return self.call("GET", f"/v1/gates/{segment(gate_key)}")
 
