@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { Gates as Answer, Gate, GateDetail, PutGate } from '../../../client/types.ts'
 import { call, post } from '../api.ts'
-import { optionsOf } from '../labels.ts'
+import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
@@ -117,10 +117,10 @@ const factsOf = ({ breaker_state: breaker, ...gate }: GateDetail): Parameters<ty
   ['Limits', limitsOf(gate)],
   ['Running', count(gate.running)],
   ['Waiting', count(gate.waiting)],
-  ['Waiting for', gate.oldest_waiting_seconds !== null && duration(gate.oldest_waiting_seconds * 1000)],
-  ['Next start', gate.waiting > 0 && <When at={gate.next_start_at} only="relative" isNext none="after an end" />],
+  ['Oldest waits for', gate.oldest_waiting_seconds === null ? null : duration(gate.oldest_waiting_seconds * 1000)],
+  ['Next start', gate.waiting === 0 ? null : <When at={gate.next_start_at} only="relative" isNext none="after an end" />],
   ['Longest wait', gate.max_wait],
-  ['If a run fails', gate.order && (gate.on_failure === 'pause' ? 'the gate pauses' : 'the next one runs')],
+  ['If a run fails', gate.order ? labelOf('gateOnFailure', gate.on_failure) : null],
   ['Breaker', breaker && <Badge tone={breaker.state === 'closed' ? 'good' : 'bad'}>{breaker.state}</Badge>],
   ['Failures in a row', breaker && count(breaker.failures)],
   ['Open until', breaker?.open_until && <When at={breaker.open_until} only="relative" isNext />],
