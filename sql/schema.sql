@@ -3657,7 +3657,10 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
-  if c.gate is not null and e.status <> 'success' then perform cue.pause_after_failure(e, c, p_now); end if;
+  if c.gate is not null and e.status <> 'success' then
+    delete from cue.held_executions where execution_id = e.id;
+    perform cue.pause_after_failure(e, c, p_now);
+  end if;
   perform cue.follow_end(c, p_now);
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
@@ -4646,6 +4649,7 @@ declare
     select h.execution_id from cue.held_executions h where h.cue_id = c.id and h.held_by = 'gate' order by h.due_at, h.execution_id);
 begin
   if v_ids = '{}' then return; end if;
+  perform from cue.executions where id = any (v_ids) order by id for update;
   perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
   delete from cue.held_executions where execution_id = any (v_ids);
 end $function$;
@@ -7993,6 +7997,35 @@ $function$;
 comment on function cue.held_reason(uuid) is 'Returns why the service is held, or the account; null if neither is.';
 grant execute on function cue.held_reason(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.held_seconds(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(reason text, seconds double precision)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  with recursive gates as (
+    (select h.account_id, h.gate, 1 as n from cue.held_executions h where h.held_by = 'gate' order by h.account_id, h.gate limit 1)
+    union all
+    select f.account_id, f.gate, k.n + 1 from gates k cross join lateral (
+      select h.account_id, h.gate from cue.held_executions h
+       where h.held_by = 'gate' and (h.account_id, h.gate) > (k.account_id, k.gate) order by h.account_id, h.gate limit 1) f
+     where k.n < 1000),
+  firsts as (
+    select cue.gate_reason(g.account_id, g.gate, p_now) as reason, f.since from gates g cross join lateral (
+      select h.since from cue.held_executions h
+       where h.account_id = g.account_id and h.gate = g.gate and h.held_by = 'gate' and h.released_at is null order by h.due_at, h.execution_id limit 1) f
+    union all
+    select 'overlap', min(q.since) from (select h.since from cue.held_executions h where h.held_by = 'overlap' limit cue.counted_to()) q)
+  select r.reason::text, coalesce(max(extract(epoch from p_now - f.since)), 0)::float8
+    from unnest(enum_range(null::cue.held_reason)) as r (reason) left join firsts f on f.reason = r.reason group by r.reason order by r.reason;
+end $function$;
+comment on function cue.held_seconds(timestamp with time zone) is 'Returns for how long the first executions have been held, by reason; for metrics.';
+grant execute on function cue.held_seconds(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.hold(p_reason text, p_account_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(account_id uuid, reason text, by text, since timestamp with time zone)
  LANGUAGE plpgsql
@@ -10121,7 +10154,10 @@ declare
   v_room record;
 begin
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
-  if not found then return p_ids; end if;
+  if not found then
+    delete from cue.held_executions where execution_id = any (p_ids);
+    return p_ids;
+  end if;
   select * into p from cue.lock_part(p_account_id, p_gate);
   -- Locked: held, for the sweep that follows.
   if not found or p.last_start_at > p_begun_at then

@@ -81,3 +81,26 @@ begin
    group by o.next_start_at, o.breaker_state;
 end $$;
 comment on function cue.gate_states is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
+
+-- By the first that waits at each of up to 1,000 gates and parts, and up to 10,000 that wait for others of their cue.
+create or replace function cue.held_seconds(p_now timestamptz default now()) returns table (reason text, seconds float8)
+language plpgsql stable security definer as $$
+begin
+  return query
+  with recursive gates as (
+    (select h.account_id, h.gate, 1 as n from cue.held_executions h where h.held_by = 'gate' order by h.account_id, h.gate limit 1)
+    union all
+    select f.account_id, f.gate, k.n + 1 from gates k cross join lateral (
+      select h.account_id, h.gate from cue.held_executions h
+       where h.held_by = 'gate' and (h.account_id, h.gate) > (k.account_id, k.gate) order by h.account_id, h.gate limit 1) f
+     where k.n < 1000),
+  firsts as (
+    select cue.gate_reason(g.account_id, g.gate, p_now) as reason, f.since from gates g cross join lateral (
+      select h.since from cue.held_executions h
+       where h.account_id = g.account_id and h.gate = g.gate and h.held_by = 'gate' and h.released_at is null order by h.due_at, h.execution_id limit 1) f
+    union all
+    select 'overlap', min(q.since) from (select h.since from cue.held_executions h where h.held_by = 'overlap' limit cue.counted_to()) q)
+  select r.reason::text, coalesce(max(extract(epoch from p_now - f.since)), 0)::float8
+    from unnest(enum_range(null::cue.held_reason)) as r (reason) left join firsts f on f.reason = r.reason group by r.reason order by r.reason;
+end $$;
+comment on function cue.held_seconds is 'Returns for how long the first executions have been held, by reason; for metrics.';

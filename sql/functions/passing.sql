@@ -127,7 +127,10 @@ declare
   v_room record;
 begin
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
-  if not found then return p_ids; end if;
+  if not found then
+    delete from cue.held_executions where execution_id = any (p_ids);
+    return p_ids;
+  end if;
   select * into p from cue.lock_part(p_account_id, p_gate);
   -- Locked: held, for the sweep that follows.
   if not found or p.last_start_at > p_begun_at then
@@ -312,7 +315,7 @@ begin
 end $$;
 comment on function cue.release_behind is 'Releases executions that wait at the gates of these, whose attempts have begun or ended.';
 
--- The caller has locked the cue. Those that waited at the former gate come to the new one.
+-- The caller has locked the cue. Those that waited at the former gate come to the new one, when an engine begins them or a worker claims them.
 create or replace function cue.change_gate(c cue.cues, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
@@ -320,6 +323,7 @@ declare
     select h.execution_id from cue.held_executions h where h.cue_id = c.id and h.held_by = 'gate' order by h.due_at, h.execution_id);
 begin
   if v_ids = '{}' then return; end if;
+  perform from cue.executions where id = any (v_ids) order by id for update;
   perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
   delete from cue.held_executions where execution_id = any (v_ids);
 end $$;

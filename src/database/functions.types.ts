@@ -96,6 +96,7 @@ export const functions = {
   held_accounts: ['values', '', 'stable'],
   held_attempts: ['values', 'execution_ids cue_ids'],
   held_reason: ['value', 'account_id', 'stable'],
+  held_seconds: ['rows', 'now', 'stable'],
   hold: ['row', 'reason account_id actor now'],
   is_email_confirmed: ['value', 'account_id', 'stable'],
   job_counts: ['rows', 'limit', 'stable'],
@@ -601,6 +602,11 @@ export type FloodsRow = {
 export type ForecastRow = {
   minute: Date
   slots: number
+}
+
+export type HeldSecondsRow = {
+  reason: string
+  seconds: number
 }
 
 export type HoldRow = {
@@ -1232,6 +1238,7 @@ export type Functions = {
   heldAccounts: (args: object) => Promise<(string | null)[]>
   heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
   heldReason: (args: { account_id?: string | null }) => Promise<string | null>
+  heldSeconds: (args: object) => Promise<HeldSecondsRow[]>
   hold: (args: { reason: string; account_id?: string | null; actor?: string | null }) => Promise<HoldRow>
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>

@@ -358,3 +358,62 @@ t.test('three engines begin the same attempts: one of them gets each', async t =
   }
   t.equal(left, 0)
 })
+
+t.test('a cue that leaves its gate takes its waiting executions along, and one that changes it has them wait there', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  await s.gate({ parallel: 1 }, 'h')
+  const cue = await s.cue({ gate: 'g' })
+  for (let n = 0; n < 4; n++) await s.fire(cue)
+  const first = await s.begin()
+  const change = async (gate: string | null) => {
+    const { version } = await s.run(cue)
+    await s.fn.updateCue({ account_id: s.account_id, cue_id: cue, version, changes: { gate } })
+  }
+  await change('h')
+  const second = await s.begin()
+  t.equal(second.length, 1)
+  t.equal((await s.held()).length, 2)
+  await change(null)
+  t.equal((await s.begin()).length, 2)
+  t.same(await s.rows('select * from cue.held_executions'), [])
+  exactly(t, await s.run(cue), { tracked: false })
+  t.equal(await s.finish([...first, ...second]), 2)
+})
+
+t.test('a worker that is not there does not keep webhooks of its gate waiting, and its executions are missed', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const id = await s.fire(
+    await s.cue({ gate: 'g', ...worker, claim_timeout_seconds: 60, timeout_seconds: 30, outcome_deadline_seconds: 300 })
+  )
+  const webhook = await s.fire(await s.cue({ gate: 'g' }))
+  t.same(await s.beginIds(), [webhook])
+  s.later(61_000)
+  await s.fn.missUnclaimed({})
+  exactly(t, await s.execution(id), { status: 'missed', missed_reason: null })
+  t.same(await s.rows('select * from cue.held_executions'), [])
+})
+
+t.test('executions show what holds them, and gates what they do', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const cue = await s.cue({ gate: 'g#a' })
+  for (let n = 0; n < 3; n++) await s.fire(cue)
+  await s.begin()
+  const [, , last] = await s.rows('select id, held from cue.execution_view order by id')
+  exactly(t, last.held, { by: 'gate', key: 'g#a', reason: 'parallel', ahead: 1 })
+  exactly(t, await s.row('select * from cue.gate_state($1, $2, $3)', [s.account_id, 'g#a', s.clock.now()]), {
+    running: 1,
+    waiting: 2,
+    breaker_state: null
+  })
+  const all = await s.row('select * from cue.gate_states($1, $2, $3)', [s.account_id, 'g', s.clock.now()])
+  exactly(t, all, { running: 1, waiting: 2, parts: [{ part: 'a', running: 1, waiting: 2 }] })
+  t.same(await s.rows("select * from cue.gate_states($1, 'unknown')", [s.account_id]), [])
+  const held = await s.rows('select * from cue.held_seconds($1)', [s.clock.now()])
+  t.same(
+    held.filter(row => row.seconds > 0).map(row => row.reason),
+    ['parallel']
+  )
+})
