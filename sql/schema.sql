@@ -409,6 +409,30 @@ comment on column cue.channels.created_at is 'Creation time.';
 comment on column cue.channels.updated_at is 'Time of the last change.';
 grant select on cue.channels to cue_service;
 
+create table cue.costs (
+  execution_id uuid not null,
+  attempt integer not null,
+  unit text not null,
+  amount numeric not null,
+  account_id uuid not null,
+  cue_id text not null,
+  reported_at timestamp with time zone not null,
+  constraint costs_pkey PRIMARY KEY (execution_id, attempt, unit),
+  constraint costs_amount_check CHECK (amount >= 0::numeric),
+  constraint costs_unit_check CHECK (length(unit) >= 1 AND length(unit) <= 32)
+);
+CREATE INDEX costs_of_account ON cue.costs USING btree (account_id, reported_at) INCLUDE (cue_id, unit, amount);
+CREATE INDEX costs_reported ON cue.costs USING brin (reported_at);
+comment on table cue.costs is 'Costs that executions reported. Kept for 400 days.';
+comment on column cue.costs.execution_id is 'The execution.';
+comment on column cue.costs.attempt is 'The attempt that reported them; 0: evidence that was added, which replaces what earlier evidence stated.';
+comment on column cue.costs.unit is 'The unit, such as usd.';
+comment on column cue.costs.amount is 'The amount, exactly as reported.';
+comment on column cue.costs.account_id is 'The execution''s account.';
+comment on column cue.costs.cue_id is 'The execution''s cue.';
+comment on column cue.costs.reported_at is 'Time of the report; of evidence, of the first that stated the unit.';
+grant select on cue.costs to cue_service;
+
 create unlogged table cue.cue_rooms (
   account_id uuid not null,
   plan_cues integer not null,
@@ -1988,6 +2012,7 @@ create view cue.cue_detail_view as
     c.revision,
     c.last_slot,
     c.await_outcome_set,
+    c.failures,
     e.executions,
     e.execution_total,
     m.missed
@@ -2108,9 +2133,23 @@ create view cue.cue_view as
     r.version,
     r.revision,
     r.last_slot,
-    c.await_outcome AS await_outcome_set
+    c.await_outcome AS await_outcome_set,
+    r.failures
    FROM cue.cues c
-     JOIN cue.cue_run_view r ON r.cue_id = c.id
+     CROSS JOIN LATERAL ( SELECT q.cue_id,
+            q.account_id,
+            q.next_run,
+            q.next_slot,
+            q.last_run,
+            q.run_count,
+            q.fired_count,
+            q.version,
+            q.revision,
+            q.last_slot,
+            q.failures
+           FROM cue.cue_run_view q
+          WHERE q.cue_id = c.id
+         LIMIT 1) r
   WHERE c.deleted_at IS NULL;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 grant select on cue.cue_view to cue_reader, cue_service;
@@ -2156,6 +2195,7 @@ create view cue.dead_execution_view as
     e.created_at,
     e.updated_at,
     e.outcome,
+    e.costs,
     e.metadata,
     e.artifacts,
     e.result_type,
@@ -2197,6 +2237,7 @@ create view cue.dead_execution_view as
             v.created_at,
             v.updated_at,
             v.outcome,
+            v.costs,
             v.metadata,
             v.artifacts,
             v.result_type,
@@ -2275,6 +2316,7 @@ create view cue.execution_detail_view as
     created_at,
     updated_at,
     outcome,
+    costs,
     metadata,
     artifacts,
     result_type,
@@ -2327,6 +2369,7 @@ create view cue.execution_item_view as
     cue.iso(last_heartbeat_at) AS last_heartbeat_at,
     cue.iso(lease_expires_at) AS lease_expires_at,
     outcome,
+    costs,
     metadata,
     artifacts,
     cue.iso(created_at) AS created_at,
@@ -2373,6 +2416,15 @@ create view cue.execution_view as
             WHEN e.outcome_recorded_at IS NOT NULL THEN jsonb_strip_nulls(jsonb_build_object('success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url, 'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at), 'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at)))
             ELSE NULL::jsonb
         END AS outcome,
+        CASE
+            WHEN e.outcome_recorded_at IS NULL THEN '[]'::jsonb
+            ELSE ( SELECT COALESCE(jsonb_agg(jsonb_build_object('amount', s.amount, 'unit', s.unit) ORDER BY s.unit), '[]'::jsonb) AS "coalesce"
+               FROM ( SELECT k.unit,
+                        trim_scale(sum(k.amount))::text AS amount
+                       FROM cue.costs k
+                      WHERE k.execution_id = e.id
+                      GROUP BY k.unit) s)
+        END AS costs,
     NULLIF(e.metadata, 'null'::jsonb)::text AS metadata,
     NULLIF(e.artifacts, 'null'::jsonb)::text AS artifacts,
     e.result_type,
@@ -2811,6 +2863,31 @@ AS $function$
 $function$;
 comment on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an alert.';
 grant execute on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_costs(e cue.executions, p_attempt integer, p_costs jsonb, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_before jsonb;
+begin
+  if p_costs is null then return false; end if;
+  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_before from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
+  delete from cue.costs c
+   where c.execution_id = e.id and c.attempt = p_attempt and c.unit not in (select g ->> 'unit' from jsonb_array_elements(p_costs) g);
+  insert into cue.costs as c (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
+  select e.id, p_attempt, g ->> 'unit', sum((g ->> 'amount')::numeric), e.account_id, e.cue_id, p_now
+    from jsonb_array_elements(p_costs) g group by g ->> 'unit' order by 3
+  on conflict (execution_id, attempt, unit) do update set amount = excluded.amount;
+  return v_before is distinct from
+    (select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt);
+end $function$;
+comment on function cue.add_costs(cue.executions,integer,jsonb,timestamp with time zone) is 'Records the costs that an attempt of an execution, or its evidence, states; returns whether anything changed.';
+grant execute on function cue.add_costs(cue.executions,integer,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_credential_events(p_account_id uuid, p_entry cue.audit_event, p_detail jsonb, p_now timestamp with time zone)
  RETURNS void
@@ -3912,7 +3989,7 @@ AS $function$ select 64 * 1024 $function$;
 comment on function cue.artifacts_bytes() is 'Returns the maximum size of an execution''s artifacts.';
 grant execute on function cue.artifacts_bytes() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.attach_evidence(p_account_id uuid, p_execution_id uuid, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_ref text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_metadata jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.attach_evidence(p_account_id uuid, p_execution_id uuid, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_ref text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_metadata jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_costs jsonb DEFAULT NULL::jsonb)
  RETURNS TABLE(execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3924,6 +4001,7 @@ declare
   c cue.cues;
   old cue.executions := cue.lock_execution(p_account_id, p_execution_id);
   e cue.executions;
+  v_spent boolean;
 begin
   perform cue.refuse_superseded(old);
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
@@ -3962,10 +4040,11 @@ begin
      where x.id = e.id;
     if e.outcome_state <> old.outcome_state then perform cue.add_verification_event(e, p_now); end if;
   end if;
-  return query select e.id, e.outcome_state, e is distinct from old;
+  v_spent := cue.add_costs(e, 0, p_costs, p_now);
+  return query select e.id, e.outcome_state, v_spent or e is distinct from old;
 end $function$;
-comment on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) is 'Adds evidence to a reported outcome and returns its state and whether anything was added.';
-grant execute on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone) to cue_service;
+comment on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone,jsonb) is 'Adds evidence to a reported outcome and returns its state and whether anything was added.';
+grant execute on function cue.attach_evidence(uuid,uuid,text,text,text,text,text,jsonb,jsonb,uuid,timestamp with time zone,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.attempts_to_repeat(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_errors text[], p_gone boolean[])
  RETURNS uuid[]
@@ -5229,7 +5308,8 @@ begin
    where cue_id = c.id returning * into r;
   v_count := greatest(r.failed_deliveries, r.failed_outcomes);
   if v_count >= coalesce(c.alert_consecutive_failures, (cue.implied_settings()).alert_consecutive_failures) then
-    perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
+    perform cue.raise_alert(c, 'consecutive_failure', 'high',
+      format('%s failed %s', c.name, case v_count when 1 then 'once' else format('%s times in a row', v_count) end),
       jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;
@@ -6646,6 +6726,7 @@ begin
   if a.stripe_customer_id is not null then perform cue.add_job('customers', jsonb_build_object('customer_id', a.stripe_customer_id)); end if;
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
+  delete from cue.costs where account_id = p_account_id;
   delete from cue.dead_letters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();
@@ -8537,7 +8618,7 @@ AS $function$
       select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
-               v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts, v.created_at,
+               v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
                v.updated_at, v.held, v.held_ms, v.missed_reason
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
@@ -10524,6 +10605,7 @@ begin
   perform cue.forget_workers(p_now);
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
+  delete from cue.costs where reported_at < p_now - interval '400 days';
   delete from cue.sessions where expires_at <= p_now;
   delete from cue.session_tokens where expires_at <= p_now;
   delete from cue.device_codes where expires_at <= p_now;
@@ -10531,7 +10613,7 @@ begin
   delete from cue.notices where kind = 'event' and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
   perform cue.prune_audit(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events and audit entries.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events, costs and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAULT now())
@@ -10970,6 +11052,32 @@ begin
 end $function$;
 comment on function cue.raise_refused(uuid,text,text,text) is 'Raises the error for a cue that add_cues refused.';
 grant execute on function cue.raise_refused(uuid,text,text,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_costs(p_account_id uuid, p_by text, p_from timestamp with time zone, p_to timestamp with time zone, p_limit integer DEFAULT 1000)
+ RETURNS TABLE(name text, unit text, amount text)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  with spent as (
+    select c.cue_id, c.unit, case p_by when 'day' then (c.reported_at at time zone 'utc')::date end as day, sum(c.amount) as amount
+      from cue.costs c where c.account_id = p_account_id and c.reported_at >= p_from and c.reported_at < p_to
+     group by 1, 2, 3),
+  named as (
+    select case p_by when 'day' then s.day::text when 'cue' then s.cue_id else t.tag end as name, s.unit, sum(s.amount) as total
+      from spent s
+      left join lateral (select unnest(q.tags) as tag from cue.cues q where q.id = s.cue_id and p_by = 'tag') t on true
+     where p_by <> 'tag' or t.tag is not null
+     group by 1, 2)
+  select n.name, n.unit, trim_scale(n.total)::text from named n
+   order by case p_by when 'day' then n.name end, n.total desc, n.name, n.unit limit p_limit;
+end $function$;
+comment on function cue.read_costs(uuid,text,timestamp with time zone,timestamp with time zone,integer) is 'Returns what an account spent in a period, by cue, tag or day and by unit: days in order, otherwise the most first.';
+grant execute on function cue.read_costs(uuid,text,timestamp with time zone,timestamp with time zone,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.cue_detail_view
@@ -12263,7 +12371,7 @@ $function$;
 comment on function cue.replicas(timestamp with time zone) is 'Returns the replicas with an engine that were seen in the last hour, and whether they are alive. Those with ROLES=api have none: ask their /health.';
 grant execute on function cue.replicas(timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_result_ref text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION cue.report_outcome(p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text DEFAULT NULL::text, p_error text DEFAULT NULL::text, p_metadata jsonb DEFAULT NULL::jsonb, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_result_ref text DEFAULT NULL::text, p_costs jsonb DEFAULT NULL::jsonb)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -12319,6 +12427,7 @@ begin
          error_message = case when not v_worked then error_message
                               when not p_success then coalesce(p_error, 'the worker reported a failure') end
    where id = e.id returning * into e;
+  perform cue.add_costs(e, e.attempts, p_costs, p_now);
   if v_retry_at is not null then
     perform cue.wake_workers(e.account_id, v_retry_at);
     if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
@@ -12331,8 +12440,8 @@ begin
   end if;
   return next e;
 end $function$;
-comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) is 'Records a handler''s outcome, and ends the execution unless it is retried.';
-grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text) to cue_service;
+comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text,jsonb) is 'Records a handler''s outcome, and ends the execution unless it is retried.';
+grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.request_deletion(p_account_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -13404,7 +13513,13 @@ begin
       from r
      where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error, r.note, r.headers, r.body),
+              r.http_status, r.error, r.note, r.headers, r.body, r.report -> 'costs' as costs),
+  spent as (
+    insert into cue.costs (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
+    select m.id, m.attempt, g.value ->> 'unit', sum((g.value ->> 'amount')::numeric), m.account_id, m.cue_id, p_now
+      from moved m cross join lateral jsonb_array_elements(m.costs) g where m.costs is not null
+     group by m.id, m.attempt, g.value ->> 'unit', m.account_id, m.cue_id
+    on conflict do nothing),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
                               response_body)

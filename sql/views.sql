@@ -7,6 +7,7 @@ select cue_id, account_id, next_run, case when next_run is not null then coalesc
   from cue.cue_runs;
 comment on view cue.cue_run_view is 'What changes when a cue runs, as the API shows it.';
 
+-- The limit makes the planner look up each cue's row of runs: among many cues, it would otherwise read all of them to order a few thousand.
 create or replace view cue.cue_view as
 select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until,
        case c.status when 'completed' then c.completed_reason end as completed_reason, c.transport,
@@ -29,8 +30,8 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
        c.catch_up, c.overlap, c.gate,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
-       c.await_outcome as await_outcome_set
-  from cue.cues c join cue.cue_run_view r on r.cue_id = c.id
+       c.await_outcome as await_outcome_set, r.failures
+  from cue.cues c cross join lateral (select q.* from cue.cue_run_view q where q.cue_id = c.id limit 1) r
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
@@ -55,6 +56,9 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
              'success', e.outcome_success, 'result', e.result, 'error', e.error, 'external_id', e.external_id, 'result_url', e.result_url,
              'result_ref', e.result_ref, 'result_type', e.result_type, 'summary', e.summary, 'recorded_at', cue.iso(e.outcome_recorded_at),
              'verification_reason', e.verification_reason, 'rejected_at', cue.iso(e.rejected_at))) end as outcome,
+       case when e.outcome_recorded_at is null then '[]' else (
+         select coalesce(jsonb_agg(jsonb_build_object('amount', s.amount, 'unit', s.unit) order by s.unit), '[]') from (
+           select k.unit, trim_scale(sum(k.amount))::text as amount from cue.costs k where k.execution_id = e.id group by k.unit) s) end as costs,
        nullif(e.metadata, 'null')::text as metadata, nullif(e.artifacts, 'null')::text as artifacts,
        e.result_type,
        e.external_id is not null or e.result_url is not null or e.result_ref is not null
@@ -74,7 +78,7 @@ create or replace view cue.dead_execution_view as
 select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.due_at, e.status, e.outcome_state,
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at, e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at,
-       e.updated_at, e.outcome, e.metadata, e.artifacts, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
+       e.updated_at, e.outcome, e.costs, e.metadata, e.artifacts, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
        d.error_group, e.held, e.held_ms, e.missed_reason
   from cue.dead_letters d
  cross join lateral (select * from cue.execution_view v where v.id = d.execution_id limit 1) e;
@@ -135,7 +139,7 @@ select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cu
        v.triggered_by, v.replayed_from, v.attempts, v.http_status, v.error_message, cue.iso(v.started_at) as started_at,
        cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
        v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
-       cue.iso(v.lease_expires_at) as lease_expires_at, v.outcome, v.metadata, v.artifacts, cue.iso(v.created_at) as created_at,
+       cue.iso(v.lease_expires_at) as lease_expires_at, v.outcome, v.costs, v.metadata, v.artifacts, cue.iso(v.created_at) as created_at,
        cue.iso(v.updated_at) as updated_at, v.held, v.held_ms, v.missed_reason
   from cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
@@ -150,7 +154,7 @@ language sql stable as $$
       select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
-               v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.metadata, v.artifacts, v.created_at,
+               v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
                v.updated_at, v.held, v.held_ms, v.missed_reason
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $$;

@@ -12,6 +12,7 @@ import blog from './blog/routes.ts'
 import calendars from './calendars/routes.ts'
 import channels from './channels/routes.ts'
 import type { Config } from './config.ts'
+import costs from './costs/routes.ts'
 import cues from './cues/routes.ts'
 import dashboard from './dashboard/routes.ts'
 import { type Clock, createClock } from './database/clock.ts'
@@ -166,6 +167,7 @@ export const build = async (options: Options) => {
   await app.register(calendars)
   await app.register(workers)
   await app.register(outcomes)
+  await app.register(costs)
   await app.register(overview)
   await app.register(alerts)
   await app.register(channels)

@@ -627,6 +627,37 @@ export interface ClaimableExecutions {
   turn: Timestamp | null;
 }
 
+export interface Costs {
+  /**
+   * The execution's account.
+   */
+  account_id: string;
+  /**
+   * The amount, exactly as reported.
+   */
+  amount: Numeric;
+  /**
+   * The attempt that reported them; 0: evidence that was added, which replaces what earlier evidence stated.
+   */
+  attempt: number;
+  /**
+   * The execution's cue.
+   */
+  cue_id: string;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * Time of the report; of evidence, of the first that stated the unit.
+   */
+  reported_at: Timestamp;
+  /**
+   * The unit, such as usd.
+   */
+  unit: string;
+}
+
 export interface CueDetailView {
   account_id: string | null;
   alerts: Json | null;
@@ -639,6 +670,7 @@ export interface CueDetailView {
   description: string | null;
   execution_total: number | null;
   executions: Json | null;
+  failures: number | null;
   fired_count: number | null;
   gate: string | null;
   id: string | null;
@@ -1021,6 +1053,7 @@ export interface CueView {
   created_at: Timestamp | null;
   delivery: Json | null;
   description: string | null;
+  failures: number | null;
   fired_count: number | null;
   gate: string | null;
   id: string | null;
@@ -1064,6 +1097,7 @@ export interface DeadExecutionView {
   attempts: number | null;
   claimed_at: Timestamp | null;
   claimed_by_worker: string | null;
+  costs: Json | null;
   created_at: Timestamp | null;
   cue_id: string | null;
   cue_name: string | null;
@@ -1408,6 +1442,7 @@ export interface ExecutionDetailView {
   attempts: number | null;
   claimed_at: Timestamp | null;
   claimed_by_worker: string | null;
+  costs: Json | null;
   created_at: Timestamp | null;
   cue_id: string | null;
   cue_name: string | null;
@@ -1450,6 +1485,7 @@ export interface ExecutionItemView {
   attempts: number | null;
   claimed_at: string | null;
   claimed_by_worker: string | null;
+  costs: Json | null;
   created_at: string | null;
   cue_id: string | null;
   cue_name: string | null;
@@ -1686,6 +1722,7 @@ export interface ExecutionView {
   attempts: number | null;
   claimed_at: Timestamp | null;
   claimed_by_worker: string | null;
+  costs: Json | null;
   created_at: Timestamp | null;
   cue_id: string | null;
   cue_name: string | null;
@@ -3008,6 +3045,7 @@ export interface DB {
   channel_view: ChannelView;
   channels: Channels;
   claimable_executions: ClaimableExecutions;
+  costs: Costs;
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;
   cue_rooms: CueRooms;

@@ -151,7 +151,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
 export type Detail = { type: string; loc: (string | number)[]; msg: string; input: unknown }
 
 /** A field of the body with this fault. */
-export const fault = (loc: string[], msg: string): Detail => ({
+export const fault = (loc: (string | number)[], msg: string): Detail => ({
   type: 'value_error',
   loc: ['body', ...loc],
   msg: `Value error, ${msg}`,

@@ -7,7 +7,7 @@ import { query } from '../stage/stage.ts'
 /** Requests of a caller are so far apart. */
 const restMs = 100
 const everyCaller = ['create', 'create', 'create', 'list', 'list', 'list', 'register', 'health'] as const
-type Caller = (typeof everyCaller)[number]
+export type Caller = (typeof everyCaller)[number]
 
 /** Registers an account. `enter` starts callers of a replica, `leave` ends them. */
 export const createCallers = async (address: string, callers: readonly Caller[] = everyCaller) => {

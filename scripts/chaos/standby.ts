@@ -10,12 +10,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { query, type Stage } from '../stage/stage.ts'
 import { layWire, type Wire } from '../stage/wire.ts'
-import { createCallers } from './callers.ts'
+import { type Caller, createCallers } from './callers.ts'
 import { type Pair, startPair } from './pair.ts'
 import { startTicks } from './ticks.ts'
 
 /** `timed`: whether the time limits hold; they don't on a machine that is busy with other things. */
-type Options = { replicas: number; demotedMs: number; steadyMs: number; timed: boolean }
+type Options = { replicas: number; demotedMs: number; steadyMs: number; timed: boolean; cues?: number; callers?: Caller[] }
 /** When the fault began, when the database took writes again, and the server that does. */
 type Failover = { since: number; writableAt: number; url: string; sessions: number }
 type Fault = {
@@ -68,8 +68,8 @@ export const playFailover = async (stage: Stage, name: string, options: Options)
   )
   const { address } = replicas[0]!
   await stage.receiver.reset()
-  const callers = await createCallers(address)
-  const ticks = await startTicks({ address, api_keys: [callers.api_key], count: 20, hook: stage.receiver.url })
+  const callers = await createCallers(address, options.callers)
+  const ticks = await startTicks({ address, api_keys: [callers.api_key], count: options.cues ?? 20, hook: stage.receiver.url })
   for (const replica of replicas) callers.enter(replica.address)
   await delay(options.steadyMs)
   const failover = await strike(pair, wire, options)

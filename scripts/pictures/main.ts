@@ -44,8 +44,13 @@ await onStage({ durable: false }, async stage => {
     for (const colorScheme of ['light', 'dark'] as const) {
       const open = async (api_key?: string) => {
         const context = await browser.newContext({ ...options, colorScheme, timezoneId: 'Europe/Berlin' })
+        // Without the stream of events, the network can be idle.
+        await context.route('**/v1/events*', route => route.abort())
         const page = await context.newPage()
-        page.on('console', message => message.type() === 'error' && !/40[134]/.test(message.text()) && console.error(message.text()))
+        page.on(
+          'console',
+          message => message.type() === 'error' && !/40[134]|ERR_FAILED/.test(message.text()) && console.error(message.text())
+        )
         page.on('pageerror', error => console.error(error))
         if (api_key) await context.request.post(`${address}/v1/auth/browser-session`, { data: { api_key } })
         const snap = async (name: string, path: string) => {

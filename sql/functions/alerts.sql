@@ -42,7 +42,8 @@ begin
    where cue_id = c.id returning * into r;
   v_count := greatest(r.failed_deliveries, r.failed_outcomes);
   if v_count >= coalesce(c.alert_consecutive_failures, (cue.implied_settings()).alert_consecutive_failures) then
-    perform cue.raise_alert(c, 'consecutive_failure', 'high', format('%s failed %s times in a row', c.name, v_count),
+    perform cue.raise_alert(c, 'consecutive_failure', 'high',
+      format('%s failed %s', c.name, case v_count when 1 then 'once' else format('%s times in a row', v_count) end),
       jsonb_build_object('failure_count', v_count, 'first_failure_at', cue.iso(
         case when r.failed_deliveries = v_count then r.deliveries_failing_since else r.outcomes_failing_since end)), e.id, p_now);
   end if;

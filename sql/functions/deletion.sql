@@ -174,6 +174,7 @@ begin
   if a.stripe_customer_id is not null then perform cue.add_job('customers', jsonb_build_object('customer_id', a.stripe_customer_id)); end if;
   delete from cue.usage_counters where account_id = p_account_id;
   delete from cue.payload_counters where account_id = p_account_id;
+  delete from cue.costs where account_id = p_account_id;
   delete from cue.dead_letters where account_id = p_account_id;
   delete from cue.device_codes where lower(email) = lower(a.email);
   delete from cue.directory where email_hash = cue.email_hash(a.email) and cell = cue.cell_id();

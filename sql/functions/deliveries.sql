@@ -275,7 +275,13 @@ begin
       from r
      where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error, r.note, r.headers, r.body),
+              r.http_status, r.error, r.note, r.headers, r.body, r.report -> 'costs' as costs),
+  spent as (
+    insert into cue.costs (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
+    select m.id, m.attempt, g.value ->> 'unit', sum((g.value ->> 'amount')::numeric), m.account_id, m.cue_id, p_now
+      from moved m cross join lateral jsonb_array_elements(m.costs) g where m.costs is not null
+     group by m.id, m.attempt, g.value ->> 'unit', m.account_id, m.cue_id
+    on conflict do nothing),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
                               response_body)

@@ -154,6 +154,7 @@ begin
   perform cue.forget_workers(p_now);
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
+  delete from cue.costs where reported_at < p_now - interval '400 days';
   delete from cue.sessions where expires_at <= p_now;
   delete from cue.session_tokens where expires_at <= p_now;
   delete from cue.device_codes where expires_at <= p_now;
@@ -163,4 +164,4 @@ begin
 end $$;
 comment on function cue.prune is
   'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, '
-  'addresses, notices of events and audit entries.';
+  'addresses, notices of events, costs and audit entries.';

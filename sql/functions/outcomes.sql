@@ -27,7 +27,7 @@ create or replace function cue.report_outcome(
   p_account_id uuid, p_execution_id uuid, p_success boolean, p_result text default null, p_error text default null,
   p_metadata jsonb default null, p_external_id text default null, p_result_url text default null, p_result_type text default null,
   p_summary text default null, p_artifacts jsonb default null, p_claim_token uuid default null, p_now timestamptz default now(),
-  p_result_ref text default null
+  p_result_ref text default null, p_costs jsonb default null
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
@@ -78,6 +78,7 @@ begin
          error_message = case when not v_worked then error_message
                               when not p_success then coalesce(p_error, 'the worker reported a failure') end
    where id = e.id returning * into e;
+  perform cue.add_costs(e, e.attempts, p_costs, p_now);
   if v_retry_at is not null then
     perform cue.wake_workers(e.account_id, v_retry_at);
     if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
@@ -98,18 +99,19 @@ language sql immutable as $$
 $$;
 comment on function cue.json_bytes is 'Returns the size of stored JSON, without blanks outside strings.';
 
--- Null arguments change nothing; metadata and artifacts are merged. The verification state can only improve. QU002 not found, QU016
+-- Null arguments change nothing; metadata and artifacts are merged, costs replace those of earlier evidence. The verification state can only improve. QU002 not found, QU016
 -- outdated claim token, QU021 no outcome yet, QU022 metadata over 10 KB, QU023 artifacts over 64 KB.
 create or replace function cue.attach_evidence(
   p_account_id uuid, p_execution_id uuid, p_external_id text default null, p_result_url text default null, p_result_ref text default null,
   p_result_type text default null, p_summary text default null, p_artifacts jsonb default null, p_metadata jsonb default null,
-  p_claim_token uuid default null, p_now timestamptz default now()
+  p_claim_token uuid default null, p_now timestamptz default now(), p_costs jsonb default null
 ) returns table (execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
 language plpgsql security definer as $$
 declare
   c cue.cues;
   old cue.executions := cue.lock_execution(p_account_id, p_execution_id);
   e cue.executions;
+  v_spent boolean;
 begin
   perform cue.refuse_superseded(old);
   if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
@@ -148,7 +150,8 @@ begin
      where x.id = e.id;
     if e.outcome_state <> old.outcome_state then perform cue.add_verification_event(e, p_now); end if;
   end if;
-  return query select e.id, e.outcome_state, e is distinct from old;
+  v_spent := cue.add_costs(e, 0, p_costs, p_now);
+  return query select e.id, e.outcome_state, v_spent or e is distinct from old;
 end $$;
 comment on function cue.attach_evidence is 'Adds evidence to a reported outcome and returns its state and whether anything was added.';
 

@@ -780,6 +780,20 @@ create table cue.attempts (
   primary key (execution_id, attempt)
 ) partition by range (execution_id);
 
+-- No foreign keys: they outlive their executions and cues, since a deletion does not undo what was spent, and no report waits for an account.
+create table cue.costs ( --- Costs that executions reported. Kept for 400 days.
+  execution_id uuid not null, --- The execution.
+  attempt int not null, --- The attempt that reported them; 0: evidence that was added, which replaces what earlier evidence stated.
+  unit text not null check (length(unit) between 1 and 32), --- The unit, such as usd.
+  amount numeric not null check (amount >= 0), --- The amount, exactly as reported.
+  account_id uuid not null, --- The execution's account.
+  cue_id text not null, --- The execution's cue.
+  reported_at timestamptz not null, --- Time of the report; of evidence, of the first that stated the unit.
+  primary key (execution_id, attempt, unit)
+);
+create index costs_of_account on cue.costs (account_id, reported_at) include (cue_id, unit, amount);
+create index costs_reported on cue.costs using brin (reported_at);
+
 --- Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.
 create table cue.open_executions (
   execution_id uuid primary key, --- The execution.

@@ -80,6 +80,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'alerts list': entry('', 'List alerts, newest first', alerts, 'list'),
     'alerts ack': entry('<ID>', 'Acknowledge an alert, so that another failure raises a new one', alerts, 'acknowledge'),
     'alerts snooze': entry('<ID>', 'Send nothing about an alert to channels until a time', alerts, 'snooze'),
+    costs: entry('', 'Sum what executions reported as costs', () => import('./costs.ts'), 'costs'),
     'channels list': entry('', 'List channels by name', channels, 'list'),
     'channels set': entry('<NAME>', 'Create or replace a channel', channels, 'set'),
     'channels test': entry('<NAME>', 'Send a test message to a channel', channels, 'test'),

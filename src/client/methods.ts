@@ -151,6 +151,9 @@ export const createMethods = (options: ClientOptions) => {
     },
 
     /** Where alerts and events are sent. */
+    /** What executions reported as costs, by cue, tag or day. */
+    costs: (query?: T.CostsQuery, o?: CallOptions) => get<T.CostSums>('/v1/costs', query, o),
+
     channels: {
       list: (page?: T.PageQuery, o?: CallOptions) => list<T.Channels>()('channels', '/v1/channels', page, o),
       get: (name: string, o?: CallOptions) => get<T.Channel>(channel(name), {}, o),

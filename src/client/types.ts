@@ -5,6 +5,7 @@ import type * as signIn from '../accounts/sign-in-schemas.ts'
 import type * as alerts from '../alerts/schemas.ts'
 import type * as calendars from '../calendars/schemas.ts'
 import type * as channels from '../channels/schemas.ts'
+import type * as costs from '../costs/schemas.ts'
 import type * as declared from '../cues/declared-schemas.ts'
 import type * as lists from '../cues/list-schemas.ts'
 import type * as cues from '../cues/schemas.ts'
@@ -138,6 +139,8 @@ export interface Alert extends Answer<typeof alerts.Alert> {}
 export interface Alerts extends Answer<typeof alerts.Alerts> {}
 export interface AlertFilter extends Filter<typeof alerts.ListAlerts> {}
 /** Where alerts and events are sent. */
+export type CostsQuery = Partial<Given<typeof costs.ReadCosts>>
+export interface CostSums extends Answer<typeof costs.CostSums> {}
 export interface Channel extends Answer<typeof channels.Channel> {}
 export interface Channels extends Answer<typeof channels.Channels> {}
 export interface PutChannel extends Given<typeof channels.PutChannel> {}

@@ -48,7 +48,7 @@ const byAge = 'created_at desc, id desc'
 const orders = {
   next_run: sql.raw(`next_run, ${byAge}`),
   name: sql.raw(`lower(name), ${byAge}`),
-  failures: sql.raw(`(select r.failures from cue.cue_run_view r where r.cue_id = id) desc, ${byAge}`)
+  failures: sql.raw(`failures desc, ${byAge}`)
 }
 
 /** An account's cues, newest first or in another order. */

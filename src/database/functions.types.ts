@@ -15,7 +15,7 @@ export const functions = {
   apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
   approve_device: ['value', 'code_hash link_id account_id key_hash prefix ciphertext ip now'],
-  attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now'],
+  attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now costs'],
   beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now name full_accounts passed_over'],
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_channel_test: ['row', 'account_id name now'],
@@ -147,6 +147,7 @@ export const functions = {
   put_channel: ['value', 'account_id name type target types severity tags is_default enabled actor ip now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   queue_operation: ['value', 'operation_id delay'],
+  read_costs: ['rows', 'account_id by from to limit', 'stable'],
   read_cue_details: ['rows', 'account_ids cue_ids now', 'stable'],
   read_cues: ['rows', 'account_ids cue_ids', 'stable'],
   read_declared_cues: ['rows', 'account_id keys', 'stable'],
@@ -179,7 +180,7 @@ export const functions = {
   repair_queues: ['value', 'after limit now'],
   replay_execution: ['row', 'account_id execution_id now overlap'],
   replicas: ['rows', 'now', 'stable'],
-  report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref'],
+  report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref costs'],
   request_deletion: ['value', 'account_id actor ip now'],
   requeue_attempts: ['value', 'limit now'],
   requeue_notices: ['value', 'limit now'],
@@ -507,6 +508,7 @@ export type CueDetailByKeyRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -803,6 +805,12 @@ export type PollDeviceRow = {
   key_ciphertext: string | null
 }
 
+export type ReadCostsRow = {
+  name: string
+  unit: string
+  amount: string
+}
+
 export type ReadCueDetailsRow = {
   id: string
   account_id: string
@@ -840,6 +848,7 @@ export type ReadCueDetailsRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
   executions: unknown
   execution_total: number
   missed: unknown
@@ -882,6 +891,7 @@ export type ReadCuesRow = {
   revision: number
   last_slot: Date
   await_outcome_set: boolean
+  failures: number
 }
 
 export type ReadDeclaredCuesRow = {
@@ -962,6 +972,7 @@ export type ReadExecutionDetailsRow = {
   created_at: Date
   updated_at: Date
   outcome: unknown
+  costs: unknown
   metadata: string
   artifacts: string
   result_type: string
@@ -1157,7 +1168,7 @@ export type Functions = {
   applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
   approveDevice: (args: { code_hash: Buffer; link_id: string; account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
-  attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null }) => Promise<AttachEvidenceRow>
+  attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null; costs?: object | string | null }) => Promise<AttachEvidenceRow>
   beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null; name?: string | null; full_accounts?: string[] | null; passed_over?: string[] | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginChannelTest: (args: { account_id: string; name: string }) => Promise<BeginChannelTestRow>
@@ -1289,6 +1300,7 @@ export type Functions = {
   putChannel: (args: { account_id: string; name: string; type: ChannelType; target: string; types?: EventType[] | null; severity?: AlertSeverity | null; tags?: string[] | null; is_default?: boolean | null; enabled?: boolean | null; actor?: string | null; ip?: string | null }) => Promise<string>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
+  readCosts: (args: { account_id: string; by: string; from: Date; to: Date; limit?: number | null }) => Promise<ReadCostsRow[]>
   readCueDetails: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCueDetailsRow[]>
   readCues: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCuesRow[]>
   readDeclaredCues: (args: { account_id: string; keys: string[] }) => Promise<ReadDeclaredCuesRow[]>
@@ -1321,7 +1333,7 @@ export type Functions = {
   repairQueues: (args: { after?: string | null; limit?: number | null }) => Promise<string | null>
   replayExecution: (args: { account_id: string; execution_id: string; overlap?: Overlap | null }) => Promise<ExecutionsRow>
   replicas: (args: object) => Promise<ReplicasRow[]>
-  reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null }) => Promise<ExecutionsRow>
+  reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null; costs?: object | string | null }) => Promise<ExecutionsRow>
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   requeueAttempts: (args: { limit?: number | null }) => Promise<number>
   requeueNotices: (args: { limit?: number | null }) => Promise<number>

@@ -1,6 +1,7 @@
 /** Reports of outcomes: the limits of their members, and the report that a response contains. Pure. */
 import { constants } from '../catalog.ts'
-import { canonicalJson, JsonError, parseExactly } from '../json/canonical-json.ts'
+import { amountText } from '../costs/amounts.ts'
+import { canonicalJson, isObject, isRawJSON, JsonError, parseExactly } from '../json/canonical-json.ts'
 import { maskSecrets } from './mask-secrets.ts'
 
 /** Maximum characters of a report's texts. */
@@ -45,6 +46,7 @@ export const reportIn = (answer: string | null, secrets: readonly string[]): Rep
     }
   }
   for (const name in textLengths) keep(name, value => textOf(name as keyof typeof textLengths, value, secrets))
+  keep('costs', value => costsOf(value, secrets))
   for (const name in jsonLimits) keep(name, value => jsonOf(name as keyof typeof jsonLimits, value, secrets))
   return { report: `{${kept}}`, omitted: omitted.length > 0 ? omitted.join(', ') : null }
 }
@@ -67,6 +69,22 @@ const textOf = (name: keyof typeof textLengths, value: unknown, secrets: readonl
   if (text.length > most && Array.from(text).length > most) throw new Error(`over ${most} characters`)
   const isFree = name === 'result' || name === 'error'
   return isFree || filled(text) !== null ? JSON.stringify(text) : null
+}
+
+const amountPattern = /^\d{1,15}([.]\d{1,9})?$/
+
+/** @throws Error with the reason if a report would refuse the member */
+const costsOf = (value: unknown, secrets: readonly string[]): string => {
+  if (!Array.isArray(value) || value.length > 10) throw new Error('not a list of at most 10')
+  const costs = value.map(item => {
+    const { amount, unit } = (isObject(item) ? item : {}) as { amount?: unknown; unit?: unknown }
+    const text = typeof amount === 'number' ? amountText(amount) : isRawJSON?.(amount) ? amount.rawJSON : amount
+    if (typeof text !== 'string' || !amountPattern.test(text)) throw new Error('an amount is not a number of at most nine decimal places')
+    const name = typeof unit === 'string' ? maskSecrets(clean(unit), secrets) : ''
+    if (name === '' || Array.from(name).length > 32) throw new Error('a unit does not have 1 to 32 characters')
+    return { amount: text, unit: name }
+  })
+  return JSON.stringify(costs)
 }
 
 /** @throws Error with the reason if a report would refuse the member */

@@ -1,6 +1,7 @@
 /** Executions on the wire. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
+import { Spent } from '../costs/schemas.ts'
 import { Instant } from '../schedule/schemas.ts'
 import {
   AnyJson,
@@ -70,6 +71,7 @@ const execution = {
   last_heartbeat_at: Nullable(Timestamp),
   lease_expires_at: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'Until when the claim lasts without a heartbeat.' })),
   outcome: Nullable(Outcome),
+  costs: Spent,
   held: Nullable(
     Type.Object(
       {

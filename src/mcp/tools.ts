@@ -5,6 +5,7 @@
 import { Type } from 'typebox'
 import { ListAlerts } from '../alerts/schemas.ts'
 import { Calendar, CalendarName, ListCalendars, PutCalendar } from '../calendars/schemas.ts'
+import { CostSums, ReadCosts } from '../costs/schemas.ts'
 import { ListEvents } from '../events/schemas.ts'
 import type { Schema } from '../http/schema.ts'
 import { Overview } from '../overview/schemas.ts'
@@ -56,6 +57,15 @@ export const tools: readonly Tool[] = [
     }
   }),
   ...executionTools,
+  tool({
+    name: 'get_costs',
+    description: 'Sums of the costs that executions reported, by cue, tag or day. Report costs with report_outcome.',
+    scope: 'read',
+    readOnly: true,
+    input: Type.Partial(ReadCosts),
+    output: Type.Object({ ...CostSums.properties, next_step: NextStep }),
+    run: async (client, query) => ({ ...(await client.costs(query)), next_step: 'list_executions shows the costs of each run' })
+  }),
   tool({
     name: 'list_alerts',
     description: 'List alerts: repeated failures, missed runs, missing outcomes, paused cues. Unacknowledged ones by default.',

@@ -1,6 +1,8 @@
 /** Outcomes: reports, evidence and verification. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { constants } from '../catalog.ts'
+import { costsText } from '../costs/amounts.ts'
+import type { Costs } from '../costs/schemas.ts'
 import type { ExecutionsRow } from '../database/functions.ts'
 import { filled, textLengths } from '../deliveries/report.ts'
 import { ApiError } from '../errors.ts'
@@ -19,11 +21,12 @@ type Given = {
   result_type?: Text
   summary?: Text
   artifacts?: Json | null
+  costs?: Costs | null
   metadata?: Json | null
 }
 
 /** Converts evidence for SQL: JSON becomes text, and blank text becomes null, so that it doesn't overwrite anything. */
-const evidenceOf = <T extends Given>({ artifacts, metadata, ...rest }: T) => {
+const evidenceOf = <T extends Given>({ artifacts, metadata, costs, ...rest }: T) => {
   if (metadata && metadata.bytes > constants.metadataBytes)
     throw new ApiError('metadata_too_large', 'metadata too large: the maximum is 10 KB of JSON.')
   if (artifacts && artifacts.bytes > constants.artifactsBytes) {
@@ -38,7 +41,8 @@ const evidenceOf = <T extends Given>({ artifacts, metadata, ...rest }: T) => {
     summary: filled(summary),
     result_ref: filled(result_ref),
     artifacts: artifacts?.text,
-    metadata: metadata?.text
+    metadata: metadata?.text,
+    costs: costsText(costs)
   }
 }
 

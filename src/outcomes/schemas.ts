@@ -1,6 +1,7 @@
 /** Reports, evidence and their verification. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
+import { Costs } from '../costs/schemas.ts'
 import { textLengths } from '../deliveries/report.ts'
 import { JsonArray, JsonObject, Nullable, Strict, Timestamp } from '../schemas.ts'
 import { ClaimToken } from '../workers/schemas.ts'
@@ -15,7 +16,10 @@ const evidence = {
   artifacts: Type.Optional(
     Nullable(JsonArray({ description: 'Created resources: ids, URLs, or objects with name and url. At most 64 KB.' }))
   ),
-  metadata: Type.Optional(Nullable(JsonObject({ description: 'At most 10 KB.' })))
+  metadata: Type.Optional(Nullable(JsonObject({ description: 'At most 10 KB.' }))),
+  costs: Type.Optional(
+    Nullable({ ...Costs, description: 'Further costs. They replace those of earlier evidence, and add to those of reports.' })
+  )
 }
 
 export const Report = Strict({
@@ -23,6 +27,9 @@ export const Report = Strict({
   result: text('result', 'What was done.'),
   error: text('error', 'What went wrong.'),
   ...evidence,
+  costs: Type.Optional(
+    Nullable({ ...Costs, description: 'What it cost, by unit. Each report of a retry adds to the costs of the execution.' })
+  ),
   summary: text('summary', 'For people.')
 })
 export const Evidence = Strict({

@@ -155,24 +155,6 @@ t.test('successes of workers, of a batch and after a missed window resolve alert
   t.equal((await row('select count(*)::int as n from cue.cue_runs where alerted')).n, 0)
 })
 
-t.test('a success resets the count of failures, and the cue sets the threshold', async t => {
-  const { ends, alerts, cue } = await serve()
-  const usual = await cue({ callback })
-  for (const end of [ends.exhausted, ends.exhausted, ends.delivered, ends.exhausted, ends.exhausted]) await end(usual)
-  t.strictSame(await alerts(), [])
-  const strict = await cue({ callback, alerts: { consecutive_failures: 1 } })
-  await ends.exhausted(strict)
-  exactly(t, await alerts(), [{ cue_id: strict, metadata: { failure_count: 1 } }])
-  await ends.delivered(strict)
-  await ends.exhausted(strict)
-  exactly(
-    t,
-    await alerts(),
-    [{ cue_id: strict, metadata: { failure_count: 1, first_failure_at: '2030-01-15T09:00:08.000Z' } }],
-    'the open alert continues'
-  )
-})
-
 t.test('counts exhausted deliveries, misses, timeouts and reported failures, but not cancellations or releases', async t => {
   const { ends, counts, cue, post, claim, fire } = await serve()
   const hook = () => cue(awaiting)

@@ -164,7 +164,7 @@ t.test('logs an internal error with its cause, and does not send the cause', asy
 })
 
 t.test('a response that does not match its schema is an internal error', async t => {
-  const { call, app } = await build(t)
+  const { call, app } = await build(t, undefined, { isNew: true })
   const schema = { response: { 200: Type.Object({ n: Type.Integer() }) } }
   app.get('/wrong', { config: { exempt: true }, schema }, async () => ({}) as never)
   app.get('/more', { config: { exempt: true }, schema }, async () => ({ n: 1, secret: 'x' }))
@@ -292,7 +292,7 @@ t.test('says that nothing was changed only if that is known', async t => {
 })
 
 t.test('responds with 503 to a lock timeout and to a statement timeout', async t => {
-  const { call, app, pool } = await build(t)
+  const { call, app, pool } = await build(t, undefined, { isNew: true })
   const holder = await pool.connect()
   t.teardown(() => holder.release(true))
   for (const setting of ['lock_timeout', 'statement_timeout']) {

@@ -5,7 +5,7 @@ import { exactly } from '../support/exactly.ts'
 import { build, error } from '../support/setup.ts'
 
 t.test('every route sets exactly one of scope, public and exempt', async t => {
-  const { app } = await build(t)
+  const { app } = await build(t, undefined, { isNew: true })
   const handler = async () => ({})
   t.throws(() => app.get('/a', handler), { message: 'GET /a must set exactly one of scope, public, exempt' })
   t.throws(() => app.get('/b', { config: { scope: 'read', public: true } }, handler))
@@ -15,7 +15,7 @@ t.test('every route sets exactly one of scope, public and exempt', async t => {
 })
 
 t.test('identifies a caller by key', async t => {
-  const { app, as, account } = await build(t)
+  const { app, as, account } = await build(t, undefined, { isNew: true })
   app.get('/own', { config: { scope: 'any' } }, async ({ caller }) => caller)
   exactly(t, await as(account).get('/own'), { account_id: account.id, actor: /^key:/, ip: '127.0.0.1' })
   exactly(t, await as(null).call('GET', '/own'), { ...error('not_authenticated', 401), headers: { 'www-authenticate': 'Bearer' } })

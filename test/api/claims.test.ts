@@ -133,27 +133,6 @@ t.test('simultaneous claims each get executions they asked for', async t => {
   )
 })
 
-t.test('a released execution is claimable again at once, and the claim uses up no attempt', async t => {
-  const { call, get, cue, fire, claim, clock, execution } = await serve()
-  const id = await fire(await cue({ retry: { max_attempts: 1 } }))
-  const path = `/v1/executions/${id}/release`
-  exactly(t, await call('POST', path), { status: 422, body: { detail: [{ type: 'missing' }] } })
-  exactly(t, await call('POST', path, undefined, { 'x-claim-token': crypto.randomUUID() }), error('execution_not_claiming', 409))
-  for (let n = 1; n <= 3; n++) {
-    const { claim_token, attempt } = await claim(id)
-    t.equal(attempt, n)
-    clock.advance('10 minutes')
-    const headers = { 'x-claim-token': claim_token }
-    t.strictSame((await call('POST', path, undefined, headers)).body, { released: true, execution_id: id, status: 'pending' })
-    exactly(t, await call('POST', path, undefined, headers), error('execution_not_claiming', 409))
-    t.strictSame((await execution(id)).claim_deadline_at, new Date(clock.now().getTime() + 900_000))
-  }
-  exactly(t, await get(`/v1/executions/${id}`), {
-    status: 'pending',
-    attempt_log: Array(3).fill({ result: 'lost', error: 'released by worker' })
-  })
-})
-
 t.test('an execution not claimed in time is missed', async t => {
   const { get, cue, fire, claim, call, clock, fn, run } = await serve()
   const soon = await cue({ delivery: { claim_timeout_seconds: 60 } })

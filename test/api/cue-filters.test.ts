@@ -27,6 +27,7 @@ t.test('lists cues by the beginning of their key, part of their name, transport,
   t.same(await found(`name=${encodeURIComponent('_100%')}`), ['report_100%'])
   t.same(await found('transport=worker'), ['third'])
   t.same(await found('set=Ops'), ['applied'])
+  t.same(await found('status=paused'), ['fifth', 'third'])
   t.same(await found('paused_by=user'), ['third'])
   t.same(await found('paused_by=plan'), ['fifth'])
   t.same(await found('paused_by=failures'), [])

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { exactly, pluck } from '../support/exactly.ts'
-import { lookAhead } from '../support/firing-stage.ts'
+import { exactly } from '../support/exactly.ts'
 import { build, error } from '../support/setup.ts'
 
 const start = '2030-01-07T08:30:00Z'
@@ -91,18 +90,6 @@ t.test('rejects a change computed before a slot ran, so that it is computed agai
   await t.resolves(change(1, '2030-01-07T10:30:00Z'))
 })
 
-t.test('pausing stops future slots, and resuming counts from now', async t => {
-  const { post, patch, get, fn, clock } = await build(t, start)
-  const { id } = await post('/v1/cues', hourly)
-  exactly(t, await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
-  exactly(t, await patch(`/v1/cues/${id}`, { status: 'paused' }), { status: 'paused', next_run: null })
-  clock.advance('3 hours')
-  t.strictSame(await lookAhead(fn, { until: clock.now() }), [])
-  exactly(t, await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
-  exactly(t, await patch(`/v1/cues/${id}`, { status: 'active' }), { status: 'active', next_run: '2030-01-07T12:00:00.000Z' })
-  t.strictSame((await get(`/v1/cues/${id}`)).missed, [])
-})
-
 t.test('an ended cue keeps its status, whatever else is changed', async t => {
   const { post, patch, call, fn, account, pool } = await build(t, start)
   const { id } = await post('/v1/cues', { name: 'once', at: '2030-01-07T09:00:00Z', callback_url: url })
@@ -116,31 +103,4 @@ t.test('an ended cue keeps its status, whatever else is changed', async t => {
     exactly(t, await call('POST', `/v1/cues/${id}/fire`), error('invalid_state', 409))
     exactly(t, await patch(`/v1/cues/${id}`, { name: ended, schedule: { cron: '@daily' } }), { name: ended, status: ended, next_run: null })
   }
-})
-
-t.test('applies all of several simultaneous changes', async t => {
-  const { post, get, call } = await build(t, start)
-  const { id } = await post('/v1/cues', { ...hourly, delivery: { timeout_seconds: 30 } })
-  const changes: object[] = [
-    { name: 'changed' },
-    { description: 'changed' },
-    { delivery: { timeout_seconds: 1 } },
-    { delivery: { claim_timeout_seconds: 61 } },
-    { alerts: { consecutive_failures: 5 } },
-    { alerts: { missed_window_multiplier: 6 } },
-    { retry: { max_attempts: 2 } },
-    { retry: { backoff_minutes: [3] } }
-  ]
-  const answers = await Promise.all(changes.map(change => call('PATCH', `/v1/cues/${id}`, change)))
-  t.same(
-    pluck(answers, 'status'),
-    changes.map(() => 200)
-  )
-  exactly(t, await get(`/v1/cues/${id}`), {
-    name: 'changed',
-    description: 'changed',
-    delivery: { timeout_seconds: 1, claim_timeout_seconds: 61 },
-    alerts: { consecutive_failures: 5, missed_window_multiplier: 6 },
-    retry: { max_attempts: 2, backoff_minutes: [3] }
-  })
 })

@@ -128,24 +128,6 @@ t.test('a payload keeps all digits', async t => {
   }
 })
 
-t.test('lists cues filtered by status', async t => {
-  const { post, patch, get } = await build(t, start)
-  const ids: string[] = []
-  for (let i = 0; i < 5; i++) ids.push((await post('/v1/cues', hourly)).id)
-  await patch(`/v1/cues/${ids[1]}`, { status: 'paused' })
-  exactly(t, await get('/v1/cues?status=paused'), { total: 1, cues: [{ id: ids[1] }] })
-  exactly(t, await get('/v1/cues?status=active'), { total: 4 })
-  t.strictSame(await get('/v1/cues?status=failed'), {
-    cues: [],
-    total: 0,
-    total_exact: true,
-    next_cursor: null,
-    limit: 20,
-    offset: 0,
-    has_more: false
-  })
-})
-
 t.test('the detail shows the last ten executions and missed slots', async t => {
   const { post, get, clock, fn, account } = await build(t, start)
   const { id } = await post('/v1/cues', { ...hourly, transport: 'worker' })

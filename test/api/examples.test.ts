@@ -118,9 +118,11 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send(
     'reportOutcome',
     [fired.id],
-    { success: true, result: 'published', external_id: 'post-7' },
+    { success: true, result: 'published', external_id: 'post-7', costs: [{ amount: '0.12', unit: 'usd' }] },
     { headers: { 'x-claim-token': again.claim_token } }
   )
+  clock.advance('1 second')
+  await send('readCosts', [], undefined, { query: '?by=cue' })
   await send('attachEvidence', [fired.id], { result_url: 'https://example.com/posts/7' })
   await send('verifyExecution', [fired.id], { valid: true, reason: 'Read it' })
   const plain = await service.post(`/v1/cues/${backup.id}/fire`)

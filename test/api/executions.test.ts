@@ -35,6 +35,7 @@ t.test('lists executions with all members, newest first', async t => {
     last_heartbeat_at: null,
     lease_expires_at: null,
     outcome: null,
+    costs: [],
     held: null,
     held_ms: null,
     missed_reason: null,

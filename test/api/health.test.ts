@@ -220,12 +220,6 @@ t.test('silent workers add no cost', async t => {
   exactly(t, await fn.serviceHealth({}), { active_workers: 1, last_heartbeat: clock.now() })
 })
 
-t.test('does not use JIT compilation, whatever the estimated cost', async t => {
-  const { row } = await stage(t)
-  const { proconfig } = await row("select proconfig from pg_proc where oid = 'cue.service_health'::regproc")
-  t.equal(proconfig.includes('jit=off'), true)
-})
-
 t.test('counts up to 10,000', async t => {
   const { fn, cue, rows, account_id } = await stage(t)
   const model = await cue()

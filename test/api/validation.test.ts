@@ -19,7 +19,7 @@ const parsed = (value: unknown): unknown => {
 
 /** A route with these schemas that returns what its handler received. */
 const route = async (t: Test, schema: Schema, handler?: () => never) => {
-  const { app } = await build(t)
+  const { app } = await build(t, undefined, { isNew: true })
   app.post('/test/:id', { config: { exempt: true }, schema }, async request => {
     handler?.()
     const { body, query, params } = request
@@ -223,7 +223,7 @@ t.test('free JSON keeps all digits, and can be restricted to objects or lists', 
     maybe: Type.Optional(Nullable(JsonObject()))
   })
   const call = await route(t, { body })
-  const { app } = await build(t)
+  const { app } = await build(t, undefined, { isNew: true })
   app.post('/text', { config: { exempt: true }, schema: { body: Strict({ any: AnyJson() }) } }, async ({ body }) => ({
     text: body.any.text
   }))
@@ -272,7 +272,7 @@ t.test('responds with 400 to JSON that cannot be parsed or stored', async t => {
 
 t.test('accepts JSON content types and a missing one, and rejects others with 415', async t => {
   const call = await route(t, { body: Strict({ a: Type.Optional(Type.Integer()) }) })
-  const { app } = await build(t)
+  const { app } = await build(t, undefined, { isNew: true })
   app.post('/none', { config: { exempt: true } }, async () => ({ fine: true }))
   for (const type of ['application/json', 'application/json; charset=utf-8', 'APPLICATION/JSON', 'application/vnd.api+json']) {
     exactly(t, await call('{"a": 1}', { headers: { 'content-type': type } }), { status: 200, body: { a: 1 } }, type)

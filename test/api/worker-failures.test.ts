@@ -94,66 +94,6 @@ t.test('the last failure is final, and only it counts', async t => {
   exactly(t, (await get('/v1/executions/claimable')).executions, [])
 })
 
-t.test('without it a reported failure is final', async t => {
-  for (const own of [{ max_attempts: 3 }, { max_attempts: 3, on_worker_failure: false }]) {
-    const { report, token, path, get } = await claimed({ retry: own })
-    await report(token, { success: false })
-    exactly(t, await get(path), { status: 'failed', attempts: 1, next_retry: null })
-  }
-})
-
-t.test('a report of an earlier claim is refused', async t => {
-  const { report, token, claimAs, clock, path, get } = await claimed({ retry: { ...retry, backoff_minutes: [0] } })
-  await report(token, { success: false, error: 'one' })
-  exactly(t, await report(token, { success: true }), error('claim_lost', 409))
-  exactly(t, await report(undefined, { success: true }), error('outcome_already_reported', 409))
-  const second = await claimAs('w2')
-  exactly(t, await report(token, { success: true }), error('claim_lost', 409))
-  clock.advance('1 second')
-  exactly(t, await report(second, { success: false, error: 'two' }), { status: 200 })
-  exactly(t, await get(path), { status: 'retrying', outcome: { error: 'two' } })
-})
-
-t.test('released and lost claims use up none and one, and a retry that nobody claims is missed', async t => {
-  const { report, token, claimAs, path, post, get, clock, fn, attempts, id } = await claimed({
-    retry: { ...retry, backoff_minutes: [0] }
-  })
-  await report(token, { success: false, error: 'one' })
-  const second = await claimAs('w2')
-  await post(`${path}/release`, undefined, { 'x-claim-token': second })
-  exactly(t, await get(path), { status: 'pending', attempts: 2, outcome: { error: 'one' } })
-  await claimAs('w3')
-  clock.advance('20 minutes')
-  await fn.recoverLeases({})
-  exactly(t, await get(path), { status: 'pending', attempts: 3 })
-  await report(await claimAs('w4'), { success: false, error: 'last' })
-  exactly(t, await get(path), { status: 'failed', attempts: 4, error_message: 'last' })
-  t.same(
-    (await attempts(id)).map(attempt => attempt.result),
-    ['failed', 'lost', 'lost', 'failed']
-  )
-
-  const other = await claimed()
-  await other.report(other.token, { success: false, error: 'one' })
-  clock.advance('17 minutes')
-  await fn.missUnclaimed({})
-  exactly(t, await other.get(other.path), { status: 'missed', error_message: 'not claimed in time', outcome: { error: 'one' } })
-})
-
-t.test('a retry can be cancelled, and survives the removal of the setting', async t => {
-  const { report, token, path, patch, cue_id, claimAs, get, clock } = await claimed({ retry: { ...retry, backoff_minutes: [0] } })
-  await report(token, { success: false })
-  await patch(`/v1/cues/${cue_id}`, { retry: { on_worker_failure: false } })
-  const second = await claimAs('w2')
-  clock.advance('1 second')
-  exactly(t, await report(second, { success: true }), { status: 200 })
-  exactly(t, await get(path), { status: 'success' })
-
-  const other = await claimed()
-  await other.report(other.token, { success: false })
-  exactly(t, await other.call('POST', `${other.path}/cancel`), { status: 200, body: { status: 'failed', error_message: 'cancelled' } })
-})
-
 t.test('appears in cues only when set', async t => {
   const { cue, get, patch, call } = await service()
   const path = `/v1/cues/${await cue({ key: 'k' })}`

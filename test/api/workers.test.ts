@@ -98,39 +98,6 @@ t.test('a claim needs no body and accepts ids in any case', async t => {
   exactly(t, await execution(id), { claimed_by_worker: 'anonymous-worker' })
 })
 
-t.test('a claimed execution has one holder, whose lease lasts 15 minutes from its last heartbeat', async t => {
-  const { cue, fire, claim, post, clock, execution, fn } = await serve()
-  const id = await fire(await cue())
-  await claim(id)
-  clock.advance('10 minutes')
-  exactly(t, await post(`/v1/executions/${id}/heartbeat`, undefined, { 'x-worker-id': 'w1' }), {
-    lease_extended_until: '2030-01-15T09:25:00.000Z'
-  })
-  exactly(t, await execution(id), {
-    lease_expires_at: new Date('2030-01-15T09:25:00Z'),
-    last_heartbeat_at: new Date('2030-01-15T09:10:00Z')
-  })
-  clock.set('2030-01-15T09:24:59.999Z')
-  t.equal(await fn.recoverLeases({}), 0)
-  clock.set('2030-01-15T09:25:00Z')
-  t.equal(await fn.recoverLeases({}), 1)
-})
-
-t.test('an expired lease is kept while its worker sends heartbeats', async t => {
-  const { post, cue, fire, claim, clock, fn, execution } = await serve()
-  const id = await fire(await cue())
-  await claim(id)
-  clock.advance('16 minutes')
-  await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['go'] })
-  t.equal(await fn.recoverLeases({}), 0)
-  exactly(t, await execution(id), { lease_expires_at: new Date('2030-01-15T09:19:00Z') }, 'it is looked at again then')
-  clock.set('2030-01-15T09:18:59.999Z')
-  t.equal(await fn.recoverLeases({}), 0)
-  clock.set('2030-01-15T09:19:00Z')
-  t.equal(await fn.recoverLeases({}), 1)
-  exactly(t, await execution(id), { status: 'pending' })
-})
-
 t.test('executions of a silent worker become claimable again and say why', async t => {
   const { get, cue, fire, claim, clock, fn } = await serve()
   const id = await fire(await cue())

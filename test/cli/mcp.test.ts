@@ -5,7 +5,6 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Test } from 'tap'
 import t from 'tap'
 import type { Schema } from '../../src/http/schema.ts'
-import { canonicalJson } from '../../src/json/canonical-json.ts'
 import { cliStage } from '../support/cli-stage.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly, pluck } from '../support/exactly.ts'
@@ -450,15 +449,4 @@ t.test('rejects an unacceptable request before reading it, a call without params
   t.same((await call('POST', '/mcp', pings(20), accept)).body.length, 20)
   const answer = await call('POST', '/mcp', pings(21), accept)
   t.same([answer.status, answer.body.error], [400, { code: -32600, message: 'Send at most 20 messages in a request.' }])
-})
-
-t.test('passes a payload on as written, with the usual size limit', async t => {
-  const { call, pool } = await build(t)
-  const accept = { accept: 'application/json, text/event-stream' }
-  const payload = `["${'я'.repeat(2 ** 19 - 10)}"]`
-  const { body } = await call('POST', '/mcp', message('create_cue', `{"name": "a", "cron": "@daily", "payload": ${payload}}`), accept)
-  t.notOk(body.result.isError, body.result.content[0].text.slice(0, 300))
-  const { rows } = await pool.query('select p.body from cue.cues c join cue.payloads p on p.id = c.payload_id')
-  t.equal(rows.length, 1)
-  t.ok(rows[0].body === canonicalJson(payload))
 })

@@ -68,24 +68,6 @@ t.test('engines take the same cues, beginning at different ones', async t => {
   t.not(new Set(taken.map(([first]) => first!.cue_id)).size, 1)
 })
 
-t.test('a fired cue is seen again before it is due again', async t => {
-  const { engines, at, look, sees } = setup([{ ...few[0], cron: '* * * * * *' }])
-  const [engine] = engines as [(typeof engines)[0]]
-  await look()
-  at(150)
-  const { cues } = engine.takeDue('send', 1)
-  engine.doneWith(cues)
-  for (const cue of cues) engine.fired(cue)
-  sees([{ ...few[0], cron: '* * * * * *', next_run: new Date(start + 1000) }])
-  at(399)
-  t.notOk(engine.isLookDue())
-  at(400)
-  t.ok(engine.isLookDue(), '600 ms before')
-  await look()
-  at(1000)
-  exactly(t, engine.takeDue('send', 1).cues[0], { cue_id: few[0]!.cue_id, slot: { next_run: new Date(start + 1000) } })
-})
-
 t.test('while cues are near, an engine looks every 900 ms, unless a thousand are due', async t => {
   const { engines, at, look } = setup(many)
   const [engine] = engines as [(typeof engines)[0]]
@@ -162,20 +144,6 @@ t.test('a cue that could not be taken when due is tried once more without anothe
   at(900)
   t.ok(engine.isLookDue(), 'the next look finds the remaining cue')
   t.equal(looks(), 1)
-})
-
-t.test('a cue that could not be taken is not lost to a look that began meanwhile', async t => {
-  const { engines, at, look } = setup(few.slice(0, 1))
-  const [engine] = engines as [(typeof engines)[0]]
-  await look()
-  at(100)
-  const taken = engine.takeDue('send', 1).cues
-  const looked = look()
-  engine.doneWith(taken)
-  engine.tryAgain(taken[0]!)
-  await looked
-  at(105)
-  t.same(ids(engine.takeDue('send', 1).cues), ids(taken))
 })
 
 t.test('cues that are read in one row share a schedule, but neither accounts, versions nor instants; others have their own', async t => {

@@ -45,16 +45,6 @@ t.test('sends a single request immediately, and those arriving meanwhile togethe
   t.strictSame(await Promise.all(answers), [2, 4, 6, 8])
 })
 
-t.test('sends requests together that arrive in the same turn of the event loop', async t => {
-  const { asked, ask, answer } = setup()
-  const answers = [ask(1), ask(2)]
-  t.strictSame(asked, [])
-  await turn()
-  t.strictSame(asked, [[1, 2]])
-  await answer()
-  t.strictSame(await Promise.all(answers), [2, 4])
-})
-
 t.test('a statement takes as many requests as fit', async t => {
   const { asked, ask, answer } = setup()
   const answers = Array.from({ length: 120 }, (_, n) => ask(n))

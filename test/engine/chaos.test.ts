@@ -129,7 +129,7 @@ t.test('loses nothing, and duplicates only attempts in flight on a victim', asyn
   const stage = await openStage({ parent: memoryDir() })
   t.comment(`logs of a failure stay in ${stage.dir}`)
   for (const name of cases(1) > 1 ? ['kill', 'stop', 'restart'] : ['stop', 'restart']) {
-    const { figures, faults } = await play(stage, name, { n: 600, replicas: 2, frozenMs: 8000, awayMs: 0, timed: false })
+    const { figures, faults } = await play(stage, name, { n: cases(300), replicas: 2, frozenMs: 8000, awayMs: 0, timed: false })
     t.same(faults, [], name)
     t.comment(JSON.stringify(figures))
   }

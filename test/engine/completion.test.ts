@@ -54,42 +54,6 @@ t.test('a cue completes with the last slot until ends_at, for workers too', asyn
   t.same((await s.rows('select status from cue.executions order by id')).length, 4)
 })
 
-t.test('fires, replays and refused slots are not counted', async t => {
-  const s = await stage(t)
-  const { account_id, fn, clock, rows } = s
-  const id = await s.cue(minute)
-  const { id: execution_id } = await fn.fireCue({ account_id, cue_id: id })
-  await fn.cancelExecution({ account_id, execution_id })
-  await fn.replayExecution({ account_id, execution_id })
-  t.same(await turn(s), [at(0)])
-  await rows("update cue.accounts set limit_reached_at = $1::timestamptz - interval '25 hours'", [clock.now()])
-  for (const _ of [1, 2, 3]) {
-    clock.advance('1 minute')
-    t.same(await turn(s), [])
-  }
-  exactly(t, await rows('select fired_count, skipped_count, refused_from from cue.cue_runs'), [
-    { fired_count: 2, skipped_count: 1, refused_from: at(2) }
-  ])
-  await rows('update cue.accounts set limit_reached_at = null')
-  await rows('select cue.retry_refused(array[$1::uuid], $2)', [account_id, clock.now()])
-  clock.advance('1 second')
-  t.same(await turn(s), [])
-  for (const n of [4, 5]) {
-    clock.set(at(n))
-    t.same(await turn(s), [at(n)])
-  }
-  exactly(t, await state(s, id), completed('max_runs'))
-})
-
-t.test('a cue whose last slot is refused has ended', async t => {
-  const s = await stage(t)
-  const id = await s.cue({ schedule_rules: { ends_at: first.toISOString(), max_runs: 5 } })
-  await s.rows("update cue.accounts set limit_reached_at = $1::timestamptz - interval '25 hours'", [s.clock.now()])
-  t.same(await turn(s), [])
-  exactly(t, await state(s, id), completed('ended'))
-  exactly(t, await s.rows('select status from cue.executions'), [{ status: 'failed' }])
-})
-
 t.test('a last slot whose cue is locked is taken later, as a whole', async t => {
   const s = await stage(t)
   const id = await s.cue({ schedule_rules: { max_runs: 1 } })
@@ -103,20 +67,6 @@ t.test('a last slot whose cue is locked is taken later, as a whole', async t => 
   await client.query('commit')
   t.equal((await turn(s)).length, 1)
   exactly(t, await state(s, id), completed('max_runs'))
-})
-
-t.test('a last slot that another engine took, or whose cue changed, changes nothing', async t => {
-  const s = await stage(t)
-  const id = await s.cue({ schedule_rules: { max_runs: 1 } })
-  const seen = await look(s)
-  const changes = { schedule_rules: { max_runs: 2 } }
-  await s.fn.updateCue({ account_id: s.account_id, cue_id: id, version: 1, changes, next_run: first })
-  t.same(await fire(seen, s.fn), [])
-  exactly(t, await state(s, id), { status: 'active', next_run: first, fired_count: 0 })
-  const again = await look(s)
-  t.same(await fire(again, s.fn), [first])
-  t.same(await fire(again, s.fn), [])
-  exactly(t, await state(s, id), { status: 'active', next_run: at(1), fired_count: 1 })
 })
 
 /** Cues that were away for ten slots, with the slots that run, and what is left. */

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { cellConfig } from '../../src/cells/settings.ts'
@@ -287,13 +287,4 @@ t.test('names DATA_DIR if it cannot be used', async t => {
   const file = join(t.testdir({}), 'file')
   writeFileSync(file, '')
   t.throws(() => loadConfig({ DATA_DIR: file }), { message: /^DATA_DIR cannot be used/ })
-})
-
-t.test('other variables are ignored', async t => {
-  t.doesNotThrow(() => loadConfig({ ...server, PGCUE_NOTHING: 'x', PATH: '/bin' }))
-})
-
-t.test('the version is that of package.json', async t => {
-  const { version } = await import('../../src/config.ts')
-  t.equal(version, JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version)
 })

@@ -166,15 +166,6 @@ t.test('retries a rejected delivery up to its limit, then fails', async t => {
   ])
 })
 
-t.test('a delivery that succeeds on the second attempt is a success', async t => {
-  const { cue, ended, engineConfig, pool } = await serve(t)
-  const hook = await receiver(t, (_, n) => ({ status: n === 0 ? 503 : 204 }))
-  await startEngine(t, engineConfig)
-  const id = await cue({ callback_url: hook.url })
-  exactly(t, await ended(id), { attempts: 2, http_status: 204, error_message: null, attempt_due_at: null })
-  t.equal((await pool.query("select from pgboss.job where name = 'attempts'")).rowCount, 0)
-})
-
 t.test('Retry-After delays the next attempt, and 410 ends the attempts', async t => {
   const { cue, ended, engineConfig } = await serve(t)
   const busy = await receiver(t, () => ({ status: 429, headers: { 'retry-after': '600' } }))
@@ -185,39 +176,6 @@ t.test('Retry-After delays the next attempt, and 410 ends the attempts', async t
   const { attempt_due_at } = await ended(waiting, 'retrying')
   t.ok(attempt_due_at.getTime() > Date.now() + 590_000)
   exactly(t, await ended(final, 'failed'), { attempts: 1, http_status: 410 })
-})
-
-t.test('takes an awaited outcome from the response, or times out', async t => {
-  const { cue, ended, engineConfig } = await serve(t)
-  const said = await receiver(t, () => ({ body: { success: false, error: 'no such file' } }))
-  const silent = await receiver(t, () => ({ body: 'ok' }))
-  await startEngine(t, engineConfig)
-  const delivery = { timeout_seconds: 30, outcome_deadline_seconds: 1, claim_timeout_seconds: 900, await_outcome: true }
-  const reported = await cue({ callback_url: said.url, ...delivery })
-  const unheard = await cue({ callback_url: silent.url, ...delivery })
-  exactly(t, await ended(reported), { outcome_success: false, outcome_state: 'reported_failure', error: 'no such file' })
-  exactly(t, await ended(unheard, 'outcome_timeout'), { outcome_state: 'unknown', outcome_success: null, delivered_at: Date })
-})
-
-t.test('takes every member of the report in a response', async t => {
-  const { cue, ended, engineConfig, pool } = await serve(t)
-  const evidence = {
-    result: 'sent',
-    external_id: 'inv_1',
-    result_url: 'https://example.com/1',
-    result_ref: 'r1',
-    result_type: 'invoice',
-    summary: 'one invoice',
-    artifacts: [{ name: 'a.pdf' }],
-    metadata: { pages: 2 }
-  }
-  const handler = await receiver(t, () => ({ body: { success: true, error: 5, ...evidence } }))
-  await startEngine(t, engineConfig)
-  const delivery = { timeout_seconds: 30, outcome_deadline_seconds: 60, claim_timeout_seconds: 900, await_outcome: true }
-  const id = await cue({ callback_url: handler.url, verification_mode: 'require_external_id', ...delivery })
-  exactly(t, await ended(id), { outcome_success: true, outcome_state: 'verified_success', error: null, error_message: null, ...evidence })
-  const { rows } = await pool.query('select result, error from cue.attempts')
-  t.same(rows, [{ result: 'success', error: 'left out of the report: error (not a string)' }])
 })
 
 t.test('what is kept of a response that repeats its request shows no secret', async t => {
@@ -244,18 +202,6 @@ t.test('what is kept of a response that repeats its request shows no secret', as
   }
 })
 
-t.test('a delivery completes a one-time cue', async t => {
-  const { cue, ended, engineConfig, pool } = await serve(t)
-  const hook = await receiver(t)
-  await startEngine(t, engineConfig)
-  const at = soon()
-  const id = await cue({ callback_url: hook.url, schedule_type: 'once', cron: undefined, at }, at)
-  await ended(id)
-  exactly(t, (await pool.query('select c.status, r.next_run from cue.cues c join cue.cue_runs r on r.cue_id = c.id')).rows, [
-    { status: 'completed', next_run: null }
-  ])
-})
-
 t.test('a fire with send_at is sent at that time, not before', async t => {
   const { cue, ended, engineConfig, fn, account } = await serve(t)
   const hook = await receiver(t)
@@ -266,27 +212,6 @@ t.test('a fire with send_at is sent at that time, not before', async t => {
   const execution = await ended(id)
   t.ok(execution.started_at >= send_at)
   t.equal((await hook.received()).length, 1)
-})
-
-t.test('hanging receivers do not delay other deliveries', async t => {
-  const { cue, ended, engineConfig } = await serve(t, { DELIVERY_CONCURRENCY: '2' })
-  const open: (() => void)[] = []
-  const hanging = await receiver(t, () => new Promise(resolve => open.push(() => resolve({}))))
-  const hook = await receiver(t)
-  await startEngine(t, engineConfig)
-  for (let i = 0; i < 10; i++)
-    await cue({
-      callback_url: hanging.url,
-      timeout_seconds: 3600,
-      outcome_deadline_seconds: 300,
-      claim_timeout_seconds: 900,
-      await_outcome: false
-    })
-  const id = await cue({ callback_url: hook.url }, soon(600))
-  await ended(id)
-  await hanging.received(10)
-  t.equal(open.length, 10, 'all were sent')
-  for (const answer of open) answer()
 })
 
 t.test('several engines share simultaneous cues and deliver each once', async t => {
@@ -393,13 +318,6 @@ t.test("catches up slots missed while the service was down by the cue's policy",
   )
   const { rows: runs } = await pool.query('select next_run from cue.cue_runs')
   for (const { next_run } of runs) t.ok(next_run.getTime() > now - 1000, 'the schedule continues')
-})
-
-t.test('a due worker cue becomes pending without occupying a delivery slot', async t => {
-  const { cue, ended, engineConfig } = await serve(t)
-  await startEngine(t, engineConfig)
-  const id = await cue({ transport: 'worker' })
-  exactly(t, await ended(id, 'pending'), { attempts: 0, claimable_at: Date, task: null, flight_id: null })
 })
 
 t.test("sends the account's key instead of the token if so configured", async t => {

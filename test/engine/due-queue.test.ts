@@ -82,10 +82,3 @@ t.test('a new list takes the place of cues, and leaves waiting attempts', t => {
   t.equal(queue.next, Number.POSITIVE_INFINITY)
   t.end()
 })
-
-t.test('engines with the same list start at different cues', t => {
-  const same = Array<number>(1000).fill(now)
-  const starts = new Set(Array.from({ length: 10 }, () => taken(same)[0]!.cue_id))
-  t.not(starts.size, 1)
-  t.end()
-})

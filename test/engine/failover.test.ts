@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import t from 'tap'
-import { createCallers } from '../../scripts/chaos/callers.ts'
+import { type Caller, createCallers } from '../../scripts/chaos/callers.ts'
 import { playFailover } from '../../scripts/chaos/standby.ts'
 import { startTicks } from '../../scripts/chaos/ticks.ts'
 import { call as callAt } from '../../scripts/stage/client.ts'
@@ -38,6 +38,9 @@ const requireStandby = async (pool: pg.Pool, name: string) => {
   await pool.query('select pg_reload_conf()')
   await eventually(async () => (await pool.query('show synchronous_standby_names')).rows[0].synchronous_standby_names === name)
 }
+
+/** A few callers and cues show what many would. */
+const few: { callers: Caller[]; cues: number } = { callers: ['create', 'list', 'register'], cues: 5 }
 
 const cue = (name: string) => ({ name, cron: '@yearly', worker: true })
 
@@ -80,7 +83,7 @@ t.test('while the database is silent, no request takes longer than ten seconds',
   const { wire, call, register } = await serve('silent')
   const api_key = await register('someone@example.com')
   const { id } = (await call('POST', '/v1/cues', api_key, cue('job'))).body
-  const silence = wire.stall(25_000)
+  const silence = wire.stall(15_000)
   const requests = (n: number) => [
     call('GET', `/v1/cues/${id}`, api_key),
     call('GET', '/v1/executions', api_key),
@@ -92,7 +95,7 @@ t.test('while the database is silent, no request takes longer than ten seconds',
     call('POST', '/v1/auth/register', undefined, { email: `late-${n}@example.com` })
   ]
   const answers = []
-  for (let n = 0; n < 8; n++) {
+  for (let n = 0; n < 4; n++) {
     answers.push(...requests(n))
     await delay(500)
   }
@@ -113,10 +116,10 @@ t.test('the password of the database is replaced without a gap, by a second role
   await migrate({ connectionString: urlOf('cue_one') })
   await stage.receiver.reset()
   const first = await startAs('cue_one')
-  const callers = await createCallers(first.address)
-  const ticks = await startTicks({ address: first.address, api_keys: [callers.api_key], count: 20, hook: stage.receiver.url })
+  const callers = await createCallers(first.address, few.callers)
+  const ticks = await startTicks({ address: first.address, api_keys: [callers.api_key], count: few.cues, hook: stage.receiver.url })
   callers.enter(first.address)
-  await delay(3000)
+  await delay(1500)
 
   await pool.query("create role cue_two login password 'cue_two' in role cue_one; alter role cue_two set role = 'cue_one'")
   await migrate({ connectionString: urlOf('cue_two') })
@@ -125,7 +128,7 @@ t.test('the password of the database is replaced without a gap, by a second role
   callers.enter(second.address)
   t.equal(await first.stop(), 0)
   await pool.query('alter role cue_one nologin')
-  await delay(3000)
+  await delay(1500)
   const { figures, faults } = await callers.stop(url)
   const slots = await ticks.stop(url, stage.receiver.sends)
   t.same([...faults, ...slots.faults], [])
@@ -137,7 +140,7 @@ t.test('the password of the database is replaced without a gap, by a second role
 
 for (const name of ['demoted', 'vanished-synchronous'])
   t.test(`${name}: nothing is lost or doubled`, async t => {
-    const { figures, faults } = await playFailover(stage, name, { replicas: 1, demotedMs: 6000, steadyMs: 2000, timed: false })
+    const { figures, faults } = await playFailover(stage, name, { ...few, replicas: 1, demotedMs: 4000, steadyMs: 1000, timed: false })
     t.comment(JSON.stringify(figures))
     t.same(faults, [])
   })

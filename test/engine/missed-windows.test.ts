@@ -79,19 +79,6 @@ t.test('firing opens a window of N slots, and one without a success raises an al
   t.same(await queued(), [alert.id], 'announced once')
 })
 
-t.test('after acknowledgement, the next window without a success raises a new alert', async t => {
-  const { cue, fireAt, sweepAt, alerts, call, queued } = await serve()
-  await cue(daily)
-  await fireAt('2030-01-15T09:00:00Z')
-  await sweepAt('2030-01-17T09:00:15Z')
-  const [first] = await alerts()
-  await call('POST', `/v1/alerts/${first.id}/acknowledge`)
-  t.equal(await sweepAt('2030-01-19T09:00:15Z'), 1)
-  const both = await alerts()
-  exactly(t, both, [{ metadata: { previous_acknowledged_at: '2030-01-17T09:00:15.000Z' } }, { id: first.id }])
-  t.same(await queued(), [first.id, both[0].id])
-})
-
 t.test('a success moves the window, once passed, to the N-th slot after it', async t => {
   const { cue, fireAt, report, claim, call, sweepAt, dueAt, alerts, row } = await serve()
   const cue_id = await cue(daily)

@@ -115,26 +115,6 @@ t.test('a one-time cue is paused until its slot at the latest, and not at all on
   for (const verb of ['pause', 'resume']) exactly(t, await call('POST', `${path}/${verb}`), error('invalid_state', 409))
 })
 
-t.test('a cue resumes from the end of its pause, once, whoever looks', async t => {
-  const { fn, cue, post, get, clock } = await service()
-  const sweep = createPauseSweep({ fn })
-  const [hourly, secondly, daily] = await Promise.all(['@hourly', '* * * * * *', '0 9 * * *'].map(cron => cue({ cron })))
-  for (const id of [hourly, secondly, daily]) await post(`/v1/cues/${id}/pause`, { reason: 'r', until: at('09:00:00') })
-  t.same((await fn.nextWakes({})).deadline_at, new Date(at('09:00:00')))
-  clock.set('2030-01-15T08:59:59.999Z')
-  t.equal(await sweep(), 0)
-  clock.set(at('09:00:03'))
-  const ended = await Promise.all(Array.from({ length: 4 }, () => createPauseSweep({ fn })()))
-  t.equal(
-    ended.reduce((sum, n) => sum + n),
-    3
-  )
-  t.equal(await sweep(), 0)
-  for (const id of [hourly, secondly, daily])
-    exactly(t, await get(`/v1/cues/${id}`), { status: 'active', ...none, next_run: at('09:00:00'), version: 3 })
-  t.equal((await fn.nextWakes({})).deadline_at, null)
-})
-
 t.test('the schedule that counts is the one at the end of the pause', async t => {
   const { fn, cue, post, patch, get, clock } = await service()
   const id = await cue()

@@ -4,7 +4,6 @@ import pg from 'pg'
 import t from 'tap'
 import { createBatches } from '../../src/database/batched.ts'
 import { createTurns } from '../../src/database/turns.ts'
-import { eventually } from '../support/eventually.ts'
 
 const held = Object.assign(new pg.DatabaseError('canceling statement due to lock timeout', 1, 'error'), { code: '55P03' })
 
@@ -36,16 +35,6 @@ t.test('an account has at most three operations under way, and those that wait r
   for (const name of ['a5', 'b1']) ends.get(name)!.resolve()
   await Promise.all(done)
   t.strictSame(begun, ['a1', 'a2', 'a3', 'b1', 'a4', 'a5'])
-})
-
-t.test('works with a single connection', async t => {
-  const { work, begun, ends, settled } = setUp(1)
-  const done = [work('a', 'a1'), work('a', 'a2')]
-  await settled()
-  t.strictSame(begun, ['a1'])
-  ends.get('a1')!.resolve()
-  await eventually(() => ends.get('a2')?.resolve() ?? begun.length === 2)
-  await Promise.all(done)
 })
 
 t.test('rejects calls that wait too long', async t => {

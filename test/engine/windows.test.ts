@@ -62,21 +62,6 @@ t.test('a cue without a window, a fire and a replay are due at their scheduled t
   exactly(t, await s.get(`/v1/cues/${id}`), { next_run: null, next_slot: null })
 })
 
-t.test('a percentage is one of the distance to the next slot, and no slot reaches the next', async t => {
-  const s = await service()
-  for (const [cron, window, length] of [
-    ['0 9 * * *', '25%', 360 * minute],
-    ['0 9 1 1 *', '25%', 1440 * minute],
-    ['*/10 * * * *', '1h', 10 * minute],
-    ['* * * * *', '100%', minute]
-  ] as const) {
-    const id = await s.cue({ cron: undefined, schedule: { cron, window } })
-    const { next_run, next_slot } = await s.get(`/v1/cues/${id}`)
-    t.equal(Date.parse(next_run) - Date.parse(next_slot), delay(id, length), `${cron} ${window}`)
-    t.ok(Date.parse(next_run) - Date.parse(next_slot) < length)
-  }
-})
-
 t.test('changes of the window move a slot that has not fired, and lose none', async t => {
   const s = await service()
   const id = await s.cue({ cron: undefined, schedule: daily, callback: { url: 'http://127.0.0.1:5555/' } })

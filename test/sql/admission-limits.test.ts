@@ -9,7 +9,6 @@ import { exactly } from '../support/exactly.ts'
 
 for (const [plan, limit] of [
   ['free', 60],
-  ['pro', 200],
   ['scale', 500]
 ] as const) {
   t.test(`plan ${plan} admits exactly ${limit} of ${limit + 50} simultaneous requests`, async t => {

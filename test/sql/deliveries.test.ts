@@ -29,16 +29,6 @@ t.test('a plain success ends the execution and logs the attempt', async t => {
   t.same(await rows('select * from cue.attempts'), [], 'a first attempt that succeeds adds no row')
 })
 
-t.test('a success resets the count of consecutive failures', async t => {
-  const { cue, take, finish, rows, run, clock } = await stage(t)
-  const id = await cue()
-  await rows('update cue.cue_runs set failed_deliveries = 2 where cue_id = $1', [id])
-  await finish(await take([id]))
-  t.equal((await run(id)).failed_deliveries, 0)
-  clock.advance('2 hours')
-  t.equal((await run(id)).run_count, 1)
-})
-
 for (const [what, act] of [
   ['finish_attempts', (s, attempt) => s.finish([attempt])],
   ['settle_attempts with a success', (s, attempt) => s.settle([attempt])],
@@ -122,22 +112,6 @@ t.test('Retry-After can lengthen the wait, but not shorten it', async t => {
   }
   t.equal(await waitAfter(3_600_000), 3_600_000)
   t.ok((await waitAfter(1000)) >= 600_000)
-})
-
-t.test('410 ends the retries', async t => {
-  const { begun, settle, execution, jobs } = await stage(t)
-  const attempt = await begun()
-  await settle([attempt], { ...refused, http_status: 410, gone: true })
-  exactly(t, await execution(attempt.execution_id), { status: 'failed', attempts: 1, http_status: 410 })
-  t.same(await jobs(), [])
-})
-
-t.test('exhaustion counts a failed delivery and leaves a recurring cue active', async t => {
-  const { begun, settle, run } = await stage(t)
-  const attempt = await begun({ retry_max_attempts: 1 })
-  await settle([attempt], refused)
-  exactly(t, await run(attempt.cue_id), { status: 'active', failed_deliveries: 1 })
-  t.not((await run(attempt.cue_id)).next_run, null)
 })
 
 t.test('exhaustion triggers the on_failure actions in the same transaction', async t => {
@@ -272,18 +246,17 @@ const cases: Case[] = [
     'completed'
   ]
 ]
-for (const [title, columns, result, expected, cueStatus, error = result.error ?? null] of cases) {
-  t.test(title, async t => {
-    const { begun, settle, execution, row, attempts } = await stage(t)
+t.test('the result decides what becomes of the execution, its outcome and the cue', async t => {
+  const { begun, settle, execution, row, attempts } = await stage(t)
+  for (const [title, columns, result, expected, cueStatus, error = result.error ?? null] of cases) {
     const attempt = await begun(columns)
     t.equal(attempt.plain, false, 'not on the hot path')
     t.equal(await settle([attempt], result), 1)
-    const e = await execution(attempt.execution_id)
-    exactly(t, e, expected)
-    t.equal((await row('select status from cue.cues where id = $1', [attempt.cue_id])).status, cueStatus)
-    exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: result.error ? 'failed' : 'success', error }])
-  })
-}
+    exactly(t, await execution(attempt.execution_id), expected, title)
+    t.equal((await row('select status from cue.cues where id = $1', [attempt.cue_id])).status, cueStatus, title)
+    exactly(t, await attempts(attempt.execution_id), [{ attempt: 1, result: result.error ? 'failed' : 'success', error }], title)
+  }
+})
 
 t.test('a batch holds every kind of result', async t => {
   const { cue, take, settle, rows } = await stage(t)

@@ -90,6 +90,7 @@ const held: Record<string, string> = {
   'cue.attempts': own,
   'cue.audit_events': own,
   'cue.calendars': own,
+  'cue.costs': own,
   'cue.cue_rooms': own,
   'cue.cue_runs': own,
   'cue.cues': own,
@@ -209,6 +210,7 @@ root.test('locked rows of one account do not affect another, although the first 
      values ($2, $1, now(), now(), 1, 'skip_missed', 'execution_limit', now())`,
     [busy.id, worker]
   )
+  await s.pool.query("insert into cue.costs values (gen_random_uuid(), 1, 'usd', 1, $1, $2, now())", [busy.id, worker])
   await s.pool.query("insert into cue.sessions values (gen_random_uuid(), $1, now(), now() + interval '1 year')", [busy.id])
   await s.pool.query("insert into cue.memory_subscriptions values (gen_random_uuid(), $1, 'agent', 'http://127.0.0.1:9/', 0, now())", [
     busy.id
@@ -237,7 +239,7 @@ root.test('locked rows of one account do not affect another, although the first 
           while (isHeld) {
             const { status, headers, body } = await request()
             if (status >= 500 && (status !== 503 || !headers['retry-after'])) unexpected.push(body)
-            await delay(50)
+            await delay(200)
           }
         })
       )

@@ -67,33 +67,6 @@ t.test('stores a payload of 2,049 bytes once, referenced by the cue and every ex
   t.equal((await stored()).length, 1)
 })
 
-t.test('lists and claims show workers the complete payload', async t => {
-  const { cue, fire, fn, account_id } = await stage(t)
-  const payload = random(5000)
-  const cue_id = await cue({ payload, transport: 'worker', callback_url: null }, { next_run: null })
-  await fire(cue_id)
-  await fire(cue_id)
-  t.same(
-    (await fn.claimablePage({ account_id })).map(item => item.payload),
-    [payload, payload]
-  )
-  const [claim] = await fn.claimExecutions({ account_id, worker_id: 'w' })
-  t.equal(claim!.payload, payload)
-  const claims = JSON.stringify([{ account_id, worker_id: 'w', tasks: null, limit: 1 }])
-  t.same(
-    (await fn.claimNext({ claims })).map(item => item.payload),
-    [payload]
-  )
-})
-
-t.test('separately stored payloads count towards the size of pages and claims', async t => {
-  const { cue, fire, fn, account_id } = await stage(t)
-  const cue_id = await cue({ payload: random(mebibyte), transport: 'worker', callback_url: null }, { next_run: null })
-  for (let n = 0; n < 6; n++) await fire(cue_id)
-  t.equal((await fn.claimablePage({ account_id })).length, 3)
-  t.equal((await fn.claimExecutions({ account_id, worker_id: 'w', limit: 6 })).length, 3)
-})
-
 t.test('caught-up, missed and refused slots also reference the payload', async t => {
   const { cue, fn, clock, carried, rows } = await stage(t)
   const [caught, missed, over] = await Promise.all([1, 2, 3].map(() => cue({ payload: random(3000) })))
@@ -191,17 +164,6 @@ t.test('a small payload that is replaced is kept for its executions, and reused 
   t.equal(await shown(replayed.id), b)
 })
 
-t.test('a replay while its payload is still that of the cue refers to it', async t => {
-  const { cue, fire, fn, edit, end, account_id, shown, carried } = await stage(t)
-  const id = await cue({ payload: '{"a": 1}' }, { next_run: null })
-  const { id: execution_id } = await fire(id)
-  await end()
-  const replayed = await fn.replayExecution({ account_id, execution_id })
-  await edit(id, '{"b": 1}')
-  t.equal(await shown(replayed.id), '{"a": 1}')
-  t.equal(new Set((await carried()).map(row => row.payload_id)).size, 1)
-})
-
 t.test('payloads changed by hand are kept, too, and an unused small one is not', async t => {
   const { cue, fire, edit, shown, stored, rows } = await stage(t)
   const id = await cue({ payload: '{"a": 1}' }, { next_run: null })
@@ -221,16 +183,6 @@ t.test('removes an unused payload when it is replaced', async t => {
   t.equal((await stored()).length, 1)
   await edit(id, '{}')
   t.same(await stored(), [])
-})
-
-t.test('setting the same payload again changes nothing', async t => {
-  const { cue, edit, stored, shownCue } = await stage(t)
-  const payload = random(3000)
-  const id = await cue({ payload }, { next_run: null })
-  const before = await stored()
-  await edit(id, payload)
-  t.same(await stored(), before)
-  t.equal(await shownCue(id), payload)
 })
 
 t.test('stores an override once however often it is fired, and a replay references it', async t => {

@@ -3,7 +3,7 @@ import { createFunctions } from '../../src/database/functions.ts'
 import { createTestClock } from '../support/clock.ts'
 import { createDatabase } from '../support/database.ts'
 import { exactly } from '../support/exactly.ts'
-import { below, chance } from '../support/seed.ts'
+import { below, cases, chance } from '../support/seed.ts'
 
 const start = Date.parse('2030-01-01T09:00:00Z')
 
@@ -16,7 +16,7 @@ t.beforeEach(() => at(0))
 t.test('the window matches a plain list of hits under any traffic', async t => {
   let ms = 0
   let hits: number[] = []
-  for (let i = 0; i < 1500; i++) {
+  for (let i = 0; i < cases(500); i++) {
     ms += chance(0.1) ? below(70_000) : below(2000)
     at(ms)
     hits = hits.filter(hit => hit > ms - 60_000)
@@ -29,7 +29,7 @@ t.test('the window matches a plain list of hits under any traffic', async t => {
       return
     }
   }
-  t.pass('1500 requests')
+  t.pass()
 })
 
 t.test('a limit in the thousands is never exceeded, and at most 1/500 too strict', async t => {
@@ -95,7 +95,7 @@ t.test('a limit whose entries count differently starts from nothing', async t =>
 
 t.test('a window that never empties keeps counting for months', async t => {
   const day = 86_400_000
-  for (let i = 0; i < 300; i++) {
+  for (let i = 0; i < 60; i++) {
     at(i * day)
     exactly(t, await fn.allow({ subject: 'long', limit: 3, window: '3 days' }), { allowed: true, remaining: Math.max(2 - i, 0) })
   }

@@ -50,6 +50,20 @@ t.test('a report before the response makes a later 2xx a success, and does not e
   exactly(t, await attempts(retried.id), [{ result: 'failed' }, { result: 'success' }])
 })
 
+t.test('a response reports costs exactly, once an attempt', async t => {
+  const { settled, begun, settle, get } = await serve()
+  const costs = [
+    { amount: '0.10', unit: 'usd' },
+    { amount: '0.2', unit: 'usd' }
+  ]
+  const { id, attempt } = await begun(awaiting)
+  await settle(attempt, { report: { success: true, costs } })
+  await settle(attempt, { report: { success: true, costs } })
+  exactly(t, await get(`/v1/executions/${id}`), { status: 'success', costs: [{ amount: '0.3', unit: 'usd' }] })
+  const plain = await settled({ callback }, { report: { success: true, costs } })
+  exactly(t, await get(`/v1/executions/${plain}`), { costs: [] })
+})
+
 t.test('an execution without a report times out, and a late report sets only the outcome', async t => {
   const { settled, report, execution, fn, clock, get, rows } = await serve()
   const id = await settled(awaiting)

@@ -1,8 +1,8 @@
-/** The dashboard in a browser: one service and one browser for all tests of a file. */
+/** The dashboard in a browser: one service and one browser for all tests of a process. */
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { freePort } from '../../src/embedded-postgres/embedded-postgres.ts'
-import { startBrowser } from './browser.ts'
+import { noBrowser, startBrowser } from './browser.ts'
 import { startEngine } from './engine.ts'
 import type { Account } from './setup.ts'
 import { buildWithMail } from './sign-in.ts'
@@ -17,7 +17,7 @@ export type DashboardPage = Page & { complaints: string[] }
 export const operatorToken = 'operator-token-0123456789'
 
 /** The service on a port, with an engine, and pages that are signed in. */
-export const stageDashboard = async (t: Test) => {
+const stageDashboard = async (t: Test) => {
   const port = await freePort('127.0.0.1')
   const base = `http://127.0.0.1:${port}`
   const service = await buildWithMail(t, undefined, { BASE_URL: base, OPERATOR_TOKEN: operatorToken, PLANS: '{"free": {"cues": 2000}}' })
@@ -47,3 +47,16 @@ export const stageDashboard = async (t: Test) => {
   return { ...service, base, dashboard, openPage, open, visit, onEachScreen }
 }
 type OpenOptions = BrowserContextOptions & { api_key?: Account['api_key']; path?: string }
+
+// Without a browser, all tests are skipped.
+export const stage = noBrowser ? (undefined as never) : await stageDashboard(t)
+// Two tests run at a time, each with another account: they wait most of the time.
+t.jobs = 2
+export const test = (name: string, body: (t: Test) => Promise<unknown>) => t.test(name, { skip: noBrowser, buffered: true }, body)
+
+/** An account of its own for a test, with its calls. */
+export const newAccount = async () => {
+  const account = await stage.register()
+  return { ...account, ...stage.as(account) }
+}
+export const hourly = { cron: '0 * * * *', worker: true }

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
- * Calls the function every 20 ms until its result is truthy, and returns that. Throwing counts as false.
+ * Calls the function every 20 to 100 ms, ever less often, until its result is truthy, and returns that. Throwing counts as false.
  * @throws {Error} the error of the last call, after the time limit
  */
 export const eventually = async <T>(attempt: () => T | Promise<T>, limitMs = 60_000): Promise<NonNullable<T>> => {
-  for (const end = Date.now() + limitMs; ; await delay(20)) {
+  for (let [end, restMs] = [Date.now() + limitMs, 20]; ; restMs = Math.min(restMs * 1.1, 100)) {
     try {
       const answer = await attempt()
       if (answer) return answer
@@ -13,5 +13,6 @@ export const eventually = async <T>(attempt: () => T | Promise<T>, limitMs = 60_
     } catch (error) {
       if (Date.now() > end) throw error
     }
+    await delay(restMs)
   }
 }

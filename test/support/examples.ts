@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
+import tap, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { freePort } from '../../src/embedded-postgres/embedded-postgres.ts'
 import { startEngine } from './engine.ts'
@@ -32,17 +32,25 @@ export const examplesOf = (markdown: string): Example[] =>
 
 export const noPython = spawnSync('python3', ['--version']).status !== 0
 
-/**
- * Runs all examples of a file. Returns how many executions are in each status, and the hosts outside that they called; not those that a
- * schedule fired by chance.
- */
-export const runExamples = async (t: Test, file: string): Promise<{ ended: Record<string, number>; hosts: string[] }> => {
+/** A service for the examples of several files, with an engine, and what stands in for every host on the Internet. */
+const serveExamples = async (t: Test) => {
   const plan = { cues: 1000, executions_per_month: 100_000 }
   const service = await build(t, undefined, { env: { PLANS: JSON.stringify({ free: plan }), OPERATOR_TOKEN: 'a-token-for-examples' } })
   const address = await service.app.listen({ host: '127.0.0.1', port: 0 })
   await startEngine(t, service.config)
-  // Stands in for every host on the Internet.
-  const internet = await receiver(t)
+  return { ...service, address, internet: await receiver(t) }
+}
+let shared: ReturnType<typeof serveExamples> | undefined
+const share = () => (shared ??= serveExamples(tap))
+
+/**
+ * Runs all examples of a file as an account of its own; those in SQL, which take the newest rows of any account, on a service of their own. Returns
+ * how many executions are in each status, and the hosts outside that they called; not those that a schedule fired by chance.
+ */
+export const runExamples = async (t: Test, file: string): Promise<{ ended: Record<string, number>; hosts: string[] }> => {
+  const text = readFileSync(join(root, file), 'utf8')
+  const { address, internet, ...service } = await (text.includes('```sql\n') ? serveExamples(t) : share())
+  const account = await service.register()
   const ports = new Map<string, number>()
   for (const port of ['3000', '3001']) ports.set(port, await freePort('127.0.0.1'))
   const here = (code: string) =>
@@ -51,7 +59,7 @@ export const runExamples = async (t: Test, file: string): Promise<{ ended: Recor
       .replaceAll(/https:\/\/([a-z][\w.-]*\.[a-z]+)/g, `${internet.url}$1`)
       .replaceAll(/\b300[01]\b/g, port => String(ports.get(port)))
 
-  const examples = examplesOf(readFileSync(join(root, file), 'utf8'))
+  const examples = examplesOf(text)
   for (const { reason, line } of examples) if (reason) t.comment(`${file}:${line} is not run: ${reason}`)
   if (noPython) t.comment('examples in Python are not run: python3 is not installed')
   const dir = t.testdir({})
@@ -63,8 +71,8 @@ export const runExamples = async (t: Test, file: string): Promise<{ ended: Recor
     const isNamed = example.file !== undefined && steps.some(other => other !== example && other.code.includes(example.file!))
     return [`step '${file}:${example.line}'`, commandOf(dir, example, isNamed)]
   })
-  const env = { ...tools(dir), PGCUE_BASE_URL: address, PGCUE_API_KEY: service.account.api_key, DATABASE_URL: service.url }
-  const select = "select id, status::text from cue.executions where triggered_by <> 'schedule'"
+  const env = { ...tools(dir), PGCUE_BASE_URL: address, PGCUE_API_KEY: account.api_key, DATABASE_URL: service.url }
+  const select = `select id, status::text from cue.executions where account_id = '${account.id}' and triggered_by <> 'schedule'`
   const settle = () =>
     eventually(async () => {
       const { rowCount } = await service.pool.query(`${select} and ended_at is null and scheduled_for <= now()`)

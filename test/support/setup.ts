@@ -1,7 +1,8 @@
 /** Setup for tests of the API: the service on its own database, an adjustable clock, a receiver of webhooks. */
 import { randomUUID } from 'node:crypto'
 import type { InjectOptions } from 'fastify'
-import type { Test } from 'tap'
+import type pg from 'pg'
+import root, { type Test } from 'tap'
 import { createKey, storedKey } from '../../src/accounts/keys.ts'
 import { build as buildApp, type Options } from '../../src/app.ts'
 import { createFunctions } from '../../src/database/functions.ts'
@@ -30,27 +31,99 @@ type Settings = Partial<Omit<Options, 'config' | 'pool' | 'clock'>> & {
   env?: Record<string, string>
 }
 
-/**
- * The service on its own database, with one registered account whose key every call carries. With a start time, the service and its SQL
- * functions use a clock that only `clock` moves.
- */
-export const build = async (t: Test, start?: string, { env = {}, ...options }: Settings = {}) => {
+/** Owns what a service needs, in the place of the tests that use it one after the other. */
+const createOwner = () => {
+  const ends: (() => unknown)[] = []
+  const owner = {
+    test: root as Test,
+    passing: () => owner.test.passing(),
+    comment: (text: string) => owner.test.comment(text),
+    teardown: (end: () => unknown) => void ends.unshift(end),
+    end: async () => {
+      for (const end of ends) await end()
+    }
+  }
+  return owner
+}
+
+const open = async (t: Test, start?: string, { env = {}, ...options }: Settings = {}) => {
   const clock = createTestClock(start)
   const now = start === undefined ? undefined : clock.now
   const databases = await Promise.all(cellNumbers.map(cell => createDatabase(t, { cell })))
   const urls = databases.map(({ url }) => url)
   const cell = nextCell()
-  const open = async ({ pool, url }: TestDatabase, index: number) => {
+  const openCell = async ({ pool, url }: TestDatabase, index: number) => {
     const config = configOf(index + 1, urls, cell, { RATE_LIMIT: 'off', ...env })
-    const fn = createFunctions(pool, now)
-    if (now) await fn.maintainPartitions({ months: 2 })
-    await fn.setPlans({ plans: config.plans })
-    return { app: await buildApp({ config, pool, clock: now, ...options }), config, fn, pool, url }
+    return { app: await buildApp({ config, pool, clock: now, ...options }), config, fn: createFunctions(pool, now), pool, url }
   }
-  const cells = await Promise.all(databases.map(open))
-  const { config, fn, pool, url } = cells[cell - 1]!
+  const cells = await Promise.all(databases.map(openCell))
   const app = appOf(cell, cells)
   t.teardown(() => app.close())
+  const { config, fn, pool, url } = cells[cell - 1]!
+  const empty = async () => (await Promise.all(databases.map(({ empty }) => empty()))).every(Boolean)
+  const prepare = async () => {
+    for (const { config, fn } of cells) {
+      if (now) await fn.maintainPartitions({ months: 2 })
+      await fn.setPlans({ plans: config.plans })
+    }
+  }
+  return { app, calls: { ...app.fn }, clock, config, fn, pool, url, empty, prepare }
+}
+
+type Kept = { service: Awaited<ReturnType<typeof open>>; owner: ReturnType<typeof createOwner>; hasRead: () => boolean }
+/** Emptied services by their settings. Building one takes longer than most tests. */
+const spare = new Map<string, Kept[]>()
+root.teardown(() => Promise.all([...spare.values()].flat().map(({ owner }) => owner.end())))
+
+/** Health and figures, which a service reads at most every five seconds of its clock, are those of one test. */
+const watchFigures = ({ app: { fn }, calls }: Kept['service']) => {
+  let hasRead = false
+  for (const name of ['serviceHealth', 'jobCounts'] as const) {
+    const read = calls[name] as (args: object) => Promise<never>
+    Object.assign(calls, {
+      [name]: (args: object) => {
+        hasRead = true
+        return read(args)
+      }
+    })
+  }
+  Object.assign(fn, calls)
+  return () => hasRead
+}
+
+/** A new service, or one that an earlier test has left as it was: not listening, with nothing else under way. */
+const reuse = async (t: Test, start: string | undefined, settings: Settings) => {
+  const kind = `${start === undefined} ${settings.env?.PLANS}`
+  const spares = spare.get(kind) ?? []
+  spare.set(kind, spares)
+  const create = async (owner = createOwner()): Promise<Kept> => {
+    const service = await open(owner as never, start, settings)
+    return { service, owner, hasRead: watchFigures(service) }
+  }
+  const kept = spares.pop() ?? (await create())
+  const { service, owner, hasRead } = kept
+  owner.test = t
+  if (start) service.clock.set(start)
+  t.teardown(async () => {
+    Object.assign(service.app.fn, service.calls) // some tests replace one
+    delete (service.pool as Partial<pg.Pool>).query
+    const isAsBefore = t.passing() && !hasRead() && !service.app.server.listening && !service.app.closing.aborted
+    if (isAsBefore && (await service.empty().catch(() => false))) spares.push(kept)
+    else await owner.end()
+  })
+  return service
+}
+
+/**
+ * The service on its own database, with one registered account whose key every call carries. With a start time, the service and its SQL
+ * functions use a clock that only `clock` moves. `isNew`: for tests that add routes.
+ */
+export const build = async (t: Test, start?: string, { isNew = false, ...settings }: Settings & { isNew?: boolean } = {}) => {
+  const { env = {}, ...options } = settings
+  const isCommon = cellNumbers.length === 1 && [...Object.keys(options), ...Object.keys(env)].every(name => name === 'PLANS')
+  const isReused = t !== root && !isNew && isCommon
+  const { app, clock, config, fn, pool, url, empty, prepare } = await (isReused ? reuse : open)(t, start, settings)
+  await prepare()
 
   /** Another account, created like a registered one. */
   const register = async (email = `${randomUUID()}@example.com`): Promise<Account> => {
@@ -105,7 +178,7 @@ export const build = async (t: Test, start?: string, { env = {}, ...options }: S
     config,
     pool,
     /** Resets the databases; false if one cannot be. */
-    empty: async () => (await Promise.all(databases.map(({ empty }) => empty()))).every(Boolean),
+    empty,
     url,
     clock,
     fn,

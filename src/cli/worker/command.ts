@@ -42,7 +42,7 @@ A handler gets the payload on standard input and in SERVICE_PAYLOAD_FILE (up to 
 SERVICE_EXECUTION_ID, SERVICE_CUE_ID, SERVICE_CUE_NAME, SERVICE_WORKER_ID, SERVICE_SCHEDULED_FOR, SERVICE_ATTEMPT, SERVICE_BASE_URL,
 SERVICE_API_KEY (valid for this execution only) and SERVICE_OUTCOME_FILE. Exit code 0 is a success; the end of its output becomes the
 result, or the error. To the outcome file it may write a JSON object with result, error, success, external_id, result_url, result_ref,
-result_type, summary, artifacts and metadata. A handler may run twice: deduplicate by SERVICE_EXECUTION_ID.
+result_type, summary, artifacts, metadata and costs. A handler may run twice: deduplicate by SERVICE_EXECUTION_ID.
 
 On SIGTERM the worker stops claiming; handlers still running after --drain seconds are killed and their claims released. A second SIGTERM
 kills them at once. Undelivered reports are kept on disk and sent later, also after a restart. Exit codes: 0 stopped, 2 invalid key.`,

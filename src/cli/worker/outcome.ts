@@ -12,7 +12,7 @@ type OutcomeFile = { said: Said; broken: string | null; ignored: string[] }
 
 const mostBytes = 1024 * 1024
 const mostCharacters = 2000
-const names = `success result error summary external_id result_url result_ref result_type artifacts metadata`.split(' ')
+const names = `success result error summary external_id result_url result_ref result_type artifacts metadata costs`.split(' ')
 
 /** Reads the outcome file, which need not exist. Null and unknown members are ignored. */
 export const readOutcomeFile = (file: string): OutcomeFile => {

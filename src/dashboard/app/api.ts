@@ -89,9 +89,10 @@ const refusalOf = ({ status, headers }: Response, text: string): Failure => {
     body = JSON.parse(text)
   } catch {} // from a proxy
   const fields: Record<string, string> = {}
-  for (const { loc, msg } of body.detail ?? []) fields[loc.filter(part => part !== 'body').join('.')] ??= msg
+  const inWords = (text: string) => text.replace(/String should match pattern '.*'/s, 'has characters that are not allowed here')
+  for (const { loc, msg } of body.detail ?? []) fields[loc.filter(part => part !== 'body').join('.')] ??= inWords(msg)
   const { code = 'unavailable', message = `The service answered ${status}.` } = body.error ?? {}
-  return new Failure(status, code, message, fields, Number(headers.get('retry-after') ?? 0))
+  return new Failure(status, code, inWords(message), fields, Number(headers.get('retry-after') ?? 0))
 }
 
 declare global {

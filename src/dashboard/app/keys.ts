@@ -1,5 +1,5 @@
 /** The keyboard: letters act unless somebody is typing. */
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
 
 type Shortcut = { key: string; text: string; run: () => void }
 
@@ -38,7 +38,8 @@ document.addEventListener('keydown', event => {
 })
 
 export const useShortcuts = (shortcuts: Shortcut[]): void => {
-  useEffect(() => {
+  // With what it shows: a key may come before other effects.
+  useLayoutEffect(() => {
     for (const shortcut of shortcuts) active.add(shortcut)
     return () => {
       for (const shortcut of shortcuts) active.delete(shortcut)

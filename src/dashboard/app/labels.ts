@@ -42,6 +42,7 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     queue_full: 'too many runs were queued',
     held: 'held by the operator'
   },
+  noticeKind: { raised: 'alert', resolved: 'resolution', summary: 'summary of the snooze' },
   pauseCause: {
     user: 'Paused by a request',
     plan: 'Over the limit of the plan',

@@ -1,7 +1,11 @@
-/** Reads that repeat while somebody looks: they pause while the page is hidden, and while the user types or has selected rows. */
+/**
+ * Reads that repeat while somebody looks, after events and every few seconds: they pause while the page is hidden, and while the user types or has
+ * selected rows.
+ */
 import { focusManager, QueryClient, QueryObserver, type QueryObserverOptions } from '@tanstack/query-core'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { type Failure, failureOf, get, type Query, queryText, service } from './api.ts'
+import { type FeedEvent, isLive, openFeed } from './feed.ts'
 
 export type Read<T> = {
   data: T | undefined
@@ -46,6 +50,51 @@ const pollMs = (): number => {
 }
 const hasRoom = () => service.callsLeft >= service.callsPerMinute / 3
 
+/** Events after which a path is read again. Where something else matters, such as a success or a message, they are not the whole of it. */
+const topics: Record<string, { types: RegExp; isWhole?: boolean }> = {
+  overview: { types: /^(cue|execution|alert|task|limit)/, isWhole: true },
+  cues: { types: /^(cue|execution|alert)/, isWhole: true },
+  executions: { types: /^execution/ },
+  errors: { types: /^execution/, isWhole: true },
+  destinations: { types: /^execution/ },
+  workers: { types: /^task/ },
+  alerts: { types: /^alert/ },
+  operations: { types: /^operation/, isWhole: true },
+  keys: { types: /^key/, isWhole: true },
+  usage: { types: /^(cue|limit)/, isWhole: true }
+}
+type Key = readonly [path: string | undefined, query: string]
+const topicOf = (path = '') => topics[/^\/v1\/(?:auth\/)?(\w+)/.exec(path)?.[1] ?? '']
+/** Whether an event is about what is read: a kind of object, or those that the address names. */
+const concerns = ([path = '', query]: Key, { type, cue_id, execution_id, data }: FeedEvent) => {
+  const named = `${path}${query}`.match(/cue_\w{12}|(?<=\/)[0-9a-f-]{36}/g) ?? []
+  return topicOf(path)?.types.test(type) && named.every(id => [cue_id, execution_id, data.id].includes(id))
+}
+
+/** Milliseconds between reads beside those after events: together, they are no more than without events. */
+const betweenMs = (path: string | undefined, readAt: number): number =>
+  !isLive(readAt) || !topicOf(path) ? pollMs() : topicOf(path)!.isWhole ? Math.max(30_000, pollMs()) : 2 * pollMs()
+
+const changed = new Set<string>()
+let next = 0
+const readChanged = () => {
+  next = Date.now() + pollMs()
+  // What is paused is read when it goes on.
+  void client.invalidateQueries({
+    predicate: ({ queryHash }) => changed.has(queryHash),
+    refetchType: isPausedNow() ? 'none' : 'active'
+  })
+  changed.clear()
+}
+const hear = (event: FeedEvent | undefined) => {
+  const isFirst = changed.size === 0
+  for (const { queryHash, queryKey, meta } of client.getQueryCache().findAll({ type: 'active' }))
+    if (meta?.repeat && (!event || concerns(queryKey as Key, event))) changed.add(queryHash)
+  if (isFirst && changed.size > 0) setTimeout(readChanged, Math.max(next - Date.now(), 100))
+}
+/** Reads the account's events while somebody is signed in. */
+export const useFeed = (): void => useEffect(() => openFeed(hear), [])
+
 const isFinal = ({ status }: Failure) => [401, 403, 404, 422].includes(status)
 
 type Options<T> = {
@@ -62,16 +111,18 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
     queryFn: ({ signal }) => get<T>(path!, query, signal),
     // Also if the page is drawn again while it is hidden, with another time window. What is read once is read at once.
     enabled: () => path !== undefined && !(repeat && document.hidden),
+    meta: { repeat },
     staleTime: 5000,
     refetchOnMount: 'always',
     refetchOnWindowFocus: repeat,
     // The rows of the same list stay until those of other filters are there.
     placeholderData: (before: T | undefined, of: { queryKey: readonly unknown[] } | undefined) =>
       of?.queryKey[0] === path ? before : undefined,
-    refetchInterval: ({ state: { data, error } }: { state: { data: T | undefined; error: unknown } }) => {
+    refetchInterval: ({ state: { data, dataUpdatedAt, error } }: { state: { data?: T; dataUpdatedAt: number; error: unknown } }) => {
       const failure = error ? failureOf(error) : undefined
       if (failure) return !isFinal(failure) && Math.max(failure.retryAfter * 1000, failure.status === 0 ? 2000 : pollMs())
-      return repeat && Math.min((hasRoom() && data && every?.(data)) || pollMs(), pollMs())
+      const usual = betweenMs(path, dataUpdatedAt)
+      return repeat && Math.min((hasRoom() && data && every?.(data)) || usual, usual)
     }
   } as QueryObserverOptions<T>)
   const [observer] = useState(() => new QueryObserver<T>(client, options as never))

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { Attention } from './pages/attention.tsx'
 import { usePlace } from './router.ts'
-import { Loading } from './ui/basics.tsx'
+import { Button, Empty, Loading } from './ui/basics.tsx'
 import { Page } from './ui/page.tsx'
 
 const pages = signal<typeof import('./pages.ts') | 'failed' | undefined>(undefined)
@@ -33,13 +33,11 @@ export const View = () => {
   return (
     <Page title="Loading">
       {pages.value ? (
-        <p>
-          This page could not be loaded. There may be a newer release:{' '}
-          <a href={location.href} target="_top">
-            reload it
-          </a>
-          .
-        </p>
+        <Empty
+          title="This page could not be loaded"
+          text="There may be a newer release."
+          action={<Button label="Reload" onClick={() => location.reload()} />}
+        />
       ) : (
         <Loading />
       )}

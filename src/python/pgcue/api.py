@@ -431,6 +431,11 @@ class TestInput(TypedDict, total=False):
     payload: Any
 
 
+class OutcomeReportCosts(TypedDict):
+    amount: Union[str, float]
+    unit: str
+
+
 class _OutcomeReportNeeded(TypedDict):
     success: bool
 
@@ -444,11 +449,17 @@ class _OutcomeReportOptional(TypedDict, total=False):
     result_type: Optional[str]
     artifacts: Optional[List[Any]]
     metadata: Optional[Dict[str, Any]]
+    costs: Optional[List[OutcomeReportCosts]]
     summary: Optional[str]
 
 
 class OutcomeReport(_OutcomeReportNeeded, _OutcomeReportOptional):
     pass
+
+
+class EvidenceInputCosts(TypedDict):
+    amount: Union[str, float]
+    unit: str
 
 
 class EvidenceInput(TypedDict, total=False):
@@ -458,6 +469,7 @@ class EvidenceInput(TypedDict, total=False):
     result_type: Optional[str]
     artifacts: Optional[List[Any]]
     metadata: Optional[Dict[str, Any]]
+    costs: Optional[List[EvidenceInputCosts]]
     summary: Optional[str]
 
 
@@ -626,6 +638,11 @@ class CueDetailExecutionsOutcome(_CueDetailExecutionsOutcomeNeeded, _CueDetailEx
     pass
 
 
+class CueDetailExecutionsCosts(TypedDict):
+    amount: str
+    unit: str
+
+
 class CueDetailExecutionsHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
@@ -657,6 +674,7 @@ class CueDetailExecutions(TypedDict):
     last_heartbeat_at: Optional[str]
     lease_expires_at: Optional[str]
     outcome: Optional[CueDetailExecutionsOutcome]
+    costs: List[CueDetailExecutionsCosts]
     held: Optional[CueDetailExecutionsHeld]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
@@ -876,6 +894,11 @@ class Channel(TypedDict):
     updated_at: str
 
 
+class ExecutionCosts(TypedDict):
+    amount: str
+    unit: str
+
+
 class ExecutionHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
@@ -907,11 +930,17 @@ class Execution(TypedDict):
     last_heartbeat_at: Optional[str]
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
+    costs: List[ExecutionCosts]
     held: Optional[ExecutionHeld]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
     created_at: str
     updated_at: str
+
+
+class ExecutionDetailCosts(TypedDict):
+    amount: str
+    unit: str
 
 
 class ExecutionDetailHeld(TypedDict):
@@ -958,6 +987,7 @@ class ExecutionDetail(TypedDict):
     last_heartbeat_at: Optional[str]
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
+    costs: List[ExecutionDetailCosts]
     held: Optional[ExecutionDetailHeld]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
@@ -1772,6 +1802,34 @@ class RequestVerificationResult(TypedDict):
     outcome_state: Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]
 
 
+class _ReadCostsResultCostsNeeded(TypedDict):
+    unit: str
+    amount: str
+
+
+class _ReadCostsResultCostsOptional(TypedDict, total=False):
+    cue_id: str
+    tag: str
+    day: str
+
+
+class ReadCostsResultCosts(_ReadCostsResultCostsNeeded, _ReadCostsResultCostsOptional):
+    pass
+
+
+_ReadCostsResultNeededKeywords = TypedDict("_ReadCostsResultNeededKeywords", {"from": 'str'})
+
+
+class _ReadCostsResultNeeded(TypedDict):
+    costs: List[ReadCostsResultCosts]
+    has_more: bool
+    to: str
+
+
+class ReadCostsResult(_ReadCostsResultNeededKeywords, _ReadCostsResultNeeded):
+    pass
+
+
 class ListErrorsResultErrorsLatest(TypedDict):
     execution_id: str
     cue_id: str
@@ -2180,6 +2238,10 @@ class Client(Transport):
     def request_verification(self, execution_id: str) -> RequestVerificationResult:
         """Mark a reported success for manual verification."""
         return self.call("POST", f"/v1/executions/{segment(execution_id)}/verification-pending")
+
+    def read_costs(self, *, by: Optional[Literal["cue", "tag", "day"]] = None, from_: Optional[str] = None, to: Optional[str] = None) -> ReadCostsResult:
+        """Sum the costs that executions reported."""
+        return self.call("GET", "/v1/costs", query={"by": by, "from": from_, "to": to})
 
     def get_overview(self, *, from_: Optional[str] = None) -> Overview:
         """Get what needs attention, and figures on a time window."""

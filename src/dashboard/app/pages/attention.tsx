@@ -17,92 +17,59 @@ import { pauseText } from './cues.tsx'
 import { createCueCalls } from './teach.ts'
 
 type Item = { key: string; icon: IconName; tone: Tone; title: Children; text: Children; at: string | null; action?: Children }
+const item = (key: string, icon: IconName, tone: Tone, at: string | null, title: Children, text: Children, action: Children): Item => ({
+  ...{ key, icon, tone, at, title, text, action }
+})
+const open = (href: string, label = 'Open') => <ButtonLink label={label} href={href} />
 
 /** Everything that needs a person, worst first. */
 const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, reload: () => void): Item[] => {
   const resume = (id: string) => act(() => post(`/v1/cues/${id}/resume`, {}), 'The cue runs again').then(reload)
   const acknowledge = (id: string) => act(() => post(`/v1/alerts/${id}/acknowledge`), 'Acknowledged').then(reload)
-  const open = (href: string, label = 'Open') => <ButtonLink label={label} href={href} />
   const pausedIds = new Set(data.paused.map(({ cue_id }) => cue_id))
+  const failing = data.failing.filter(({ cue_id }) => !pausedIds.has(cue_id))
   const failingIds = new Set(data.failing.map(({ cue_id }) => cue_id))
-  const items: Item[] = [
-    ...data.paused.map(
-      ({ cue_id, cue_name, reason, paused_by, paused_at }): Item => ({
-        key: `paused ${cue_id}`,
-        icon: 'pause',
-        tone: 'bad',
-        title: [<CueLink id={cue_id} name={cue_name} />, ' was paused by the service'],
-        text: pauseText({ paused_by, pause_reason: reason }),
-        at: paused_at,
-        action: mayWrite ? <Button label="Resume" icon="play" onClick={() => void resume(cue_id)} /> : open(to(`/cues/${cue_id}`))
-      })
-    ),
-    ...data.failing
-      .filter(({ cue_id }) => !pausedIds.has(cue_id))
-      .map(
-        ({ cue_id, cue_name, failures, error, since, execution_id }): Item => ({
-          key: `failing ${cue_id}`,
-          icon: 'alert',
-          tone: 'bad',
-          title: [<CueLink id={cue_id} name={cue_name} />, failures === 1 ? ' failed' : ` failed ${failures} times in a row`],
-          text: error ?? 'No reason was given.',
-          at: since,
-          action: open(to(`/executions/${execution_id}`), 'Show why')
-        })
-      ),
+  const alerts = data.alerts.filter(
+    ({ cue_id, alert_type: type }) =>
+      !(type === 'cue_paused' && pausedIds.has(cue_id)) && !(type === 'consecutive_failure' && failingIds.has(cue_id))
+  )
+  const items = [
+    ...data.paused.map(({ cue_id: id, cue_name, reason, paused_by, paused_at }) => {
+      const title = [<CueLink id={id} name={cue_name} />, ' was paused by the service']
+      const action = mayWrite ? <Button label="Resume" icon="play" onClick={() => void resume(id)} /> : open(to(`/cues/${id}`))
+      return item(`paused ${id}`, 'pause', 'bad', paused_at, title, pauseText({ paused_by, pause_reason: reason }), action)
+    }),
+    ...failing.map(({ cue_id: id, cue_name, failures, error, since, execution_id }) => {
+      const title = [<CueLink id={id} name={cue_name} />, failures === 1 ? ' failed' : ` failed ${failures} times in a row`]
+      const action = open(to(`/executions/${execution_id}`), 'Show why')
+      return item(`failing ${id}`, 'alert', 'bad', since, title, error ?? 'No reason was given.', action)
+    }),
     ...data.waiting
       .filter(({ has_worker }) => !has_worker)
-      .map(
-        ({ task, waiting, since }): Item => ({
-          key: `task ${task}`,
-          icon: 'worker',
-          tone: 'warn',
-          title: [task ? <span class="mono">{task}</span> : 'Executions without a task', ' has no live worker'],
-          text: `${counted(waiting, 'execution')} waiting`,
-          at: since,
-          action: open(to('/workers'), 'Start a worker')
-        })
-      ),
-    ...data.waiting_for_person.map(
-      ({ cue_id, cue_name, execution_id, since }): Item => ({
-        key: `verify ${execution_id}`,
-        icon: 'inbox',
-        tone: 'warn',
-        title: [<CueLink id={cue_id} name={cue_name} />, ' is waiting for your approval'],
-        text: 'Check the reported outcome, then approve or reject it.',
-        at: since,
-        action: open(to('/inbox', { execution: execution_id }), 'Review')
-      })
-    ),
-    ...data.alerts
-      .filter(
-        ({ cue_id, alert_type }) =>
-          !(alert_type === 'cue_paused' && pausedIds.has(cue_id)) && !(alert_type === 'consecutive_failure' && failingIds.has(cue_id))
-      )
-      .map(
-        ({ id, message, severity, alert_type, created_at, cue_id, resolved_at }): Item => ({
-          key: `alert ${id}`,
-          icon: 'alert',
-          tone: resolved_at ? 'quiet' : severity === 'critical' || severity === 'high' ? 'bad' : 'warn',
-          title: <a href={to(`/cues/${cue_id}`)}>{message}</a>,
-          text: resolved_at ? 'The cue has succeeded since.' : labelOf('alertType', alert_type),
-          at: created_at,
-          action: mayWrite ? <Button label="Acknowledge" icon="check" onClick={() => void acknowledge(id)} /> : open(to('/alerts'))
-        })
-      )
+      .map(({ task, waiting, since }) => {
+        const title = [task ? <span class="mono">{task}</span> : 'Executions without a task', ' has no live worker']
+        const text = `${counted(waiting, 'execution')} waiting`
+        return item(`task ${task}`, 'worker', 'warn', since, title, text, open(to('/workers'), 'Start a worker'))
+      }),
+    ...data.waiting_for_person.map(({ cue_id, cue_name, execution_id: execution, since }) => {
+      const title = [<CueLink id={cue_id} name={cue_name} />, ' is waiting for your approval']
+      const text = 'Check the reported outcome, then approve or reject it.'
+      return item(`verify ${execution}`, 'inbox', 'warn', since, title, text, open(to('/inbox', { execution }), 'Review'))
+    }),
+    ...alerts.map(({ id, message, severity, alert_type, created_at, cue_id, resolved_at }) => {
+      const tone = resolved_at ? 'quiet' : severity === 'critical' || severity === 'high' ? 'bad' : 'warn'
+      const text = resolved_at ? 'The cue has succeeded since.' : labelOf('alertType', alert_type)
+      const action = mayWrite ? <Button label="Acknowledge" icon="check" onClick={() => void acknowledge(id)} /> : open(to('/alerts'))
+      return item(`alert ${id}`, 'alert', tone, created_at, <CueLink id={cue_id} name={message} />, text, action)
+    })
   ]
   for (const name of usage ? (['executions', 'cues'] as const) : []) {
     const { used, limit, percent_used } = usage![name]
     if (limit === null || percent_used < 80) continue
-    items.push({
-      key: `usage ${name}`,
-      icon: 'usage',
-      tone: percent_used >= 100 ? 'bad' : 'warn',
-      title: percent_used >= 100 ? `The plan's ${name} are used up` : `${percent_used}% of the plan's ${name} are used`,
-      text: `${count(used)} of ${count(limit)}`,
-      at: null,
-      action: open(to('/usage'), 'Show usage')
-    })
+    const isOver = percent_used >= 100
+    const title = isOver ? `The plan's ${name} are used up` : `${percent_used}% of the plan's ${name} are used`
+    const text = `${count(used)} of ${count(limit)}`
+    items.push(item(`usage ${name}`, 'usage', isOver ? 'bad' : 'warn', null, title, text, open(to('/usage'), 'Show usage')))
   }
   return items
 }

@@ -4,6 +4,7 @@ import { plain } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay } from '../session.ts'
+import { PageLink } from '../ui/basics.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import type { Column } from '../ui/table.tsx'
@@ -32,7 +33,16 @@ const phraseOf = (event: string) => {
 }
 
 const Sentence = ({ of: { event, actor, detail }, by }: { of: Event; by: (actor: string) => string }) => {
-  const { cue_id, operation_id, label, prefix, key_id: _, session_id: __, ...rest } = detail as Record<string, string | undefined>
+  const {
+    cue_id,
+    operation_id,
+    label,
+    prefix,
+    name = label,
+    key_id: _,
+    session_id: __,
+    ...rest
+  } = detail as Partial<Record<string, string>>
   const facts = Object.entries(rest).flatMap(([name, value]: [string, unknown]) =>
     value === null || value === 0 || value === false
       ? []
@@ -41,12 +51,8 @@ const Sentence = ({ of: { event, actor, detail }, by }: { of: Event; by: (actor:
   const link = cue_id ? `/cues/${cue_id}` : operation_id && `/operations/${operation_id}`
   return (
     <>
-      <span class="name">{by(actor)}</span> {phraseOf(event)} {event.startsWith('key.') && (label ?? prefix)}
-      {link && (
-        <a class="mono" href={to(link)}>
-          {cue_id ?? operation_id}
-        </a>
-      )}
+      <span class="name">{by(actor)}</span> {[phraseOf(event), name ?? (event.startsWith('key.') && prefix)].filter(Boolean).join(' ')}
+      {link && [' ', <PageLink kind="mono" href={to(link)} text={cue_id ?? operation_id} />]}
       {facts.length > 0 && <span class="soft break">{`: ${facts.join('; ')}`}</span>}
     </>
   )

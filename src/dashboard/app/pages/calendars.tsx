@@ -1,13 +1,12 @@
 /** Calendars: dates and times on which several cues do not run. */
-import { useState } from 'preact/hooks'
 import type { Calendars as Answer, Calendar, Cues } from '../../../client/types.ts'
 import { call } from '../api.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { serviceNow } from '../time.ts'
-import { Button, ButtonLink, count, counted, Empty, Facts, Loading, Panel, totalText } from '../ui/basics.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { Button, ButtonLink, count, counted, Empty, Facts, Loading, PageLink, Panel, totalText } from '../ui/basics.tsx'
+import { askToRemove } from '../ui/dialog.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { dateText, MonthsPanel } from '../ui/months.tsx'
 import { Page } from '../ui/page.tsx'
@@ -32,9 +31,7 @@ const columns: Column<Calendar>[] = [
     'Calendar',
     ({ name, description }) => (
       <>
-        <a class="name" href={to(calendarPath(name))}>
-          {name}
-        </a>
+        <PageLink href={to(calendarPath(name))} text={name} />
         {description && <div class="under">{description}</div>}
       </>
     ),
@@ -46,18 +43,15 @@ const columns: Column<Calendar>[] = [
   ['Changed', ({ updated_at }) => <When at={updated_at} only="relative" />]
 ]
 
+const text =
+  'A calendar is a set of dates, such as public holidays, on which any number of cues do not run. Create one, then name it in the schedule of a cue:'
+
 export const CalendarsPage = () => {
   const read = useRead<Answer>('/v1/calendars', { limit: 50, offset: useOffset() })
   const mayWrite = useMay('write')
   const me = useMe()
   const create = mayWrite && <ButtonLink label="Create a calendar" href={to('/calendars/new')} icon="plus" kind="main" />
-  const empty = (
-    <Empty
-      title="No calendars"
-      text="A calendar is a set of dates, such as public holidays, on which any number of cues do not run. Create one, then name it in the schedule of a cue:"
-      calls={calendarCalls(me)}
-    />
-  )
+  const empty = <Empty title="No calendars" text={text} calls={calendarCalls(me)} />
   return (
     <Page title="Calendars" read={read} actions={create}>
       {data => <Paged page={data} rows={data.calendars} columns={columns} caption="Calendars" noun="calendar" empty={empty} />}
@@ -70,14 +64,20 @@ export const CalendarPage = ({ name }: { name: string }) => {
   const read = useRead<Calendar>(`/v1${path}`)
   const cues = useRead<Cues>('/v1/cues', { calendar: name, limit: 20, count_to: 1000 }).data
   const mayWrite = useMay('write')
-  const [isDeleting, setDeleting] = useState(false)
   const { go } = usePlace()
+  const remove = () =>
+    askToRemove({
+      title: `Delete ${name}`,
+      text: 'No cue uses it. This cannot be undone.',
+      done: 'The calendar is deleted',
+      action: () => call('DELETE', `/v1${path}`).then(() => go(to('/calendars')))
+    })
   // The API refuses to delete one that is used.
   const isUnused = cues?.cues.length === 0
   const actions = mayWrite && read.data && (
     <>
       <ButtonLink label="Edit" icon="edit" href={to(`${path}/edit`)} />
-      {isUnused && <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={() => setDeleting(true)} />}
+      {isUnused && <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={remove} />}
     </>
   )
   return (
@@ -92,17 +92,6 @@ export const CalendarPage = ({ name }: { name: string }) => {
             </Panel>
           )}
           <Usage name={name} cues={cues} />
-          {isDeleting && (
-            <Confirm
-              title={`Delete ${name}`}
-              label="Delete"
-              kind="danger"
-              onClose={() => setDeleting(false)}
-              done="The calendar is deleted"
-              action={() => call('DELETE', `/v1${path}`).then(() => go(to('/calendars')))}
-              text="No cue uses it. This cannot be undone."
-            />
-          )}
         </div>
       )}
     </Page>
@@ -132,7 +121,7 @@ const Usage = ({ name, cues }: { name: string; cues: Cues | undefined }) => (
     {cues?.cues.length === 0 && <p class="soft">No cue uses it. Name it under “Excluded calendars” in the schedule of a cue.</p>}
     <ul class="stack">
       {cues?.cues.map(cue => (
-        <li key={cue.id} class="row" data-row>
+        <li key={cue.id} class="split" data-row>
           <CueLink {...cue} />
           <When at={cue.next_run} only="relative" isNext none="" />
         </li>

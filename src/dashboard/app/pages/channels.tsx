@@ -6,7 +6,7 @@ import { optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { useMay } from '../session.ts'
 import { Button, Empty } from '../ui/basics.tsx'
-import { act, Confirm } from '../ui/dialog.tsx'
+import { act, askToRemove, Confirm, show } from '../ui/dialog.tsx'
 import { CheckField, SelectField, TextField, useText } from '../ui/form.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
@@ -33,7 +33,7 @@ const columnsFor = (remove: (name: string) => void): Column<Channel>[] => [
     '',
     ({ name }) => (
       <>
-        <Button label="Send a test" icon="webhook" onClick={() => void test(name)} />
+        <Button label="Send a test" icon="webhook" kind="quiet" onClick={() => void test(name)} />
         <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={() => remove(name)} />
       </>
     ),
@@ -44,44 +44,35 @@ const columnsFor = (remove: (name: string) => void): Column<Channel>[] => [
 export const ChannelsPage = () => {
   const read = useRead<Answer>('/v1/channels', { limit: 50, offset: useOffset() })
   const mayChange = useMay('account')
-  const [isAdding, setAdding] = useState(false)
-  const [removed, remove] = useState<string>()
+  const remove = (name: string) =>
+    askToRemove({
+      title: `Delete ${name}`,
+      text: 'Nothing more is sent to it.',
+      done: 'The channel is deleted',
+      action: () => call('DELETE', pathOf(name)).then(read.reload)
+    })
   const columns = columnsFor(remove).slice(0, mayChange ? undefined : -1)
-  const actions = mayChange && <Button label="Add a channel" icon="plus" kind="main" onClick={() => setAdding(true)} />
+  const actions = mayChange && (
+    <Button label="Add a channel" icon="plus" kind="main" onClick={() => show(<Adding onDone={read.reload} />)} />
+  )
   const text = 'A channel sends alerts to people: by mail, or to Slack, Discord, Teams, ntfy, PagerDuty, or any URL.'
   return (
     <Page title="Channels" read={read} actions={actions}>
       {data => (
-        <>
-          <Paged
-            page={data}
-            rows={data.channels}
-            {...{ columns }}
-            caption="Channels"
-            noun="channel"
-            empty={<Empty title="No channels" text={text} />}
-          />
-          {isAdding && <Adding onClose={() => setAdding(false)} onDone={read.reload} />}
-          {removed !== undefined && (
-            <Confirm
-              title={`Delete ${removed}`}
-              label="Delete"
-              kind="danger"
-              done="The channel is deleted"
-              action={() => call('DELETE', pathOf(removed))}
-              onClose={() => remove(undefined)}
-              onDone={read.reload}
-            >
-              <p>Nothing more is sent to it.</p>
-            </Confirm>
-          )}
-        </>
+        <Paged
+          page={data}
+          rows={data.channels}
+          {...{ columns }}
+          caption="Channels"
+          noun="channel"
+          empty={<Empty title="No channels" text={text} />}
+        />
       )}
     </Page>
   )
 }
 
-const Adding = (dialog: { onClose: () => void; onDone: () => void }) => {
+const Adding = (dialog: { onDone: () => void }) => {
   const [name, type, target, types] = [useText(), useText('email'), useText(), useText()]
   const [isDefault, setDefault] = useState(true)
   const body = {
@@ -92,7 +83,7 @@ const Adding = (dialog: { onClose: () => void; onDone: () => void }) => {
   }
   return (
     <Confirm title="Add a channel" label="Add" done="Added" action={() => call('PUT', pathOf(name.value.trim()), { body })} {...dialog}>
-      <TextField label="Name" placeholder="ops" required maxLength={64} {...name} />
+      <TextField label="Name" placeholder="ops" required maxLength={64} {...name} hint="Letters, digits and . _ : / -" />
       <SelectField label="Service" options={optionsOf('channelType')} {...type} />
       <TextField label="Target" required mono hint="An email address, a URL, or PagerDuty's routing key." {...target} />
       <CheckField label="Gets the alerts of cues that name no channel" checked={isDefault} onInput={setDefault} />

@@ -26,7 +26,7 @@ export const CueFigures = ({ cue, executions }: { cue: CueDetail } & Executions)
       <Figure
         name="Success rate"
         value={results.length === 0 ? '–' : `${Math.floor(rate * 100)}%`}
-        note={`${count(succeeded)} of the latest ${count(results.length)}`}
+        note={results.length === 0 ? 'no runs' : `${count(succeeded)} of the latest ${count(results.length)}`}
         tone={results.length === 0 ? undefined : rate > 0.99 ? 'good' : rate > 0.9 ? 'warn' : 'bad'}
       />
       <Figure
@@ -54,11 +54,11 @@ export const Durations = ({ executions }: Executions) => {
     <Panel title="Duration and lateness">
       <Chart
         label="Duration and lateness of the latest executions"
-        times={points.map(({ scheduled_for }) => Date.parse(scheduled_for) / 1000)}
+        times={points.map(({ scheduled_for }) => Date.parse(scheduled_for))}
         unit={duration}
         series={[
-          { name: 'Duration', color: 'accent', values: durations },
-          { name: 'Lateness', color: 'warn-dot', values: lateness }
+          { name: 'Duration', tone: 'accent', values: durations },
+          { name: 'Lateness', tone: 'warn', values: lateness }
         ]}
       />
     </Panel>

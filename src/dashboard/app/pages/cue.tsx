@@ -1,5 +1,4 @@
 /** One cue: its next runs, what happened, its definition, and actions. */
-import { useState } from 'preact/hooks'
 import type { CueDetail, Executions } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useShortcuts } from '../keys.ts'
@@ -8,11 +7,11 @@ import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { localZone, serviceNow, useZone, zoneFor } from '../time.ts'
-import { Button, ButtonLink, type Children, Code, Copy, count, counted, Empty, Facts, Panel, Tag } from '../ui/basics.tsx'
-import { act } from '../ui/dialog.tsx'
+import { Button, ButtonLink, type Children, Code, count, counted, Empty, Facts, Id, Panel, Tag } from '../ui/basics.tsx'
+import { act, show } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
-import { DeleteDialog, FireDialog, PauseDialog, TestDialog } from './cue-actions.tsx'
+import { FireDialog, PauseDialog, removeCue, TestDialog } from './cue-actions.tsx'
 import { CueFigures, Durations, useLatest } from './cue-figures.tsx'
 import { type Draft, draftOf, type Field, fields, textOf } from './cue-model.ts'
 import { CueStatus, pauseText, zoneOf } from './cues.tsx'
@@ -27,27 +26,25 @@ const whileRunning = ({ executions, next_run }: CueDetail): number | undefined =
   return whileMoving(executions) ?? (ms > -60_000 ? Math.max(ms + 300, 1000) : undefined)
 }
 
-const dialogs = { fire: FireDialog, pause: PauseDialog, test: TestDialog, delete: DeleteDialog }
-
 export const CuePage = ({ id }: { id: string }) => {
   const read = useRead<CueDetail>(`/v1/cues/${encodeURIComponent(id)}`, {}, { every: whileRunning })
   const { data: cue } = read
-  const [open, setOpen] = useState<keyof typeof dialogs>()
   const mayWrite = useMay('write')
   const { go } = usePlace()
   const isActive = cue?.status === 'active'
   const isPaused = cue?.status === 'paused'
+  const fire = () => cue && show(<FireDialog cue={cue} onDone={read.reload} />)
+  const pause = () => cue && show(<PauseDialog cue={cue} onDone={read.reload} />)
   const resume = () => act(() => post(`/v1/cues/${id}/resume`, {}), 'The cue runs again').then(read.reload)
   useShortcuts(
     mayWrite && cue
       ? [
-          { key: 'f', text: 'Fire now', run: () => setOpen('fire') },
-          { key: 'p', text: isPaused ? 'Resume' : 'Pause', run: () => (isPaused ? void resume() : isActive && setOpen('pause')) },
+          { key: 'f', text: 'Fire now', run: fire },
+          { key: 'p', text: isPaused ? 'Resume' : 'Pause', run: () => void (isPaused ? resume() : isActive && pause()) },
           { key: 'i', text: 'Edit', run: () => go(to(`/cues/${id}/edit`)) }
         ]
       : []
   )
-  const OpenDialog = open && dialogs[open]
   return (
     <Page
       title={cue?.name ?? 'Cue'}
@@ -58,13 +55,13 @@ export const CuePage = ({ id }: { id: string }) => {
         mayWrite &&
         cue && (
           <>
-            <Button label="Fire now" icon="play" kind="main" shortcut="f" onClick={() => setOpen('fire')} />
-            {isActive && <Button label="Pause" icon="pause" shortcut="p" onClick={() => setOpen('pause')} />}
+            <Button label="Fire now" icon="play" kind="main" shortcut="f" onClick={fire} />
+            {isActive && <Button label="Pause" icon="pause" shortcut="p" onClick={pause} />}
             {isPaused && <Button label="Resume" icon="play" shortcut="p" onClick={() => void resume()} />}
-            {cue.callback.url && <Button label="Test" icon="external" onClick={() => setOpen('test')} />}
+            {cue.callback.url && <Button label="Test" icon="external" onClick={() => show(<TestDialog cue={cue} />)} />}
             <ButtonLink label="Duplicate" icon="copy" href={to('/cues/new', { from: id })} />
             <ButtonLink label="Edit" icon="edit" href={to(`/cues/${id}/edit`)} />
-            <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={() => setOpen('delete')} />
+            <Button label="Delete" icon="trash" kind="quiet" iconOnly onClick={() => removeCue(cue, () => go(to('/cues')))} />
           </>
         )
       }
@@ -74,7 +71,6 @@ export const CuePage = ({ id }: { id: string }) => {
           {isPaused && <Paused cue={cue} />}
           {cue.description && <p class="lead">{cue.description}</p>}
           <Body cue={cue} />
-          {OpenDialog && <OpenDialog cue={cue} onClose={() => setOpen(undefined)} onDone={read.reload} />}
         </>
       )}
     </Page>
@@ -97,8 +93,7 @@ const Body = ({ cue }: { cue: CueDetail }) => {
 const About = ({ cue }: { cue: CueDetail }) => (
   <>
     <CueStatus cue={cue} />
-    <span class="mono soft">{cue.key ?? cue.id}</span>
-    <Copy text={cue.key ?? cue.id} label="Copy the id" />
+    <Id text={cue.key ?? cue.id} />
     {cue.tags.map(tag => (
       <Tag key={tag} label={tag} href={to('/cues', { tag })} />
     ))}

@@ -81,10 +81,10 @@ const columns: Column<Listed>[] = [
     cue => (
       <div class="one-line">
         <CueLink id={cue.id} name={cue.name} />
-        {cue.key && <span class="mono soft">{cue.key}</span>}
         {cue.tags.map(tag => (
           <Tag key={tag} label={tag} href={to('/cues', { tag })} />
         ))}
+        {cue.key && <span class="mono soft">{cue.key}</span>}
       </div>
     ),
     'cell-main'
@@ -143,6 +143,11 @@ export const CuesPage = () => {
   const { cursor: _, key: __, ...filter } = filters
   const selection = useSelection(read.data?.cues.map(({ id }) => id) ?? [], JSON.stringify(filters))
   const create = mayWrite ? <ButtonLink label="Create a cue" href={to('/cues/new')} icon="plus" kind="main" /> : undefined
+  const text = 'A cue is a scheduled task: when it runs, and where it is delivered. Create one here, or from your code:'
+  const instead = ({ cues, next_cursor }: Cues) => {
+    if (cues.length === 0 && isFiltered) return <NoMatch noun="cue" next_cursor={next_cursor} />
+    return cues.length === 0 && <Empty title="No cues yet" text={text} action={create} calls={createCueCalls(me)} />
+  }
   return (
     <Page
       title="Cues"
@@ -160,28 +165,24 @@ export const CuesPage = () => {
           </>
         )
       }
+      instead={instead}
     >
-      {data => {
-        if (data.cues.length === 0 && isFiltered) return <NoMatch noun="cue" next_cursor={data.next_cursor} />
-        const text = 'A cue is a scheduled task: when it runs, and where it is delivered. Create one here, or from your code:'
-        if (data.cues.length === 0) return <Empty title="No cues yet" text={text} action={create} calls={createCueCalls(me)} />
-        return (
-          <>
-            {mayWrite && <BulkBar selection={selection} total={data} noun="cue" types={bulkTypes} filter={filter} />}
-            <div class="panel flush">
-              <Table
-                caption="Cues"
-                kind="lines cues"
-                columns={mayWrite ? [...columns, ['', cue => <Actions cue={cue} reload={read.reload} />, 'cell-actions']] : columns}
-                rows={data.cues}
-                id={({ id }) => id}
-                select={mayWrite ? { selection, label: ({ name }) => name } : undefined}
-              />
-            </div>
-            <Pager {...data} noun="cue" />
-          </>
-        )
-      }}
+      {data => (
+        <>
+          {mayWrite && <BulkBar selection={selection} total={data} noun="cue" types={bulkTypes} filter={filter} />}
+          <div class="panel flush">
+            <Table
+              caption="Cues"
+              kind="lines cues"
+              columns={mayWrite ? [...columns, ['', cue => <Actions cue={cue} reload={read.reload} />, 'cell-actions']] : columns}
+              rows={data.cues}
+              id={({ id }) => id}
+              select={mayWrite ? { selection, label: ({ name }) => name } : undefined}
+            />
+          </div>
+          <Pager {...data} noun="cue" />
+        </>
+      )}
     </Page>
   )
 }

@@ -56,33 +56,26 @@ const columnsFor = ({ since, until }: Answer): Column<Destination>[] => [
   ]
 ]
 
+const text = 'The hosts of callback URLs are shown here, with their rate, response times and failures. Create a cue with a webhook:'
+
 export const Destinations = () => {
   const { from } = useWindow('24h')
   const read = useRead<Answer>('/v1/destinations', { from })
   const me = useMe()
-  const empty = (
-    <Empty
-      title="No webhooks were sent"
-      text="The hosts of callback URLs are shown here, with their rate, response times and failures. Create a cue with a webhook:"
-      calls={createCueCalls(me)}
-    />
-  )
+  const empty = ({ destinations }: Answer) =>
+    destinations.length === 0 && <Empty title="No webhooks were sent" text={text} calls={createCueCalls(me)} />
   return (
-    <Page title="Destinations" read={read} filters={<WindowSelect usual="24h" />}>
-      {data =>
-        data.destinations.length === 0 ? (
-          empty
-        ) : (
-          <div class="stack">
-            <List title={counted(data.hosts, 'host')} columns={columnsFor(data)} rows={data.destinations} id={({ host }) => host} />
-            {Date.parse(data.since) > Date.parse(from) && (
-              <p class="soft">
-                From the newest 2,000 executions, since <When at={data.since} only="absolute" />.
-              </p>
-            )}
-          </div>
-        )
-      }
+    <Page title="Destinations" read={read} instead={empty} filters={<WindowSelect usual="24h" />}>
+      {data => (
+        <div class="stack">
+          <List title={counted(data.hosts, 'host')} columns={columnsFor(data)} rows={data.destinations} id={({ host }) => host} />
+          {Date.parse(data.since) > Date.parse(from) && (
+            <p class="soft">
+              From the newest 2,000 executions, since <When at={data.since} only="absolute" />.
+            </p>
+          )}
+        </div>
+      )}
     </Page>
   )
 }

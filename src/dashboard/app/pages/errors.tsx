@@ -1,11 +1,11 @@
 /** Failures grouped by error: what is broken, how often, since when, and for which cues. */
-import { useState } from 'preact/hooks'
 import type { Errors as Answer } from '../../../client/types.ts'
 import { useRowShortcuts } from '../keys.ts'
-import { useHold, useRead } from '../query.ts'
+import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { Badge, Button, count, counted, Empty, Panel } from '../ui/basics.tsx'
+import { show } from '../ui/dialog.tsx'
 import { useWindow, WindowSelect } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, StatusBadge } from '../ui/results.tsx'
@@ -19,7 +19,7 @@ const actions: (BulkType & { key: string })[] = [
   { key: 'r', type: 'replay', label: 'Replay', icon: 'replay', does: 'will be replayed as new executions' },
   { key: 'd', type: 'dismiss', label: 'Dismiss', icon: 'check', does: 'will no longer be listed as dead letters' }
 ]
-type Chosen = { of: BulkType; group: Group }
+type Choose = (of: BulkType, group: Group) => void
 
 const Message = ({ group: { error_group, status, http_status, message, latest }, within }: { group: Group; within: string }) => (
   <>
@@ -36,7 +36,7 @@ const Message = ({ group: { error_group, status, http_status, message, latest },
   </>
 )
 
-const columnsFor = (within: string, choose: ((chosen: Chosen) => void) | undefined): (Column<Group> | false)[] => [
+const columnsFor = (within: string, choose: Choose | undefined): (Column<Group> | false)[] => [
   ['Error', group => <Message group={group} within={within} />, 'cell-main'],
   ['Count', group => count(group.count), 'number'],
   ['Cues', ({ cues }) => count(cues), 'number'],
@@ -47,7 +47,7 @@ const columnsFor = (within: string, choose: ((chosen: Chosen) => void) | undefin
     group => (
       <div class="row">
         {actions.map(of => (
-          <Button key={of.type} label={of.label} icon={of.icon} kind="quiet" shortcut={of.key} onClick={() => choose({ of, group })} />
+          <Button key={of.type} label={of.label} icon={of.icon} kind="quiet" shortcut={of.key} onClick={() => choose(of, group)} />
         ))}
       </div>
     ),
@@ -55,60 +55,44 @@ const columnsFor = (within: string, choose: ((chosen: Chosen) => void) | undefin
   ]
 ]
 
+const text = 'Failures with the same status and message are shown here as one, to replay or dismiss all at once. To read them elsewhere:'
+
 export const Errors = () => {
   const { within, from } = useWindow('7d')
   const read = useRead<Answer>('/v1/errors', { from })
   const me = useMe()
   const mayWrite = useMay('write')
-  const [chosen, choose] = useState<Chosen>()
-  useHold(chosen !== undefined)
-  const shortcuts = actions.map(of => ({ key: of.key, text: `${of.label} the row`, run: (group: Group) => choose({ of, group }) }))
+  const choose: Choose = (of, { error_group }) => show(<BulkDialog of={of} target={{ filter: { error_group, from } }} noun="execution" />)
+  const shortcuts = actions.map(of => ({ key: of.key, text: `${of.label} the row`, run: (group: Group) => choose(of, group) }))
   useRowShortcuts(read.data?.errors, mayWrite ? shortcuts : [])
-  const empty = (
-    <Empty
-      title="No errors"
-      text="Failures with the same status and message are shown here as one, to replay or dismiss all at once. To read them elsewhere:"
-      calls={errorCalls(me)}
-    />
-  )
+  const empty = ({ errors }: Answer) => errors.length === 0 && <Empty title="No errors" text={text} calls={errorCalls(me)} />
   return (
     <Page
       title="Errors"
       read={read}
+      instead={empty}
       about="Executions that failed, were missed or timed out, until somebody replays or dismisses them."
       filters={<WindowSelect usual="7d" />}
     >
-      {({ errors, groups, total, since }) =>
-        errors.length === 0 ? (
-          empty
-        ) : (
-          <div class="stack">
-            <Panel title={`${counted(groups, 'error')} in ${counted(total, 'execution')}`} flush>
-              <Table
-                caption="Errors"
-                kind="errors"
-                columns={columnsFor(within, mayWrite ? choose : undefined)}
-                rows={errors}
-                id={({ error_group }) => error_group}
-              />
-            </Panel>
-            {(Date.parse(since) > Date.parse(from) || groups > errors.length) && (
-              <p class="soft">
-                {`The ${counted(errors.length, 'error')} with the most executions, since `}
-                <When at={since} only="absolute" />.
-              </p>
-            )}
-            {chosen && (
-              <BulkDialog
-                of={chosen.of}
-                target={{ filter: { error_group: chosen.group.error_group, from } }}
-                noun="execution"
-                onClose={() => choose(undefined)}
-              />
-            )}
-          </div>
-        )
-      }
+      {({ errors, groups, total, since }) => (
+        <div class="stack">
+          <Panel title={`${counted(groups, 'error')} in ${counted(total, 'execution')}`} flush>
+            <Table
+              caption="Errors"
+              kind="errors"
+              columns={columnsFor(within, mayWrite ? choose : undefined)}
+              rows={errors}
+              id={({ error_group }) => error_group}
+            />
+          </Panel>
+          {(Date.parse(since) > Date.parse(from) || groups > errors.length) && (
+            <p class="soft">
+              {`The ${counted(errors.length, 'error')} with the most executions, since `}
+              <When at={since} only="absolute" />.
+            </p>
+          )}
+        </div>
+      )}
     </Page>
   )
 }

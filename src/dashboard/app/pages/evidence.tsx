@@ -1,11 +1,10 @@
 /** What was reported, and the decision of a person. */
-import { useState } from 'preact/hooks'
 import type { Execution } from '../../../client/types.ts'
 import { post } from '../api.ts'
 import { useMay } from '../session.ts'
 import { Badge, Button, type Children, Code, Facts } from '../ui/basics.tsx'
-import { act, Confirm } from '../ui/dialog.tsx'
-import { TextField } from '../ui/form.tsx'
+import { act, Confirm, show } from '../ui/dialog.tsx'
+import { TextField, useText } from '../ui/form.tsx'
 import { When } from '../ui/when.tsx'
 
 type Outcome = NonNullable<Execution['outcome']>
@@ -72,25 +71,25 @@ const verify = (id: string, valid: boolean, reason: string) =>
   post(`/v1/executions/${id}/verify`, { valid, ...(reason.trim() && { reason: reason.trim() }) })
 export const approve = (id: string, note = '') => act(() => verify(id, true, note), 'Approved')
 
-type RejectProps = { id: string; note?: string; onClose: () => void; onDone: () => void }
-export const RejectDialog = ({ id, note = '', onClose, onDone }: RejectProps) => {
-  const [reason, setReason] = useState(note)
-  const reject = () => verify(id, false, reason)
+type RejectProps = { id: string; note?: string; onDone: () => void }
+const Reject = ({ id, note, onDone }: RejectProps) => {
+  const reason = useText(note)
+  const reject = () => verify(id, false, reason.value)
   return (
-    <Confirm title="Reject the outcome" label="Reject" kind="danger" onClose={onClose} done="Rejected" action={reject} onDone={onDone}>
-      <TextField label="Reason" value={reason} onInput={setReason} maxLength={2000} hint="Stored with the outcome." />
+    <Confirm title="Reject the outcome" label="Reject" kind="danger" done="Rejected" action={reject} onDone={onDone}>
+      <TextField label="Reason" {...reason} maxLength={2000} hint="Stored with the outcome." />
     </Confirm>
   )
 }
 
+export const reject = (props: RejectProps): void => show(<Reject {...props} />)
+
 export const VerifyButtons = ({ id, onDone }: { id: string; onDone: () => void }) => {
-  const [isOpen, open] = useState(false)
   if (!useMay('write')) return null
   return (
     <>
       <Button label="Approve" icon="check" kind="main" onClick={() => void approve(id).then(onDone)} />
-      <Button label="Reject" icon="close" onClick={() => open(true)} />
-      {isOpen && <RejectDialog id={id} onDone={onDone} onClose={() => open(false)} />}
+      <Button label="Reject" icon="close" onClick={() => reject({ id, onDone })} />
     </>
   )
 }

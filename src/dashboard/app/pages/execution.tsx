@@ -1,5 +1,4 @@
 /** One execution: its path through the states, every attempt, and what to do with it. */
-import { useState } from 'preact/hooks'
 import type { CueDetail, ExecutionDetail, Executions, Replayed } from '../../../client/types.ts'
 import { post, type Query } from '../api.ts'
 import { useShortcuts } from '../keys.ts'
@@ -9,8 +8,8 @@ import { serviceRoot, serviceUrl } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
 import { useZone, zoneFor } from '../time.ts'
-import { Button, ButtonLink, Code, Copy, Facts, Loading, Panel, Tabs } from '../ui/basics.tsx'
-import { act, Confirm, Dialog } from '../ui/dialog.tsx'
+import { Button, ButtonLink, Code, Facts, Id, Loading, Panel, Tabs } from '../ui/basics.tsx'
+import { act, askToRemove, Dialog, show } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
 import { say } from '../ui/toast.tsx'
@@ -30,8 +29,6 @@ export const ExecutionPage = ({ id }: { id: string }) => {
   const { data: execution } = read
   const cue = useRead<CueDetail>(execution && `/v1/cues/${execution.cue_id}`, {}, { repeat: false }).data
   const mayWrite = useMay('write')
-  const [open, setOpen] = useState<'cancel' | 'payload' | 'url'>()
-  const close = () => setOpen(undefined)
   const { go } = usePlace()
   const hasEnded = execution && !isRunning(execution)
   const replay = () =>
@@ -39,6 +36,14 @@ export const ExecutionPage = ({ id }: { id: string }) => {
       const { execution_id } = await post<Replayed>(`/v1/executions/${id}/replay`, undefined, { 'idempotency-key': crypto.randomUUID() })
       say('Replayed as a new execution.')
       go(to(`/executions/${execution_id}`))
+    })
+  const cancel = () =>
+    askToRemove({
+      title: 'Cancel this execution',
+      label: 'Cancel the execution',
+      text: 'It ends without another attempt.',
+      done: 'Cancelled',
+      action: () => post(`/v1/executions/${id}/cancel`).then(read.reload)
     })
   useShortcuts(mayWrite && hasEnded ? [{ key: 'r', text: 'Replay', run: () => void replay() }] : [])
   return (
@@ -53,8 +58,7 @@ export const ExecutionPage = ({ id }: { id: string }) => {
             <StatusBadge of={execution} />
             <OutcomeBadge state={execution.outcome_state} />
             <When at={execution.scheduled_for} zone={cue && zoneOf(cue)} />
-            <span class="mono soft">{execution.id}</span>
-            <Copy text={execution.id} label="Copy the id" />
+            <Id text={execution.id} />
           </>
         )
       }
@@ -63,32 +67,23 @@ export const ExecutionPage = ({ id }: { id: string }) => {
         execution && (
           <>
             {hasEnded && <Button label="Replay" icon="replay" kind="main" shortcut="r" onClick={() => void replay()} />}
-            {waiting.includes(execution.status) && <Button label="Cancel" icon="stop" onClick={() => setOpen('cancel')} />}
-            {cue && <Button label="Other payload" icon="edit" onClick={() => setOpen('payload')} />}
-            {cue?.callback.url && <Button label="Other URL" icon="external" onClick={() => setOpen('url')} />}
+            {waiting.includes(execution.status) && <Button label="Cancel" icon="stop" onClick={cancel} />}
+            {cue && (
+              <Button
+                label="Other payload"
+                icon="edit"
+                onClick={() => show(<FireDialog {...{ cue, payload: execution.payload }} onDone={read.reload} />)}
+              />
+            )}
+            {cue?.callback.url && (
+              <Button label="Other URL" icon="external" onClick={() => show(<TestDialog {...{ cue, payload: execution.payload }} />)} />
+            )}
             {cue && <ButtonLink label="Edit the cue" icon="cue" href={to(`/cues/${cue.id}/edit`)} />}
           </>
         )
       }
     >
-      {execution => (
-        <>
-          <Story execution={execution} cue={cue} reload={read.reload} />
-          {open === 'cancel' && (
-            <Confirm
-              title="Cancel this execution"
-              label="Cancel the execution"
-              kind="danger"
-              onClose={close}
-              done="Cancelled"
-              action={() => post(`/v1/executions/${id}/cancel`).then(read.reload)}
-              text="It ends without another attempt."
-            />
-          )}
-          {cue && open === 'payload' && <FireDialog cue={cue} payload={execution.payload} onClose={close} onDone={read.reload} />}
-          {cue && open === 'url' && <TestDialog cue={cue} payload={execution.payload} onClose={close} />}
-        </>
-      )}
+      {execution => <Story execution={execution} cue={cue} reload={read.reload} />}
     </Page>
   )
 }
@@ -140,10 +135,10 @@ const useNeighbors = ({ id, cue_id, created_at }: ExecutionDetail) => {
 }
 
 /** A request to the echo buffer, for trying out. */
-const Echo = ({ url, onClose }: { url: string; onClose: () => void }) => {
+const Echo = ({ url }: { url: string }) => {
   const { data } = useRead<object>(new URL(url).pathname.slice(serviceRoot.length))
   return (
-    <Dialog title="The latest request that arrived" kind="wide" onClose={onClose}>
+    <Dialog title="The latest request that arrived" kind="wide">
       {data ? <Code text={JSON.stringify(data, null, 2)} label="request" wrap /> : <Loading />}
     </Dialog>
   )
@@ -156,7 +151,6 @@ const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: Cue
   const replays = useRead<Executions>('/v1/executions', newer, { repeat: false }).data?.executions
   const replayed = replays?.filter(({ replayed_from }) => replayed_from === execution.id) ?? []
   const [previous, next] = useNeighbors(execution)
-  const [isOpen, open] = useState(false)
   const link = (id: string, text = id.slice(0, 13)) => (
     <a key={id} class="mono" href={to(`/executions/${id}`)}>
       {`${text} `}
@@ -173,7 +167,9 @@ const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: Cue
             url && (
               <>
                 <code class="break">{`${cue.callback.method} ${url}`}</code>{' '}
-                {url.startsWith(`${serviceUrl}/v1/echo/`) && <Button label="See what arrived" kind="quiet" onClick={() => open(true)} />}
+                {url.startsWith(`${serviceUrl}/v1/echo/`) && (
+                  <Button label="See what arrived" kind="quiet" onClick={() => show(<Echo url={url} />)} />
+                )}
               </>
             )
           ],
@@ -186,7 +182,6 @@ const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: Cue
           ['Other runs', (previous || next) && [previous && link(previous, 'previous'), next && link(next, 'next')]]
         ]}
       />
-      {isOpen && <Echo url={url!} onClose={() => open(false)} />}
     </Panel>
   )
 }

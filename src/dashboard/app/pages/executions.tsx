@@ -160,14 +160,20 @@ export const ExecutionsPage = () => {
   const me = useMe()
   const isFiltered = Object.values(filters).some(Boolean) || Boolean(since)
   const { cursor: _, result_type, dead, from, ...rest } = filters
-  // Without a start, an operation would take those of the last 7 days only.
-  const filter = { ...rest, dead: dead === 'true' || undefined, from: since ?? from ?? '2000-01-01T00:00:00Z' }
+  // Operations have no filter by the kind of result. Without a start, they would take those of the last 7 days only.
+  const filter = result_type ? {} : { ...rest, dead: dead === 'true' || undefined, from: since ?? from ?? '2000-01-01T00:00:00Z' }
   const rows = useSelection(read.data?.executions.map(({ id }) => id) ?? [], JSON.stringify(filters))
   const selection = useMay('write') ? rows : undefined
+  const text = 'Each run of a cue is an execution. Fire a cue to see one now:'
+  const instead = ({ executions, next_cursor }: Executions) => {
+    if (executions.length === 0 && isFiltered) return <NoMatch noun="execution" next_cursor={next_cursor} />
+    return executions.length === 0 && <Empty title="Nothing has run yet" text={text} calls={fireCalls(me)} />
+  }
   return (
     <Page
       title="Executions"
       read={read}
+      instead={instead}
       about={useZone() === 'cue' && `Times are in your zone, ${localZone()}.`}
       filters={
         <>
@@ -184,22 +190,15 @@ export const ExecutionsPage = () => {
         </>
       }
     >
-      {data => {
-        if (data.executions.length === 0 && isFiltered) return <NoMatch noun="execution" next_cursor={data.next_cursor} />
-        const text = 'Each run of a cue is an execution. Fire a cue to see one now:'
-        if (data.executions.length === 0) return <Empty title="Nothing has run yet" text={text} calls={fireCalls(me)} />
-        // Operations have no filter by the kind of result.
-        const bulk = { total: data, noun: 'execution', types: bulkTypes, filter: result_type ? {} : filter }
-        return (
-          <>
-            {selection && <BulkBar selection={selection} {...bulk} />}
-            <div class="panel flush">
-              <ExecutionTable executions={data.executions} selection={selection} />
-            </div>
-            <Pager {...data} noun="execution" />
-          </>
-        )
-      }}
+      {data => (
+        <>
+          {selection && <BulkBar selection={selection} total={data} noun="execution" types={bulkTypes} filter={filter} />}
+          <div class="panel flush">
+            <ExecutionTable executions={data.executions} selection={selection} />
+          </div>
+          <Pager {...data} noun="execution" />
+        </>
+      )}
     </Page>
   )
 }

@@ -13,10 +13,10 @@ const shorts: Record<string, string> = {
 }
 const long = (path: string) => shorts[path] ?? (/^(at|timezone)$/.test(path) ? `schedule.${path}` : path)
 
-/** Refusals of schedules name their field in the message only. */
+/** Refusals of schedules and callbacks name their field in the message only. */
 export const errorsOf = (failure: Failure | undefined): Errors => {
   if (!failure || failure.status === 0 || failure.status >= 500) return {}
-  const [, path, rule] = /^(schedule\.[\w.]+)(?::? )(.+)$/s.exec(failure.message) ?? []
+  const [, path, rule] = /^((?:schedule|callback)\.[\w.]+)(?::? )(.+)$/s.exec(failure.message) ?? []
   const errors = path && Object.keys(failure.fields).length === 0 ? { [path]: rule! } : failure.fields
   return Object.fromEntries(Object.entries(errors).map(([at, text]) => [long(at), text.replace(/^Value error, /, '')]))
 }

@@ -9,15 +9,16 @@ import { Button, Empty, Panel } from '../ui/basics.tsx'
 import { TextField } from '../ui/form.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
-import { approve, Evidence, RejectDialog } from './evidence.tsx'
+import { approve, Evidence, reject } from './evidence.tsx'
 import { verificationCalls } from './teach.ts'
+
+const text = 'Outcomes appear here when a cue has manual verification, or when a program asks for it. This creates such a cue:'
 
 export const Inbox = () => {
   const read = useRead<Executions>('/v1/executions', { outcome_state: 'verification_pending', limit: 100, count_to: 1000 })
   const me = useMe()
   const mayWrite = useMay('write')
   const { query, setQuery } = usePlace()
-  const [isRejecting, setRejecting] = useState(false)
   const [decided, setDecided] = useState<string[]>([])
   const [note, setNote] = useState('')
   const all = (read.data?.executions ?? []).filter(({ id }) => !decided.includes(id))
@@ -35,9 +36,10 @@ export const Inbox = () => {
     read.reload()
   }
   const accept = () => chosen && void approve(chosen.id, note).then(done)
+  const refuse = () => chosen && reject({ id: chosen.id, note, onDone: done })
   const decisions = [
     { key: 'y', text: 'Approve', run: accept },
-    { key: 'x', text: 'Reject', run: () => setRejecting(true) }
+    { key: 'x', text: 'Reject', run: refuse }
   ]
   useShortcuts([
     { key: 'j', text: 'Next', run: () => choose(at + 1) },
@@ -47,7 +49,7 @@ export const Inbox = () => {
   const actions = mayWrite && (
     <>
       <Button label="Approve" icon="check" kind="main" shortcut="y" onClick={accept} />
-      <Button label="Reject" icon="close" shortcut="x" onClick={() => setRejecting(true)} />
+      <Button label="Reject" icon="close" shortcut="x" onClick={refuse} />
     </>
   )
   return (
@@ -70,14 +72,9 @@ export const Inbox = () => {
               )}
               {chosen.outcome && <Evidence outcome={chosen.outcome} />}
             </Panel>
-            {isRejecting && <RejectDialog id={chosen.id} note={note} onClose={() => setRejecting(false)} onDone={done} />}
           </div>
         ) : (
-          <Empty
-            title="Nothing to verify"
-            text="Outcomes appear here when a cue has manual verification, or when a program asks for it. This creates such a cue:"
-            calls={verificationCalls(me)}
-          />
+          <Empty title="Nothing to verify" text={text} calls={verificationCalls(me)} />
         )
       }
     </Page>

@@ -2,8 +2,9 @@
 import { useState } from 'preact/hooks'
 import type { AlertWebhookSecret, CreatedKey, Key, WebhookSecret } from '../../../client/types.ts'
 import { call, get, post } from '../api.ts'
-import { Confirm } from '../ui/dialog.tsx'
-import { CheckField, SelectField, TextField } from '../ui/form.tsx'
+import { Code } from '../ui/basics.tsx'
+import { Confirm, Dialog, show } from '../ui/dialog.tsx'
+import { CheckField, SelectField, TextField, useText } from '../ui/form.tsx'
 
 export const secretTexts = {
   webhook: { name: 'Webhook secret', path: '/v1/auth/webhook-secret' },
@@ -15,25 +16,28 @@ const textOf = ({ webhook_secret, alert_webhook_secret }: Secret): string => web
 
 export const readSecret = async (kind: SecretKind): Promise<string> => textOf(await get<Secret>(secretTexts[kind].path))
 
-export const RotateSecret = ({ secret, onClose, onDone }: { secret: SecretKind; onClose: () => void; onDone: (text: string) => void }) => {
+/** Shows a secret in a dialog, instead of the one that is there. */
+export const reveal = (title: string, text: string): void =>
+  show(
+    <Dialog title={title}>
+      <Code text={text} label={title} wrap />
+      <p class="hint">Keep it in a safe place.</p>
+    </Dialog>
+  )
+
+export const RotateSecret = ({ secret }: { secret: SecretKind }) => {
   const { name, path } = secretTexts[secret]
-  const [overlap, setOverlap] = useState('86400')
-  const rotate = async () =>
-    onDone(
-      textOf(
-        await call<Secret>('POST', `${path}/regenerate`, {
-          query: { overlap_seconds: overlap },
-          headers: { 'x-confirm-destructive': 'true' }
-        })
-      )
-    )
+  const overlap = useText('86400')
+  const rotate = async () => {
+    const options = { query: { overlap_seconds: overlap.value }, headers: { 'x-confirm-destructive': 'true' } }
+    reveal(`New ${name.toLowerCase()}`, textOf(await call<Secret>('POST', `${path}/regenerate`, options)))
+  }
   return (
-    <Confirm title={`Rotate the ${name.toLowerCase()}`} label="Rotate" kind="danger" onClose={onClose} action={rotate} staysOpen>
+    <Confirm title={`Rotate the ${name.toLowerCase()}`} label="Rotate" kind="danger" action={rotate}>
       <p>A new secret is made and shown. Until the old one ends, both sign, so that receivers accept either.</p>
       <SelectField
         label="The old secret ends"
-        value={overlap}
-        onInput={setOverlap}
+        {...overlap}
         options={[
           { value: '86400', label: 'in 24 hours' },
           { value: '3600', label: 'in an hour' },
@@ -44,12 +48,12 @@ export const RotateSecret = ({ secret, onClose, onDone }: { secret: SecretKind; 
   )
 }
 
-export const RenameKey = ({ of, onClose, onDone }: { of: Key; onClose: () => void; onDone: () => void }) => {
-  const [label, setLabel] = useState(of.label)
-  const rename = () => call('PATCH', `/v1/auth/keys/${of.id}`, { body: { label: label.trim() } }).then(onDone)
+export const RenameKey = ({ of, onDone }: { of: Key; onDone: () => void }) => {
+  const label = useText(of.label)
+  const rename = () => call('PATCH', `/v1/auth/keys/${of.id}`, { body: { label: label.value.trim() } }).then(onDone)
   return (
-    <Confirm title={`Rename ${of.label}`} label="Rename" onClose={onClose} action={rename} done="Renamed">
-      <TextField label="Name" value={label} onInput={setLabel} required maxLength={100} />
+    <Confirm title={`Rename ${of.label}`} label="Rename" action={rename} done="Renamed">
+      <TextField label="Name" {...label} required maxLength={100} />
     </Confirm>
   )
 }
@@ -62,13 +66,17 @@ const scopeTexts = {
 } as const
 type Scope = keyof typeof scopeTexts
 
-export const CreateKey = ({ onClose, onCreated }: { onClose: () => void; onCreated: (key: CreatedKey) => void }) => {
-  const [label, setLabel] = useState('')
+export const CreateKey = ({ onDone }: { onDone: () => void }) => {
+  const label = useText()
   const [scopes, setScopes] = useState<Scope[]>(['read', 'write', 'worker'])
-  const create = async () => onCreated(await post<CreatedKey>('/v1/auth/keys', { label: label.trim(), scopes }))
+  const create = async () => {
+    const { label: name, api_key } = await post<CreatedKey>('/v1/auth/keys', { label: label.value.trim(), scopes })
+    reveal(`New key: ${name}`, api_key)
+    onDone()
+  }
   return (
-    <Confirm title="Create a key" label="Create" onClose={onClose} action={create} staysOpen>
-      <TextField label="Name" value={label} onInput={setLabel} required maxLength={100} placeholder="report worker" />
+    <Confirm title="Create a key" label="Create" action={create}>
+      <TextField label="Name" {...label} required maxLength={100} placeholder="report worker" />
       <fieldset>
         <legend>What it may do</legend>
         {(Object.keys(scopeTexts) as Scope[]).map(scope => (

@@ -5,7 +5,7 @@ import { optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { Badge, Button, count, counted, Empty, Facts, Panel } from '../ui/basics.tsx'
+import { Badge, Button, count, counted, Empty, Facts, PageLink, Panel } from '../ui/basics.tsx'
 import { act } from '../ui/dialog.tsx'
 import { FilterSelect, Paged, SEARCH_TO, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
@@ -29,32 +29,20 @@ const titleOf = ({ name, type, total }: Operation): string =>
   name ?? `${type[0]!.toUpperCase()}${type.slice(1)}: ${counted(total, 'target')}`
 
 const columns: Column<Operation>[] = [
-  [
-    'Operation',
-    of => (
-      <a class="name" href={to(`/operations/${of.id}`)}>
-        {titleOf(of)}
-      </a>
-    ),
-    'cell-main'
-  ],
+  ['Operation', of => <PageLink href={to(`/operations/${of.id}`)} text={titleOf(of)} />, 'cell-main'],
   ['Status', of => <Status of={of} />, 'bare'],
   ['Progress', of => <Progress of={of} />, 'bare'],
   ['Failed', ({ failed }) => count(failed), 'number'],
   ['Started', ({ created_at }) => <When at={created_at} />]
 ]
 
+const text = 'An operation acts on many cues or executions in the background. Start one from the rows selected in a list, or with a call:'
+
 export const OperationsPage = () => {
   const { type, status } = usePlace().query
   const read = useRead<Operations>('/v1/operations', { type, status, limit: 50, offset: useOffset() })
   const me = useMe()
-  const empty = (
-    <Empty
-      title="No operations"
-      text="An operation acts on many cues or executions in the background. Start one from the rows selected in a list, or with a call:"
-      calls={operationCalls(me)}
-    />
-  )
+  const empty = <Empty title="No operations" text={text} calls={operationCalls(me)} />
   const filters = (
     <>
       <FilterSelect label="Any type" name="type" options={optionsOf('operationType')} />
@@ -68,16 +56,9 @@ export const OperationsPage = () => {
   )
 }
 
+const pathOf = (target: string) => (target.startsWith('cue_') ? `/cues/${target}` : `/executions/${target}`)
 const failureColumns: Column<OperationDetail['errors'][number]>[] = [
-  [
-    'Target',
-    ({ target }) => (
-      <a class="mono name" href={to(target.startsWith('cue_') ? `/cues/${target}` : `/executions/${target}`)}>
-        {target}
-      </a>
-    ),
-    'cell-main'
-  ],
+  ['Target', ({ target }) => <PageLink kind="mono name" href={to(pathOf(target))} text={target} />, 'cell-main'],
   ['Why', ({ message }) => message, 'bare']
 ]
 

@@ -79,12 +79,13 @@ export const OnCall = ({ questions }: Pick<Operator, 'questions'>) => {
         </Form>
         <Problem failure={read.failure} />
       </Panel>
-      {query && !read.failure && (read.data ? <Rows answer={read.data} /> : <Loading lines={2} />)}
+      {query && !read.failure && (read.data ? <Rows {...read.data} /> : <Loading lines={2} />)}
     </>
   )
 }
 
-const Rows = ({ answer: { question, rows } }: { answer: OperatorAnswer }) => {
+/** Rows of any kind, under the names of their columns. */
+export const Rows = ({ question, rows }: OperatorAnswer) => {
   const columns = [...new Set(rows.flatMap(Object.keys))]
   if (columns.length > 10)
     return (

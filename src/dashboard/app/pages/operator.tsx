@@ -9,7 +9,7 @@ import { TextField, useText } from '../ui/form.tsx'
 import { Page } from '../ui/page.tsx'
 import { List, Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
-import { AccountLimits, accountColumns, Holds, OnCall } from './operator-actions.tsx'
+import { AccountLimits, accountColumns, Holds, OnCall, Rows } from './operator-actions.tsx'
 
 type Cell = Operator['cells'][number]
 type Figures = NonNullable<Cell['figures']>
@@ -107,8 +107,8 @@ const CellFigures = ({ cell: { status, reason, figures } }: { cell: Cell }) => {
         <summary>{`Database: ${counted(figures.partitions.length, 'partition')}, ${counted(open, 'connection')}, ${counted(figures.migration_count, 'migration')}`}</summary>
         <div class="stack">
           <Partitions partitions={figures.partitions} />
-          <Connections connections={figures.connections} />
-          <Migrations figures={figures} />
+          <Rows question="Database connections" rows={figures.connections} />
+          <Rows question="The latest migrations" rows={figures.migrations} />
         </div>
       </details>
     </>
@@ -212,26 +212,3 @@ const Partitions = ({ partitions }: Pick<Figures, 'partitions'>) => {
     />
   )
 }
-
-const Connections = ({ connections }: Pick<Figures, 'connections'>) => (
-  <List
-    title="Database connections"
-    rows={connections}
-    columns={[
-      ['Application', ({ name }) => name, 'cell-main'],
-      ['Open', ({ open }) => count(open), 'number'],
-      ['Active', ({ active }) => count(active), 'number']
-    ]}
-  />
-)
-
-const Migrations = ({ figures: { migrations, migration_count } }: { figures: Figures }) => (
-  <List
-    title={`Migrations: the latest of ${count(migration_count)}`}
-    rows={migrations}
-    columns={[
-      ['Migration', ({ name }) => <span class="mono">{name}</span>, 'cell-main'],
-      ['Applied', ({ applied_at }) => <When at={applied_at} />]
-    ]}
-  />
-)

@@ -1,11 +1,10 @@
 /** The sessions of the account: browsers and programs that are signed in. */
-import { useState } from 'preact/hooks'
 import type { Sessions } from '../../../client/types.ts'
 import { call } from '../api.ts'
 import { useRead } from '../query.ts'
 import { signOut, useMay } from '../session.ts'
 import { Badge, Button, Tags } from '../ui/basics.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { askToRemove } from '../ui/dialog.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import type { Column } from '../ui/table.tsx'
@@ -53,32 +52,34 @@ const columnsFor = (end: (session: Session) => void): Column<Session>[] => [
 
 export const SessionsPage = () => {
   const read = useRead<Sessions>(useMay('account') ? '/v1/auth/sessions' : undefined, { limit: 50, offset: useOffset() })
-  const [ending, end] = useState<'everywhere' | Session>()
+  const end = ({ id, user_agent, ip }: Session) =>
+    askToRemove({
+      title: 'End the session',
+      label: 'End the session',
+      text: `${programOf(user_agent)}${ip ? ` at ${ip}` : ''} is signed out immediately.`,
+      done: 'The session has ended',
+      action: () => call('DELETE', `/v1/auth/sessions/${id}`).then(read.reload)
+    })
+  const endAll = () =>
+    askToRemove({
+      title: 'Sign out everywhere',
+      label: 'Sign out everywhere',
+      text: 'All sessions of the account end immediately, this one included.',
+      action: () => signOut({ everywhere: true }).then(() => location.reload())
+    })
   return (
     <Page
       title="Sessions"
       read={read}
       needs={{ what: 'Listing and ending sessions needs', scope: 'account' }}
-      actions={<Button label="Sign out everywhere" icon="out" onClick={() => end('everywhere')} />}
+      actions={<Button label="Sign out everywhere" icon="out" onClick={endAll} />}
     >
       {data => (
         <>
           <p class="lead">Each browser or program that signed in has a session. API keys are separate: they stay valid.</p>
           <Paged page={data} rows={data.sessions} columns={columnsFor(end)} caption="Sessions" noun="session" id={({ id }) => id} />
-          {ending && <Ending of={ending} onClose={() => end(undefined)} onDone={read.reload} />}
         </>
       )}
     </Page>
   )
-}
-
-const Ending = ({ of, onClose, onDone }: { of: 'everywhere' | Session; onClose: () => void; onDone: () => void }) => {
-  const isAll = of === 'everywhere'
-  const label = isAll ? 'Sign out everywhere' : 'End the session'
-  const action = () => (isAll ? signOut({ everywhere: true }).then(() => location.reload()) : call('DELETE', `/v1/auth/sessions/${of.id}`))
-  const text = isAll
-    ? 'All sessions of the account end immediately, this one included.'
-    : `${programOf(of.user_agent)}${of.ip ? ` at ${of.ip}` : ''} is signed out immediately.`
-  const done = isAll ? undefined : 'The session has ended'
-  return <Confirm title={label} {...{ label, action, done, onClose, onDone, text }} kind="danger" />
 }

@@ -8,7 +8,7 @@ import { setTheme, type Theme, theme, themes } from '../theme.ts'
 import { localZone, setZone, useZone, type ZoneChoice } from '../time.ts'
 import { Facts, Panel } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
-import { CheckField, Choice, TextField } from '../ui/form.tsx'
+import { CheckField, Choice, TextField, useText } from '../ui/form.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
 
@@ -43,9 +43,9 @@ export const Settings = () => {
 }
 
 const Delivery = ({ me }: { me: Me }) => {
-  const [url, setUrl] = useState(me.alert_webhook_url ?? '')
+  const url = useText(me.alert_webhook_url ?? '')
   const [sendsKey, setSendsKey] = useState(me.webhook_authorization === 'api_key')
-  const body = { alert_webhook_url: url.trim(), webhook_authorization: sendsKey ? 'api_key' : 'execution_token' }
+  const body = { alert_webhook_url: url.value.trim(), webhook_authorization: sendsKey ? 'api_key' : 'execution_token' }
   return (
     <Panel title="Alerts and webhooks">
       <Form label="Save" done="Saved" action={() => call('PATCH', '/v1/auth/me', { body })}>
@@ -53,8 +53,7 @@ const Delivery = ({ me }: { me: Me }) => {
           label="Send alerts to"
           type="url"
           placeholder="https://example.com/alerts"
-          value={url}
-          onInput={setUrl}
+          {...url}
           hint="Each alert is sent to this URL as a signed webhook. Leave it empty to send none."
         />
         <CheckField

@@ -6,7 +6,7 @@ import { isLocal, outboxFolder, serviceRoot, serviceUrl } from '../root.ts'
 import { signIn } from '../session.ts'
 import { Button, Code, Refusal, Tabs, useTitle } from '../ui/basics.tsx'
 import { Form } from '../ui/dialog.tsx'
-import { TextField } from '../ui/form.tsx'
+import { TextField, useText } from '../ui/form.tsx'
 import { Logo } from '../ui/icon.tsx'
 
 type Props = { problem?: string; onSignedIn: () => void }
@@ -54,10 +54,10 @@ export const SignIn = ({ problem, onSignedIn }: Props) => {
 const registerCall = `curl ${serviceUrl}/v1/auth/register \\\n  -H 'content-type: application/json' \\\n  -d '{"email": "you@example.com"}'`
 
 const WithKey = ({ onSignedIn }: { onSignedIn: () => void }) => {
-  const [key, setKey] = useState('')
+  const key = useText()
   return (
     <div class="stack">
-      <Form label="Sign in" action={() => signIn({ api_key: key.trim() })} onDone={onSignedIn}>
+      <Form label="Sign in" action={() => signIn({ api_key: key.value.trim() })} onDone={onSignedIn}>
         <TextField
           label="API key"
           type="password"
@@ -66,8 +66,7 @@ const WithKey = ({ onSignedIn }: { onSignedIn: () => void }) => {
           placeholder="svc_sk_…"
           required
           mono
-          value={key}
-          onInput={setKey}
+          {...key}
           hint="The browser keeps a session, not the key."
         />
       </Form>
@@ -87,12 +86,12 @@ const newCode = () =>
     .replaceAll('/', '_')
 
 const WithMail = ({ onSent }: { onSent: (waiting: Waiting) => void }) => {
-  const [email, setEmail] = useState('')
+  const email = useText()
   const send = async () => {
     const code = newCode()
     await post('/v1/auth/device-code', { device_code: code })
-    await post('/v1/auth/device-code/submit-email', { device_code: code, email: email.trim() })
-    onSent({ code, email: email.trim() })
+    await post('/v1/auth/device-code/submit-email', { device_code: code, email: email.value.trim() })
+    onSent({ code, email: email.value.trim() })
   }
   return (
     <Form label="Send me a link" action={send}>
@@ -105,8 +104,7 @@ const WithMail = ({ onSent }: { onSent: (waiting: Waiting) => void }) => {
           placeholder="you@example.com"
           required
           maxLength={254}
-          value={email}
-          onInput={setEmail}
+          {...email}
           error={failure?.fields.email}
           hint="If the address has no account yet, this creates one."
         />

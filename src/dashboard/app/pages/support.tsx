@@ -8,7 +8,7 @@ import { usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { serviceNow } from '../time.ts'
 import { Badge, Button, Empty, Facts, Loading, Problem } from '../ui/basics.tsx'
-import { Confirm, Dialog } from '../ui/dialog.tsx'
+import { Confirm, Dialog, show } from '../ui/dialog.tsx'
 import { AreaField, SelectField, TextField } from '../ui/form.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
@@ -40,39 +40,42 @@ const columnsFor = (open: (id: string) => void): Column<Tickets['tickets'][numbe
   ['Changed', ({ updated_at }) => <When at={updated_at} only="relative" />]
 ]
 
+const text =
+  'A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:'
+
 export const Support = () => {
   const isAllowed = useMay('account')
   const me = useMe()
   const read = useRead<Tickets>(isAllowed ? '/v1/support' : undefined, { limit: 50, offset: useOffset() })
   const usage = useRead<Usage>(isAllowed ? '/v1/usage' : undefined, {}, { repeat: false }).data
-  const [isWriting, write] = useState(false)
   const { query, setQuery } = usePlace()
   const open = (ticket: string | undefined) => setQuery({ ticket })
   // The API refuses tickets of very new accounts, and of those without an active cue.
   let refusal: string | undefined
   if (serviceNow() - Date.parse(me.created_at) < 3_600_000) refusal = 'Accounts can open tickets one hour after registration.'
   else if (usage?.cues.active === 0) refusal = 'A ticket requires an active cue. Create or resume one first.'
-  const empty = (
-    <Empty
-      title="No tickets"
-      text="A ticket reaches the people who run this service, up to five an hour. Keys and secrets in it are masked. Open one here, or with a call:"
-      calls={supportCalls(me)}
-    />
-  )
+  const empty = <Empty title="No tickets" text={text} calls={supportCalls(me)} />
   const isDisabled = refusal !== undefined || !usage
   return (
     <Page
       title="Support"
       read={read}
       needs={{ what: 'Support tickets need', scope: 'account' }}
-      actions={<Button label="Open a ticket" icon="plus" kind="main" disabled={isDisabled} onClick={() => write(true)} />}
+      actions={
+        <Button
+          label="Open a ticket"
+          icon="plus"
+          kind="main"
+          disabled={isDisabled}
+          onClick={() => show(<NewTicket onDone={read.reload} />)}
+        />
+      }
     >
       {data => (
         <>
           {refusal && <p class="problem warn">{refusal}</p>}
           <Paged page={data} rows={data.tickets} columns={columnsFor(open)} caption="Tickets" noun="ticket" empty={empty} />
           {query.ticket && <TicketDialog id={query.ticket} onClose={() => open(undefined)} />}
-          {isWriting && <NewTicket onClose={() => write(false)} onDone={read.reload} />}
         </>
       )}
     </Page>
@@ -104,7 +107,7 @@ const TicketDialog = ({ id, onClose }: { id: string; onClose: () => void }) => {
   )
 }
 
-const NewTicket = ({ onClose, onDone }: { onClose: () => void; onDone: () => void }) => {
+const NewTicket = ({ onDone }: { onDone: () => void }) => {
   const [draft, setDraft] = useState({ subject: '', message: '', severity: 'medium', type: 'bug' })
   const field = (name: keyof typeof draft, label: string) => ({
     label,
@@ -116,7 +119,7 @@ const NewTicket = ({ onClose, onDone }: { onClose: () => void; onDone: () => voi
     say(`Ticket ${ticket_id} is open.`)
   }
   return (
-    <Confirm title="Open a ticket" label="Send" onClose={onClose} action={send} onDone={onDone}>
+    <Confirm title="Open a ticket" label="Send" action={send} onDone={onDone}>
       {failure => (
         <>
           <TextField

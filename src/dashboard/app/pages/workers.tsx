@@ -1,12 +1,11 @@
 /** Workers and the tasks that they handle. */
-import { useState } from 'preact/hooks'
 import type { Workers as Answer, Executions, Overview } from '../../../client/types.ts'
 import { call } from '../api.ts'
 import { useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
-import { Badge, Button, count, counted, Empty, Tags } from '../ui/basics.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { Badge, Button, count, counted, Empty, PageLink, Tags } from '../ui/basics.tsx'
+import { askToRemove } from '../ui/dialog.tsx'
 import { SEARCH_TO } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
 import { type Column, List } from '../ui/table.tsx'
@@ -16,15 +15,7 @@ import { workerCalls } from './teach.ts'
 const tones = { active: 'good', stale: 'warn', dead: 'bad' } as const
 
 const waitingColumns: Column<Overview['waiting'][number]>[] = [
-  [
-    'Task',
-    ({ task, execution_id }) => (
-      <a class="mono name" href={to(`/executions/${execution_id}`)}>
-        {task ?? 'no task'}
-      </a>
-    ),
-    'cell-main'
-  ],
+  ['Task', row => <PageLink kind="mono name" href={to(`/executions/${row.execution_id}`)} text={row.task ?? 'no task'} />, 'cell-main'],
   ['Waiting', ({ waiting }) => counted(waiting, 'execution'), 'bare'],
   ['Since', ({ since }) => <When at={since} only="relative" />],
   ['Worker', ({ has_worker }) => <Badge tone={has_worker ? 'good' : 'bad'}>{has_worker ? 'handled' : 'no live worker'}</Badge>, 'bare']
@@ -43,15 +34,7 @@ const Running = ({ executions }: { executions: Executions['executions'] }) => {
 }
 
 const columnsFor = (running: Executions['executions'], remove: false | ((worker: string) => void)): Column<Answer['workers'][number]>[] => [
-  [
-    'Worker',
-    ({ worker_id }) => (
-      <a class="name" href={to('/executions', { worker_id })}>
-        {worker_id}
-      </a>
-    ),
-    'cell-main'
-  ],
+  ['Worker', ({ worker_id }) => <PageLink href={to('/executions', { worker_id })} text={worker_id} />, 'cell-main'],
   ['Tasks', ({ handlers }) => (handlers.length === 0 ? <span class="soft">any</span> : <Tags labels={handlers} />), 'bare'],
   ['Running', ({ worker_id }) => <Running executions={running.filter(({ claimed_by_worker }) => claimed_by_worker === worker_id)} />],
   [
@@ -72,6 +55,8 @@ const columnsFor = (running: Executions['executions'], remove: false | ((worker:
   ]
 ]
 
+const text = 'A worker claims the executions of cues with the worker transport. It needs no public address. Start one:'
+
 export const Workers = () => {
   const read = useRead<Answer>('/v1/workers', { limit: 100 })
   const waiting = useRead<Overview>('/v1/overview').data?.waiting ?? []
@@ -79,35 +64,27 @@ export const Workers = () => {
   const running = useRead<Executions>('/v1/executions', query).data?.executions ?? []
   const me = useMe()
   const mayRemove = useMay('worker')
-  const [removing, remove] = useState<string>()
+  const remove = (worker: string) =>
+    askToRemove({
+      title: 'Remove the worker',
+      label: 'Remove',
+      text: 'Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat.',
+      done: 'Removed',
+      action: () => call('DELETE', `/v1/workers/${encodeURIComponent(worker)}`).then(read.reload)
+    })
   return (
     <Page title="Workers" read={read}>
       {({ workers, total }) => (
         <div class="stack">
           {waiting.length > 0 && <List title="Waiting tasks" columns={waitingColumns} rows={waiting} />}
           {workers.length === 0 ? (
-            <Empty
-              title="No workers"
-              text="A worker claims the executions of cues with the worker transport. It needs no public address. Start one:"
-              calls={workerCalls(me, waiting[0]?.task ?? 'report')}
-            />
+            <Empty title="No workers" text={text} calls={workerCalls(me, waiting[0]?.task ?? 'report')} />
           ) : (
             <List
               title={counted(total, 'worker')}
               columns={columnsFor(running, mayRemove && remove)}
               rows={workers}
               id={({ worker_id }) => worker_id}
-            />
-          )}
-          {removing !== undefined && (
-            <Confirm
-              title="Remove the worker"
-              label="Remove"
-              kind="danger"
-              onClose={() => remove(undefined)}
-              done="Removed"
-              action={() => call('DELETE', `/v1/workers/${encodeURIComponent(removing)}`).then(read.reload)}
-              text="Its claims are released, so that other workers can take them. A live worker reappears with its next heartbeat."
             />
           )}
         </div>

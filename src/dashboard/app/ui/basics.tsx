@@ -43,6 +43,13 @@ export const ButtonLink = ({ label, href, icon, kind = 'plain' }: { label: strin
   </a>
 )
 
+/** A link by which people find something: its name. */
+export const PageLink = ({ href, text, kind = 'name' }: { href: string; text: Children; kind?: string }) => (
+  <a class={kind} href={href}>
+    {text}
+  </a>
+)
+
 export type Tone = 'good' | 'bad' | 'warn' | 'info' | 'quiet'
 export const Badge = ({ tone, children, title }: { tone: Tone; children: Children; title?: string }) => (
   <span class={`badge ${tone}`} title={title}>
@@ -148,6 +155,14 @@ export const Copy = ({ text, label = 'Copy' }: { text: string; label?: string })
     )
   return <Button label={label} icon="copy" kind="quiet" iconOnly onClick={copy} />
 }
+
+/** An id or key, to copy. */
+export const Id = ({ text }: { text: string }) => (
+  <span class="row mono soft">
+    {text}
+    <Copy text={text} label="Copy the id" />
+  </span>
+)
 
 /** Code in one or several languages, to copy. */
 export const Code = ({ text, label, wrap }: { text: string; label?: string; wrap?: boolean }) => (

@@ -1,24 +1,48 @@
 /** Dialogs over the page, forms, and questions before something is done. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { signal } from '@preact/signals'
+import { Fragment, type VNode } from 'preact'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { type Failure, failureOf } from '../api.ts'
+import { usePlace } from '../router.ts'
 import { Button, type Children, Refusal } from './basics.tsx'
 import { say } from './toast.tsx'
 
-type DialogProps = { title: string; onClose: () => void; children: Children; kind?: 'wide' | 'palette' }
+const shown = signal<{ content: VNode; key: number } | undefined>(undefined)
+let last = 0
+/** Shows a dialog, instead of one that is there. */
+export const show = (content: VNode): void => {
+  shown.value = { content, key: ++last }
+}
+const close = (key: number) => {
+  if (shown.value?.key === key) shown.value = undefined
+}
+/** The dialog, until somebody closes it or the page is another one. */
+export const Shown = () => {
+  const { path } = usePlace()
+  useLayoutEffect(() => () => close(last), [path])
+  return shown.value && <Fragment key={shown.value.key}>{shown.value.content}</Fragment>
+}
+/** Closes the dialog that it is called in; another one may have been shown since. */
+export const useClose = (): (() => void) => {
+  const [key] = useState(last)
+  return () => close(key)
+}
+
+type DialogProps = { title: string; onClose?: () => void; children: Children; kind?: 'wide' | 'palette' }
 /** A palette has no heading. */
 export const Dialog = ({ title, onClose, children, kind }: DialogProps) => {
   const ref = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    ref.current!.showModal()
-  }, [])
-  const close = () => ref.current!.close()
+  const end = useClose()
+  // Before the next key, which is for the dialog.
+  useLayoutEffect(() => ref.current!.showModal(), [])
+  const leave = () => ref.current!.close()
   return (
-    <dialog ref={ref} class={kind} aria-label={title} onClose={onClose} onClick={event => event.target === ref.current && close()}>
+    <dialog ref={ref} class={kind} aria-label={title} onClose={onClose ?? end} onClick={event => event.target === ref.current && leave()}>
       <div>
         {kind !== 'palette' && (
           <header class="split">
             <h2>{title}</h2>
-            <Button label="Close" icon="close" kind="quiet" iconOnly onClick={close} />
+            <Button label="Close" icon="close" kind="quiet" iconOnly onClick={leave} />
           </header>
         )}
         {children}
@@ -89,16 +113,21 @@ export const Form = ({ label, action, done, onDone, text, beside, children, ...f
   )
 }
 
-type ConfirmProps = FormProps & { title: string; onClose: () => void; staysOpen?: boolean }
-/** Asks before an action; if it stays open, the action itself closes it. */
-export const Confirm = ({ title, onClose, staysOpen, onDone, ...form }: ConfirmProps) => {
+type ConfirmProps = FormProps & { title: string; staysOpen?: boolean }
+/** Asks before an action, and shows what it has done if it stays open. */
+export const Confirm = ({ title, staysOpen, onDone, ...form }: ConfirmProps) => {
+  const close = useClose()
   const finish = () => {
     onDone?.()
-    if (!staysOpen) onClose()
+    if (!staysOpen) close()
   }
   return (
-    <Dialog title={title} onClose={onClose}>
-      <Form {...form} onDone={finish} beside={<Button label="Cancel" onClick={onClose} />} />
+    <Dialog title={title}>
+      <Form {...form} onDone={finish} beside={<Button label="Cancel" onClick={close} />} />
     </Dialog>
   )
 }
+
+type Removal = { title: string; text: string; done?: string; label?: string; action: () => Promise<unknown> }
+/** Asks before something ends for good. */
+export const askToRemove = (removal: Removal): void => show(<Confirm label="Delete" kind="danger" {...removal} />)

@@ -1,13 +1,13 @@
 /** What surrounds every page: the menu and the account. */
-import { useState } from 'preact/hooks'
 import { active, useShortcuts } from '../keys.ts'
 import { accountItems, groupsFor, itemsFor, type NavItem } from '../nav.ts'
+import { useFeed } from '../query.ts'
 import { serviceRoot } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { signOut, useMe } from '../session.ts'
 import { isDark, toggleTheme } from '../theme.ts'
 import { Button, type Children } from './basics.tsx'
-import { act, Dialog } from './dialog.tsx'
+import { act, Dialog, Shown, show, useClose } from './dialog.tsx'
 import { Icon, Logo } from './icon.tsx'
 import { Palette } from './palette.tsx'
 
@@ -83,24 +83,22 @@ const AccountButton = ({ onSignedOut }: Props) => {
 }
 
 export const Frame = ({ children, onSignedOut }: Props & { children: Children }) => {
-  const [open, setOpen] = useState<'menu' | 'palette' | 'help'>()
   const isHere = useIsHere()
   const me = useMe()
+  useFeed()
   useShortcuts([
-    { key: 'Ctrl+K', text: 'Command palette', run: () => setOpen('palette') },
-    { key: '?', text: 'Keyboard shortcuts', run: () => setOpen('help') },
+    { key: 'Ctrl+K', text: 'Command palette', run: () => show(<Palette />) },
+    { key: '?', text: 'Keyboard shortcuts', run: () => show(<Help />) },
     {
       key: '/',
       text: 'Search',
       run: () => {
         const search = document.querySelector<HTMLElement>('[data-search]')
         if (search) search.focus()
-        else setOpen('palette')
+        else show(<Palette />)
       }
     }
   ])
-  // A dialog reports late that it was closed, when another may be open.
-  const close = (which: typeof open) => () => setOpen(now => (now === which ? undefined : now))
   const tabs = itemsFor(me).filter(({ path }) => ['/', '/cues', '/executions', '/alerts'].includes(path))
   return (
     <div class="frame">
@@ -125,28 +123,35 @@ export const Frame = ({ children, onSignedOut }: Props & { children: Children })
             <span>{path === '/' ? 'Attention' : name}</span>
           </a>
         ))}
-        <button type="button" aria-current={!tabs.some(({ path }) => isHere(path)) || undefined} onClick={() => setOpen('menu')}>
+        <button
+          type="button"
+          aria-current={!tabs.some(({ path }) => isHere(path)) || undefined}
+          onClick={() => show(<Menu onSignedOut={onSignedOut} />)}
+        >
           <Icon name="menu" size={22} />
           <span>More</span>
         </button>
       </nav>
-      {open === 'menu' && (
-        <Dialog title="Menu" onClose={close('menu')}>
-          <div onClick={event => (event.target as Element).closest('a') && close('menu')()}>
-            <Pages />
-            <p class="soft">{me.email}</p>
-            <Account onSignedOut={onSignedOut} />
-          </div>
-        </Dialog>
-      )}
-      {open === 'palette' && <Palette onClose={close('palette')} />}
-      {open === 'help' && <Help onClose={close('help')} />}
+      <Shown />
     </div>
   )
 }
 
-const Help = ({ onClose }: { onClose: () => void }) => (
-  <Dialog title="Keyboard shortcuts" onClose={onClose}>
+const Menu = ({ onSignedOut }: Props) => {
+  const close = useClose()
+  return (
+    <Dialog title="Menu">
+      <div onClick={event => (event.target as Element).closest('a') && close()}>
+        <Pages />
+        <p class="soft">{useMe().email}</p>
+        <Account onSignedOut={onSignedOut} />
+      </div>
+    </Dialog>
+  )
+}
+
+const Help = () => (
+  <Dialog title="Keyboard shortcuts">
     <dl class="facts">
       {[...active, { key: 'Enter', text: 'Open the row' }].map(({ key, text }) => (
         <div key={key + text}>

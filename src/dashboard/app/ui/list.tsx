@@ -6,7 +6,7 @@ import { get } from '../api.ts'
 import type { Option } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { usePlace } from '../router.ts'
-import { Button, count, counted, Empty, totalText } from './basics.tsx'
+import { Button, type Children, count, counted, Empty, totalText } from './basics.tsx'
 import { act } from './dialog.tsx'
 import { SelectField, TextField } from './form.tsx'
 import { Icon } from './icon.tsx'
@@ -111,20 +111,26 @@ export const FilterChips = ({ names }: { names: Record<string, string> }) => {
   )
 }
 
+const Footer = ({ text, children }: { text: string; children: Children }) => (
+  <footer class="split pager">
+    <p class="soft" role="status">
+      {text}
+    </p>
+    <div class="row">{children}</div>
+  </footer>
+)
+
 type PagerProps = { total: number; total_exact: boolean; next_cursor: string | null; noun: string }
 /** Forward by cursor; back is the browser's. */
 export const Pager = ({ total, total_exact, next_cursor, noun }: PagerProps) => {
   const { query, setQuery } = usePlace()
   const show = (cursor: string | undefined) => setQuery({ cursor }, { replace: false })
   return (
-    <footer class="split pager">
-      <p class="soft" role="status">{`${totalText({ total, total_exact })} ${noun}${total === 1 && total_exact ? '' : 's'}`}</p>
-      <div class="row">
-        {query.cursor && <Button label="First page" onClick={() => show(undefined)} />}
-        {query.cursor && <Button label="Previous" icon="back" onClick={() => history.back()} />}
-        {next_cursor && <Button label="Next" icon="right" onClick={() => show(next_cursor)} />}
-      </div>
-    </footer>
+    <Footer text={`${totalText({ total, total_exact })} ${noun}${total === 1 && total_exact ? '' : 's'}`}>
+      {query.cursor && <Button label="First page" onClick={() => show(undefined)} />}
+      {query.cursor && <Button label="Previous" icon="back" onClick={() => history.back()} />}
+      {next_cursor && <Button label="Next" icon="right" onClick={() => show(next_cursor)} />}
+    </Footer>
   )
 }
 
@@ -148,13 +154,10 @@ export const Paged = <T,>({ page: { total, offset, limit }, empty, noun, ...tabl
       <div class="panel flush">
         <Table {...table} />
       </div>
-      <footer class="split pager">
-        <p class="soft">{counted(total, noun)}</p>
-        <div class="row">
-          {offset > 0 && <Button label="Newer" icon="back" onClick={() => move(-limit)} />}
-          {offset + limit < total && <Button label="Older" icon="right" onClick={() => move(limit)} />}
-        </div>
-      </footer>
+      <Footer text={counted(total, noun)}>
+        {offset > 0 && <Button label="Newer" icon="back" onClick={() => move(-limit)} />}
+        {offset + limit < total && <Button label="Older" icon="right" onClick={() => move(limit)} />}
+      </Footer>
     </>
   )
 }

@@ -1,5 +1,6 @@
 /** A page: its heading, when it was last read, and what was read. */
 import { useState } from 'preact/hooks'
+import { isLive } from '../feed.ts'
 import { isPausedNow, type Read, useRead } from '../query.ts'
 import { to } from '../router.ts'
 import { type Scope, useMay } from '../session.ts'
@@ -18,12 +19,14 @@ type PageProps<T> = {
   read?: Read<T>
   /** What is allowed with which scope. */
   needs?: { what: string; scope: Scope }
+  /** Shown instead of the content, such as where there is nothing yet. */
+  instead?: (data: T) => Children
   /** With a read, what is shown once there is data. */
   children: Children | ((data: T) => Children)
 }
 
 export const Page = <T,>(props: PageProps<T>) => {
-  const { title, heading, above, about, actions, filters, read, needs, children } = props
+  const { title, heading, above, about, actions, filters, read, needs, instead, children } = props
   useTitle(title)
   const isRefused = !useMay(needs?.scope ?? 'read') && needs !== undefined
   return (
@@ -55,7 +58,11 @@ export const Page = <T,>(props: PageProps<T>) => {
         <>
           {filters && <search class="row filters">{filters}</search>}
           <Problem failure={read?.failure} />
-          {typeof children !== 'function' ? children : read?.data !== undefined ? children(read.data) : !read?.failure && <Loading />}
+          {typeof children !== 'function'
+            ? children
+            : read?.data !== undefined
+              ? instead?.(read.data) || children(read.data)
+              : !read?.failure && <Loading />}
         </>
       )}
     </div>
@@ -84,7 +91,7 @@ const Freshness = ({ read: { at, failure, reload } }: { read: Read<unknown> }) =
   useNow()
   const age = Math.max(Date.now() - at, 0)
   const isPaused = isPausedNow() && age > 15_000
-  let text = age < 15_000 ? 'Live' : `${duration(age)} ago`
+  let text = age < 15_000 || isLive(at) ? 'Live' : `${duration(age)} ago`
   if (failure) text = 'Not up to date'
   else if (at === 0) text = 'Loading'
   else if (isPaused) text = `Paused, ${duration(age)} old`

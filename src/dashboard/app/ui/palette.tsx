@@ -6,7 +6,7 @@ import { itemsFor } from '../nav.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { toggleTheme } from '../theme.ts'
-import { act, Dialog } from './dialog.tsx'
+import { act, Dialog, useClose } from './dialog.tsx'
 import { Icon, type IconName } from './icon.tsx'
 
 /** What it does is a call, or the page it leads to. */
@@ -50,7 +50,8 @@ const directOf = (text: string): Entry[] => {
   return id ? [{ name: id, note: 'Open', icon: 'right', run: id.startsWith('cue_') ? `/cues/${id}` : `/executions/${id}` }] : []
 }
 
-export const Palette = ({ onClose }: { onClose: () => void }) => {
+export const Palette = () => {
+  const close = useClose()
   const [text, setText] = useState('')
   const [chosen, choose] = useState(0)
   const mayWrite = useMay('write')
@@ -68,7 +69,7 @@ export const Palette = ({ onClose }: { onClose: () => void }) => {
   const at = Math.min(chosen, entries.length - 1)
   const run = (entry: Entry | undefined) => {
     if (!entry) return
-    onClose()
+    close()
     if (typeof entry.run === 'string') go(to(entry.run))
     else entry.run()
   }
@@ -85,7 +86,7 @@ export const Palette = ({ onClose }: { onClose: () => void }) => {
   }
   const label = 'Go to a page or a cue, or type: fire, pause, resume'
   return (
-    <Dialog title="Command palette" kind="palette" onClose={onClose}>
+    <Dialog title="Command palette" kind="palette">
       <div class="row palette-search">
         <Icon name="search" />
         <input

@@ -2,7 +2,7 @@
 import type { Execution } from '../../../client/types.ts'
 import { labelOf } from '../labels.ts'
 import { to } from '../router.ts'
-import { Badge, type Children, type Tone } from './basics.tsx'
+import { Badge, type Children, PageLink, type Tone } from './basics.tsx'
 
 type Ended = Pick<Execution, 'status' | 'outcome_state'>
 export type Result = 'proven' | 'unproven' | 'failed' | 'missed' | 'running' | 'waiting'
@@ -109,8 +109,4 @@ export const Legend = ({ children }: { children?: Children }) => (
   </p>
 )
 
-export const CueLink = ({ id, name }: { id: string; name: string }) => (
-  <a class="name" href={to(`/cues/${id}`)}>
-    {name}
-  </a>
-)
+export const CueLink = ({ id, name }: { id: string; name: string }) => <PageLink href={to(`/cues/${id}`)} text={name} />

@@ -6,8 +6,8 @@ import { useShortcuts } from '../keys.ts'
 import { useHold } from '../query.ts'
 import { to, usePlace } from '../router.ts'
 import { Button, type Children, count, counted, Refusal, totalText } from './basics.tsx'
-import { Confirm } from './dialog.tsx'
-import { TextField } from './form.tsx'
+import { Confirm, show } from './dialog.tsx'
+import { TextField, useText } from './form.tsx'
 import type { IconName } from './icon.tsx'
 import { say } from './toast.tsx'
 
@@ -53,7 +53,6 @@ type BarProps = {
 /** What to do with the selected rows. */
 export const BulkBar = ({ selection, total, noun, types, filter }: BarProps) => {
   const { ids, isAll } = selection
-  const [chosen, choose] = useState<BulkType>()
   if (ids.size === 0) return null
   // An operation needs at least one filter.
   const mayAll = !isAll && (total.total > ids.size || !total.total_exact) && Object.values(filter).some(value => value !== undefined)
@@ -64,11 +63,10 @@ export const BulkBar = ({ selection, total, noun, types, filter }: BarProps) => 
       {mayAll && <Button label={`Select everything that matches (${totalText(total)})`} kind="quiet" onClick={selection.selectAll} />}
       <div class="row">
         {types.map(of => (
-          <Button key={of.type} label={of.label} icon={of.icon} onClick={() => choose(of)} />
+          <Button key={of.type} label={of.label} icon={of.icon} onClick={() => show(<BulkDialog of={of} target={target} noun={noun} />)} />
         ))}
         <Button label="End the selection" icon="close" kind="quiet" iconOnly onClick={selection.clear} />
       </div>
-      {chosen && <BulkDialog of={chosen} target={target} noun={noun} onClose={() => choose(undefined)} />}
     </section>
   )
 }
@@ -77,13 +75,13 @@ type Preview = {
   total: number
   sample: { id?: string; name?: string; cue_name?: string; status?: string; error_message?: string | null }[]
 }
-type DialogProps = { of: BulkType; target: Record<string, unknown>; noun: string; onClose: () => void }
+type DialogProps = { of: BulkType; target: Record<string, unknown>; noun: string }
 
 /** Shows what will happen, from a dry run, before anything does. */
-export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
+export const BulkDialog = ({ of, target, noun }: DialogProps) => {
   const [preview, setPreview] = useState<Preview>()
   const [problem, setProblem] = useState<string>()
-  const [reason, setReason] = useState('')
+  const reason = useText()
   const { go } = usePlace()
   const confirmed: Record<string, string> = of.type === 'delete' ? { 'x-confirm-destructive': 'true' } : {}
   useEffect(() => {
@@ -94,7 +92,7 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
   const start = async () => {
     const { id } = await post<OperationDetail>(
       '/v1/operations',
-      { type: of.type, ...target, ...(reason.trim() && { reason: reason.trim() }) },
+      { type: of.type, ...target, reason: reason.value.trim() || undefined },
       { ...confirmed, 'idempotency-key': crypto.randomUUID() }
     )
     say('The operation has started.')
@@ -105,7 +103,6 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
       title={`${of.label}: ${preview ? counted(preview.total, noun) : '…'}`}
       label={of.label}
       kind={of.isDangerous ? 'danger' : 'main'}
-      onClose={onClose}
       action={start}
       isDisabled={!preview || preview.total === 0}
     >
@@ -116,7 +113,7 @@ export const BulkDialog = ({ of, target, noun, onClose }: DialogProps) => {
       ) : (
         <p class="soft">Checking what it would do …</p>
       )}
-      {of.hasReason && <TextField label="Reason (optional)" value={reason} onInput={setReason} maxLength={500} />}
+      {of.hasReason && <TextField label="Reason (optional)" {...reason} maxLength={500} />}
     </Confirm>
   )
 }

@@ -1,14 +1,12 @@
-/** One way through the dashboard, from an empty account on. Part of dashboard.test.ts, whose service and browser it uses. */
+/** One way through the dashboard, from an empty account on. */
 import type { Test } from 'tap'
-import { verifyWebhook } from '../../src/client/webhook.ts'
-import type { DashboardPage, stageDashboard } from './dashboard-stage.ts'
-import { eventually } from './eventually.ts'
-import { exactly } from './exactly.ts'
-import { receiver } from './receiver.ts'
+import { verifyWebhook } from '../../../src/client/webhook.ts'
+import { type DashboardPage, stage, test } from '../../support/dashboard-stage.ts'
+import { eventually } from '../../support/eventually.ts'
+import { exactly } from '../../support/exactly.ts'
+import { receiver } from '../../support/receiver.ts'
 
-type Stage = Awaited<ReturnType<typeof stageDashboard>>
-type Declare = (name: string, body: (t: Test) => Promise<unknown>) => unknown
-type Tour = ReturnType<Stage['as']> & { t: Test; page: DashboardPage; stage: Stage; account_id: string; url: string } & Pick<
+type Tour = ReturnType<typeof stage.as> & { t: Test; page: DashboardPage; account_id: string; url: string } & Pick<
     Awaited<ReturnType<typeof receiver>>,
     'requests'
   >
@@ -38,9 +36,12 @@ const createAndFire = async ({ t, page, url, requests }: Tour) => {
 
   await page.getByLabel('Cron expression').fill('0 0 1 1 *')
   await page.getByLabel('Key').fill('')
-  await page.getByLabel('Callback URL').fill(`${url}hook`)
+  await page.getByLabel('Callback URL').fill('htp://x')
   await page.getByLabel('Minutes between attempts').fill('1')
   await page.getByLabel('Payload').fill('{"n": 12345678901234567890}')
+  await page.getByRole('button', { name: 'Create the cue' }).click()
+  await page.getByText('must start with https:// and include a host', { exact: true }).waitFor()
+  await page.getByLabel('Callback URL').fill(`${url}hook`)
   await page.getByRole('button', { name: 'Create the cue' }).click()
   await page.getByRole('heading', { name: 'hello' }).waitFor()
   await page.getByText('No executions yet').waitFor()
@@ -62,7 +63,7 @@ const createAndFire = async ({ t, page, url, requests }: Tour) => {
   t.same([...new Set(requests.map(({ body }) => body))], ['{"n": 12345678901234567890}'])
 }
 
-const repair = async ({ t, page, post, get, stage, url, requests }: Tour) => {
+const repair = async ({ t, page, post, get, url, requests }: Tour) => {
   const { id } = await post('/v1/cues', { name: 'sync', cron: '0 * * * *', callback: { url: `${url}broken` }, retry: { max_attempts: 1 } })
   for (const _ of [1, 2]) await post(`/v1/cues/${id}/fire`)
   await eventually(async () => (await get('/v1/executions?dead=true')).total === 2)
@@ -99,7 +100,7 @@ const repair = async ({ t, page, post, get, stage, url, requests }: Tour) => {
   return id as string
 }
 
-const explainMissedSlots = async ({ page, stage, account_id }: Tour, cue_id: string) => {
+const explainMissedSlots = async ({ page, account_id }: Tour, cue_id: string) => {
   await stage.pool.query(
     `insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason)
      values ($1, $2, now() - interval '2 hours', now() - interval '1 hour', 2, 'skip_missed', 'overlap')`,
@@ -142,22 +143,19 @@ const rotate = async ({ t, page, post, get, requests }: Tour, cue_id: string) =>
   for (const secret of [old, shown]) exactly(t, await verifyWebhook(body, headers, secret), { cueId: cue_id })
 }
 
-/** Without a browser, `stage` is undefined and the test is skipped. */
-export const tourPages = (stage: Stage, test: Declare): void => {
-  test('from an empty account: create and fire; repair and replay; see why slots did not run; approve; rotate a secret', async t => {
-    const account = await stage.register()
-    const broken = { status: 503, headers: { 'x-reason': 'maintenance' }, body: 'closed until noon' }
-    const { url, requests } = await receiver(t, ({ path }) => (path === '/broken' ? broken : {}))
-    const page = await stage.open(t, { api_key: account.api_key })
-    const tour = { ...stage.as(account), t, page, stage, account_id: account.id, url, requests }
-    await createAndFire(tour)
-    const cue_id = await repair(tour)
-    await explainMissedSlots(tour, cue_id)
-    await approve(tour)
-    await rotate(tour, cue_id)
-    t.same(
-      page.complaints.filter(line => !/4(00|22)/.test(line)),
-      []
-    )
-  })
-}
+test('from an empty account: create and fire; repair and replay; see why slots did not run; approve; rotate a secret', async t => {
+  const account = await stage.register()
+  const broken = { status: 503, headers: { 'x-reason': 'maintenance' }, body: 'closed until noon' }
+  const { url, requests } = await receiver(t, ({ path }) => (path === '/broken' ? broken : {}))
+  const page = await stage.open(t, { api_key: account.api_key })
+  const tour = { ...stage.as(account), t, page, account_id: account.id, url, requests }
+  await createAndFire(tour)
+  const cue_id = await repair(tour)
+  await explainMissedSlots(tour, cue_id)
+  await approve(tour)
+  await rotate(tour, cue_id)
+  t.same(
+    page.complaints.filter(line => !/4(00|22)/.test(line)),
+    []
+  )
+})

@@ -1,0 +1,157 @@
+/** Lists: the keyboard, orders and filters in the address, pages, operations on all that matches. */
+import { hourly, newAccount, stage, test } from '../../support/dashboard-stage.ts'
+import { eventually } from '../../support/eventually.ts'
+
+test('the keyboard searches, moves, opens and helps', async t => {
+  const { api_key, post } = await newAccount()
+  for (const name of ['alpha', 'beta', 'gamma']) await post('/v1/cues', { ...hourly, name, tags: name === 'beta' ? ['greek'] : [] })
+  const page = await stage.open(t, { api_key, path: '/cues' })
+  const names = () => page.locator('tbody .name').allInnerTexts()
+  await page.getByText('3 cues').waitFor()
+  await page.keyboard.press('/')
+  await page.keyboard.type('GREEK')
+  await page.getByText('1 cue', { exact: true }).waitFor()
+  t.same(await names(), ['beta'])
+  t.ok(page.url().endsWith('?search=GREEK'), 'the address has the filter')
+  await page.reload()
+  await page.getByText('1 cue', { exact: true }).waitFor()
+  await page.goto(`${stage.dashboard}/cues`)
+  await page.getByText('3 cues').waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('j')
+  await page.keyboard.press('k')
+  await page.keyboard.press('j')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'beta' }).waitFor()
+  await page.goBack()
+  await page.getByText('3 cues').waitFor()
+  await page.getByRole('link', { name: 'beta' }).focus()
+  await page.keyboard.press('p')
+  await page.getByText('beta: paused').waitFor()
+  await page.getByRole('button', { name: 'Resume beta' }).click()
+  await page.getByText('beta: resumed').waitFor()
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).getByText('Next row').waitFor()
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Control+k')
+  await page.getByRole('dialog', { name: 'Command palette' }).waitFor()
+  await page.keyboard.type('alph')
+  await page.getByRole('option', { name: 'alpha' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'alpha' }).waitFor()
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('pause gam')
+  await page.getByRole('option', { name: 'pause gamma' }).waitFor()
+  await page.keyboard.press('Enter')
+  await page.getByText('gamma: paused').waitFor()
+  await page.getByRole('link', { name: 'Duplicate' }).click()
+  await page.getByLabel('Name').waitFor()
+  t.equal(await page.getByLabel('Name').inputValue(), 'alpha (copy)')
+  t.same(page.complaints, [])
+})
+
+test('lists are sorted, and filtered by a tag that is typed or clicked, in the address', async t => {
+  const { api_key, post } = await newAccount()
+  for (const name of ['beta', 'gamma', 'alpha']) await post('/v1/cues', { ...hourly, name, tags: name === 'beta' ? ['greek'] : ['other'] })
+  const page = await stage.open(t, { api_key, path: '/cues' })
+  const names = () => page.locator('tbody .name').allInnerTexts()
+  await page.getByText('3 cues').waitFor()
+  t.same(await names(), ['alpha', 'gamma', 'beta'])
+  await page.getByLabel('Newest first').selectOption('By name')
+  await eventually(async () => String(await names()) === 'alpha,beta,gamma')
+  await page.reload()
+  await page.getByText('3 cues').waitFor()
+  t.same(await names(), ['alpha', 'beta', 'gamma'], 'a bookmark keeps it')
+  await page.getByLabel('Tag', { exact: true }).focus()
+  await page.locator('datalist option').nth(1).waitFor({ state: 'attached' })
+  t.same(await page.locator('datalist option').evaluateAll(options => options.map(option => option.getAttribute('value'))), [
+    'greek',
+    'other'
+  ])
+  await page.keyboard.type('other')
+  await page.keyboard.press('Enter')
+  await page.getByText('2 cues').waitFor()
+  t.ok(page.url().endsWith('?sort=name&tag=other'))
+  await stage.visit(page, '/cues')
+  await page.getByRole('link', { name: 'greek' }).click()
+  await page.getByText('1 cue', { exact: true }).waitFor()
+  t.equal(await page.getByLabel('Tag', { exact: true }).inputValue(), 'greek')
+  const { id } = await post(`/v1/cues/${(await page.getByRole('link', { name: 'beta' }).getAttribute('href'))!.split('/').at(-1)}/fire`)
+  await stage.visit(page, '/executions')
+  for (const [typed, found] of [
+    ['beta', '1 execution'],
+    ['alpha', 'No execution matches']
+  ] as const) {
+    await page.getByLabel('Cue', { exact: true }).fill(typed)
+    await page.keyboard.press('Enter')
+    await page.getByText(found, { exact: true }).waitFor()
+  }
+  t.match(page.url(), /\?cue_id=cue_\w+$/)
+  t.ok(id)
+  t.same(page.complaints, [])
+})
+
+test('long lists have pages, and totals beyond 1,000 are not counted', async t => {
+  const { id: account_id, api_key, post } = await newAccount()
+  const { id } = await post('/v1/cues', { ...hourly, name: 'many' })
+  await stage.pool.query(
+    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, attempts, started_at, last_attempt_at,
+            delivered_at, ended_at, created_at, updated_at)
+     select cue.uuid_v7(at), $1, $2, 'webhook', 'success', 'schedule', at, '{}', 2, at - interval '1 minute', at, at + interval '400 ms', at, at, at
+       from generate_series(now() - interval '1010 seconds', now() - interval '1 second', interval '1 second') as at`,
+    [account_id, id]
+  )
+  const page = await stage.open(t, { api_key, path: '/executions' })
+  await page.getByText('1,000+ executions').waitFor()
+  await page.getByRole('img', { name: /^Executions since/ }).waitFor()
+  t.same(await page.getByRole('navigation', { name: 'Status' }).getByRole('button').allInnerTexts(), ['all 1,010', 'success 1,010'])
+  t.equal(await page.locator('tbody tr').count(), 50)
+  t.match(await page.locator('tbody time').first().innerText(), /, \d\d:\d\d:\d\d$/, 'slots a second apart')
+  t.equal(await page.locator('td.number').nth(1).textContent(), '400 ms *, the last of 2 attempts; 1 min in total')
+  await page.setViewportSize({ width: 1440, height: 900 })
+  const visible = "[...document.querySelectorAll('tbody tr')].filter(row => row.getBoundingClientRect().bottom <= innerHeight).length"
+  t.ok((await page.evaluate<number>(visible)) >= 16, 'at least 16 rows without scrolling')
+  await page.setViewportSize({ width: 1280, height: 720 })
+  const menu = "(({ scrollHeight, clientHeight }) => scrollHeight > clientHeight)(document.querySelector('.side .menu'))"
+  t.equal(await page.evaluate(menu), false, 'nor does the menu scroll')
+  const first = await page.locator('tbody a').first().getAttribute('href')
+  await page.getByRole('button', { name: 'Next' }).click()
+  await page.waitForURL(/cursor=/)
+  await eventually(async () => (await page.locator('tbody a').first().getAttribute('href')) !== first)
+  await page.getByRole('button', { name: 'Previous' }).click()
+  await eventually(async () => (await page.locator('tbody a').first().getAttribute('href')) === first)
+  t.same(page.complaints, [])
+})
+
+test('everything that matches is paused by one operation, after a look at what it does', async t => {
+  const { id: account_id, api_key, post, get } = await newAccount()
+  await stage.pool.query(
+    `with c as (insert into cue.cues (id, account_id, name, key, transport, schedule_type, cron, payload)
+                select cue.new_cue_id(), $1, 'cue ' || n, 'many/' || n, 'worker', 'recurring', '0 * * * *', '{}' from generate_series(1, 1000) n
+                returning id, account_id)
+     insert into cue.cue_runs (cue_id, account_id, transport, next_run)
+     select id, account_id, 'worker', date_trunc('hour', now()) + interval '1 hour' from c`,
+    [account_id]
+  )
+  await post('/v1/cues', { ...hourly, name: 'another' })
+  const page = await stage.open(t, { api_key, path: '/cues?search=many' })
+  await page.getByText('1,000 cues').waitFor()
+  await page.locator('tbody input').first().check()
+  await page.getByText('1 cue selected').waitFor()
+  await page.getByLabel('Select all on this page').check()
+  await page.getByText('50 cues selected').waitFor()
+  await page.getByRole('button', { name: 'Select everything that matches (1,000)' }).click()
+  await page.getByRole('region', { name: 'Selection' }).getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('1,000 cues will be paused').waitFor()
+  await page.getByText('and 990 more').waitFor()
+  await page.getByLabel('Reason (optional)').fill('maintenance')
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause' }).click()
+  await page.getByRole('heading', { name: 'Pause: 1,000 targets' }).waitFor()
+  await page.getByText('completed').waitFor({ timeout: 150_000 })
+  const paused = await get('/v1/cues?status=paused&limit=1')
+  t.same([paused.total, paused.cues[0].pause_reason], [1000, 'maintenance'])
+  t.equal((await get('/v1/cues?status=active')).total, 1)
+  await page.getByRole('link', { name: 'Operations' }).last().click()
+  await page.getByRole('link', { name: 'Pause: 1,000 targets' }).waitFor()
+  t.same(page.complaints, [])
+})
