@@ -1131,7 +1131,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "gate.opened", "gate.closed", "gate.paused", "gate.resumed"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
