@@ -30,7 +30,7 @@ create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed');
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
@@ -1041,6 +1041,10 @@ create table cue.gate_parts (
   ramp_from timestamp with time zone,
   ramp_starts bigint,
   retry_at timestamp with time zone,
+  spent numeric not null default 0,
+  spent_unit text,
+  period_start timestamp with time zone,
+  budget_noted integer not null default 0,
   constraint gate_parts_pkey PRIMARY KEY (account_id, gate),
   constraint gate_parts_check CHECK (num_nulls(opened_at, open_until, open_seconds) = ANY (ARRAY[0, 3])),
   constraint gate_parts_check1 CHECK ((probe IS NULL) = (probe_id IS NULL)),
@@ -1061,6 +1065,10 @@ comment on column cue.gate_parts.probe_id is 'Its execution.';
 comment on column cue.gate_parts.ramp_from is 'When the breaker closed, while 1, 2, 4, 8 … attempts per second start since then. Null: any number.';
 comment on column cue.gate_parts.ramp_starts is 'Number of starts at that time.';
 comment on column cue.gate_parts.retry_at is 'When attempts may start again, by the latest Retry-After; at most an hour after it.';
+comment on column cue.gate_parts.spent is 'Costs of the budget''s unit that were reported since period_start.';
+comment on column cue.gate_parts.spent_unit is 'The unit of spent. Null: none was counted yet.';
+comment on column cue.gate_parts.period_start is 'Begin of the period that was counted last.';
+comment on column cue.gate_parts.budget_noted is 'Which events of the period were written: 1 budget_warning, 2 budget_reached.';
 grant select on cue.gate_parts to cue_service;
 
 create table cue.gate_results (
@@ -1084,6 +1092,26 @@ comment on column cue.gate_results.attempt is 'The attempt''s number.';
 comment on column cue.gate_results.success is 'Whether it had a 2xx; null: it neither counts nor resets.';
 comment on column cue.gate_results.retry_at is 'By the Retry-After of a 429 or 503. Null: none.';
 grant select on cue.gate_results to cue_service;
+
+create table cue.gate_spending (
+  seq bigint not null generated always as identity,
+  account_id uuid not null,
+  gate text not null,
+  unit text not null,
+  amount numeric not null,
+  reported_at timestamp with time zone not null,
+  constraint gate_spending_pkey PRIMARY KEY (seq),
+  constraint gate_spending_account_id_gate_fkey FOREIGN KEY (account_id, gate) REFERENCES cue.gate_parts(account_id, gate) ON DELETE CASCADE
+);
+CREATE INDEX gate_spending_part ON cue.gate_spending USING btree (account_id, gate);
+comment on table cue.gate_spending is 'Costs reported behind gates with budgets that have not been added to their gate_parts.';
+comment on column cue.gate_spending.seq is 'Order of the reports.';
+comment on column cue.gate_spending.account_id is 'The account.';
+comment on column cue.gate_spending.gate is 'The gate, with the part.';
+comment on column cue.gate_spending.unit is 'The unit.';
+comment on column cue.gate_spending.amount is 'What came to the costs; negative if evidence replaced a larger amount.';
+comment on column cue.gate_spending.reported_at is 'Time of the report.';
+grant select on cue.gate_spending to cue_service;
 
 create table cue.gate_starts (
   account_id uuid not null,
@@ -2864,6 +2892,20 @@ $function$;
 comment on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an alert.';
 grant execute on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_budget_event(g cue.gates, p cue.gate_parts, p_type cue.event_type, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_event(g.account_id, p_type, jsonb_build_object(
+    'gate', p.gate, 'spent', p.spent::text, 'limit', g.budget_limit::text, 'unit', g.budget_unit, 'period_ends_at', cue.iso(cue.budget_end(g, p_now))), p_now)
+$function$;
+comment on function cue.add_budget_event(cue.gates,cue.gate_parts,cue.event_type,timestamp with time zone) is 'Adds an event about the budget of a gate.';
+grant execute on function cue.add_budget_event(cue.gates,cue.gate_parts,cue.event_type,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_costs(e cue.executions, p_attempt integer, p_costs jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
@@ -2874,6 +2916,7 @@ CREATE OR REPLACE FUNCTION cue.add_costs(e cue.executions, p_attempt integer, p_
 AS $function$
 declare
   v_before jsonb;
+  v_after jsonb;
 begin
   if p_costs is null then return false; end if;
   select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_before from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
@@ -2883,8 +2926,9 @@ begin
   select e.id, p_attempt, g ->> 'unit', sum((g ->> 'amount')::numeric), e.account_id, e.cue_id, p_now
     from jsonb_array_elements(p_costs) g group by g ->> 'unit' order by 3
   on conflict (execution_id, attempt, unit) do update set amount = excluded.amount;
-  return v_before is distinct from
-    (select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt);
+  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_after from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
+  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, p_now); end if;
+  return v_after is distinct from v_before;
 end $function$;
 comment on function cue.add_costs(cue.executions,integer,jsonb,timestamp with time zone) is 'Records the costs that an attempt of an execution, or its evidence, states; returns whether anything changed.';
 grant execute on function cue.add_costs(cue.executions,integer,jsonb,timestamp with time zone) to cue_service;
@@ -3437,6 +3481,28 @@ $function$;
 comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
 grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_gate text;
+begin
+  insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
+  select e.account_id, p.gate, u.unit, coalesce((p_after ->> u.unit)::numeric, 0) - coalesce((p_before ->> u.unit)::numeric, 0), p_now
+    from jsonb_object_keys(p_before || p_after) as u (unit)
+   cross join lateral cue.budgeted_part(e.cue_id, u.unit) p
+   where p_after ->> u.unit is distinct from p_before ->> u.unit
+  returning gate into v_gate;
+  if found then perform cue.fold_part(e.account_id, v_gate, p_now); end if;
+end $function$;
+comment on function cue.add_spending(cue.executions,jsonb,jsonb,timestamp with time zone) is 'Adds what an execution has spent to the costs of its gate.';
+grant execute on function cue.add_spending(cue.executions,jsonb,jsonb,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_starts(g cue.gates, p cue.gate_parts, p_ids uuid[], p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -3734,7 +3800,10 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
-  if c.gate is not null and e.status <> 'success' then perform cue.pause_after_failure(e, c, p_now); end if;
+  if c.gate is not null and e.status <> 'success' then
+    delete from cue.held_executions where execution_id = e.id;
+    perform cue.pause_after_failure(e, c, p_now);
+  end if;
   perform cue.follow_end(c, p_now);
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then
@@ -4432,6 +4501,61 @@ end $function$;
 comment on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a breaker lets start now, and when that may change.';
 grant execute on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.budget_end(g cue.gates, p_now timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select (date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval) at time zone g.budget_timezone
+$function$;
+comment on function cue.budget_end(cue.gates,timestamp with time zone) is 'Returns when the period of a budget ends.';
+grant execute on function cue.budget_end(cue.gates,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.budget_room(g cue.gates, p cue.gate_parts, p_wanted integer, p_now timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, p_now) and p.spent_unit = g.budget_unit then p.spent else 0 end;
+begin
+  if g.budget_reserve is null then return case when v_free > 0 then p_wanted else 0 end; end if;
+  v_free := v_free - cue.reserved(g, p.gate);
+  if g.budget_reserve = 0 then return case when v_free >= 0 then p_wanted else 0 end; end if;
+  return greatest(0, least(p_wanted, floor(v_free / g.budget_reserve)));
+end $function$;
+comment on function cue.budget_room(cue.gates,cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a budget lets start now.';
+grant execute on function cue.budget_room(cue.gates,cue.gate_parts,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.budget_start(g cue.gates, p_now timestamp with time zone)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$ select date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) at time zone g.budget_timezone $function$;
+comment on function cue.budget_start(cue.gates,timestamp with time zone) is 'Returns when the period of a budget began.';
+grant execute on function cue.budget_start(cue.gates,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.budgeted_part(p_cue_id text, p_unit text)
+ RETURNS SETOF cue.gate_parts
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select p.* from cue.cues c
+   cross join lateral (select * from cue.gates q where q.account_id = c.account_id and q.key = cue.gate_key(c.gate) limit 1) g
+   cross join lateral (select * from cue.gate_parts q where q.account_id = c.account_id and q.gate = c.gate limit 1) p
+   where c.id = p_cue_id and c.gate is not null and g.budget_unit = p_unit;
+end $function$;
+comment on function cue.budgeted_part(text,text) is 'Returns the part of the gate that limits costs of a cue in a unit, if there is one.';
+grant execute on function cue.budgeted_part(text,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.busiest_accounts(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(account_id uuid, email text, plan cue.plan, executions_used bigint, executions_per_month integer, cues_used integer, cues integer)
  LANGUAGE plpgsql
@@ -4730,6 +4854,7 @@ declare
     select h.execution_id from cue.held_executions h where h.cue_id = c.id and h.held_by = 'gate' order by h.due_at, h.execution_id);
 begin
   if v_ids = '{}' then return; end if;
+  perform from cue.executions where id = any (v_ids) order by id for update;
   perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
   delete from cue.held_executions where execution_id = any (v_ids);
 end $function$;
@@ -7443,6 +7568,45 @@ end $function$;
 comment on function cue.floods(timestamp with time zone) is 'Returns the 20 accounts with the most executions and requests in the last five minutes, among the newest 100,000 executions.';
 grant execute on function cue.floods(timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fold_budget(g cue.gates, p cue.gate_parts, p_now timestamp with time zone)
+ RETURNS cue.gate_parts
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_start timestamptz := cue.budget_start(g, p_now);
+  v_added numeric;
+  v_spent numeric := p.spent;
+begin
+  if g.budget_limit is null then return p; end if;
+  if (p.period_start, p.spent_unit) is distinct from (v_start, g.budget_unit) then
+    with gone as (delete from cue.gate_spending q where q.account_id = p.account_id and q.gate = p.gate)
+    select coalesce(sum(c.amount), 0) into p.spent from cue.costs c
+     where c.account_id = p.account_id and c.reported_at >= v_start and c.unit = g.budget_unit
+       and (select q.gate from cue.cues q where q.id = c.cue_id) = p.gate;
+    p.budget_noted := case when p.period_start = v_start then p.budget_noted else 0 end;
+    p.period_start := v_start;
+    p.spent_unit := g.budget_unit;
+  else
+    with gone as (delete from cue.gate_spending q where q.account_id = p.account_id and q.gate = p.gate returning q.unit, q.amount, q.reported_at)
+    select coalesce(sum(o.amount), 0) into v_added from gone o where o.unit = g.budget_unit and o.reported_at >= v_start;
+    p.spent := p.spent + v_added;
+  end if;
+  if p.spent > v_spent and p.budget_noted < 2 and p.spent >= g.budget_limit then
+    perform cue.add_budget_event(g, p, 'gate.budget_reached', p_now);
+    p.budget_noted := 2;
+  elsif p.spent > v_spent and p.budget_noted < 1 and p.spent >= 0.8 * g.budget_limit then
+    perform cue.add_budget_event(g, p, 'gate.budget_warning', p_now);
+    p.budget_noted := 1;
+  end if;
+  return p;
+end $function$;
+comment on function cue.fold_budget(cue.gates,cue.gate_parts,timestamp with time zone) is 'Adds new costs to a gate''s part, and writes the events of its budget; returns the part.';
+grant execute on function cue.fold_budget(cue.gates,cue.gate_parts,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fold_part(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -7454,7 +7618,8 @@ AS $function$
 declare
   p cue.gate_parts;
 begin
-  if not exists (select from cue.gate_results r where r.account_id = p_account_id and r.gate = p_gate) then return; end if;
+  if not exists (select from cue.gate_results r where r.account_id = p_account_id and r.gate = p_gate)
+     and not exists (select from cue.gate_spending r where r.account_id = p_account_id and r.gate = p_gate) then return; end if;
   select * into p from cue.lock_part(p_account_id, p_gate);
   if found then
     perform cue.fold_results(g, p, p_now) from cue.gates g where g.account_id = p_account_id and g.key = p.key;
@@ -7501,6 +7666,7 @@ begin
       p.probe := null;
     end if;
   end loop;
+  p := cue.fold_budget(g, p, p_now);
   if p.ramp_from is not null and (p.ramp_from < p_now - interval '14 seconds' or not exists (
        select from cue.held_executions h where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate')) then
     p.ramp_from := null;
@@ -7508,8 +7674,9 @@ begin
   end if;
   if p is distinct from old then
     update cue.gate_parts q
-       set (failures, opened_at, open_until, open_seconds, probe, probe_id, ramp_from, ramp_starts, retry_at)
-         = (p.failures, p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id, p.ramp_from, p.ramp_starts, p.retry_at)
+       set (failures, opened_at, open_until, open_seconds, probe, probe_id, ramp_from, ramp_starts, retry_at, spent, spent_unit, period_start, budget_noted)
+         = (p.failures, p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id, p.ramp_from, p.ramp_starts, p.retry_at, p.spent, p.spent_unit,
+            p.period_start, p.budget_noted)
      where q.account_id = p.account_id and q.gate = p.gate;
   end if;
   return p;
@@ -7808,6 +7975,16 @@ begin
     room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
     if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;
   end if;
+  if g.budget_limit is not null and room > 0 then
+    room := cue.budget_room(g, p, room, p_now);
+    if room = 0 then
+      reason := 'budget';
+      next_at := cue.budget_end(g, p_now);
+      return;
+    elsif room < p_wanted then
+      reason := coalesce(reason, 'budget'::cue.held_reason);
+    end if;
+  end if;
   if g.rate is not null and room > 0 then
     -- Start n is possible once start n - rate is as long ago as per. Starts are numbered in their order.
     room := least(room, g.rate);
@@ -7825,7 +8002,7 @@ comment on function cue.gate_room(cue.gates,cue.gate_parts,integer,integer,times
 grant execute on function cue.gate_room(cue.gates,cue.gate_parts,integer,integer,timestamp with time zone,interval) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.gate_state(p_account_id uuid, p_gate text, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb)
+ RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb, spent text, reserved text, period_ends_at timestamp with time zone)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7850,13 +8027,18 @@ begin
   breaker_state := case when g.breaker_failures is not null then jsonb_build_object(
     'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
     'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
+  if g.budget_limit is not null then
+    spent := case when p.period_start = cue.budget_start(g, p_now) then trim_scale(p.spent) else 0 end::text;
+    reserved := trim_scale(cue.reserved(g, p_gate))::text;
+    period_ends_at := cue.budget_end(g, p_now);
+  end if;
   return next;
 end $function$;
 comment on function cue.gate_state(uuid,text,timestamp with time zone) is 'Returns what a gate, or a part of it, does now; no row if there is no such gate.';
 grant execute on function cue.gate_state(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.gate_states(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb, parts jsonb)
+ RETURNS TABLE(running integer, waiting integer, oldest_waiting_seconds double precision, next_start_at timestamp with time zone, breaker_state jsonb, spent text, reserved text, period_ends_at timestamp with time zone, parts jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -7872,12 +8054,14 @@ begin
   select coalesce(sum(b.running), 0)::int, coalesce(sum(b.waiting), 0)::int, max(b.oldest_waiting_seconds),
          case when count(b) > 0 then min(b.next_start_at) else o.next_start_at end,
          coalesce((select x.breaker_state from busy x where x.breaker_state ->> 'state' <> 'closed' order by x.breaker_state ->> 'open_until' desc limit 1), o.breaker_state),
+         case when o.spent is not null then coalesce(sum(b.spent::numeric), 0)::text end,
+         case when o.spent is not null then coalesce(sum(b.reserved::numeric), 0)::text end, o.period_ends_at,
          (select coalesce(jsonb_agg(jsonb_build_object(
                    'part', split_part(x.gate, '#', 2), 'running', x.running, 'waiting', x.waiting, 'oldest_waiting_seconds', x.oldest_waiting_seconds,
-                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state)), '[]')
+                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state, 'spent', x.spent, 'reserved', x.reserved)), '[]')
             from (select * from busy y where y.gate like '%#%' order by y.waiting desc, y.running desc, y.gate limit 10) x)
     from own o left join busy b on true
-   group by o.next_start_at, o.breaker_state;
+   group by o.next_start_at, o.breaker_state, o.spent, o.period_ends_at;
 end $function$;
 comment on function cue.gate_states(uuid,text,timestamp with time zone) is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
 grant execute on function cue.gate_states(uuid,text,timestamp with time zone) to cue_service;
@@ -8078,6 +8262,35 @@ AS $function$
 $function$;
 comment on function cue.held_reason(uuid) is 'Returns why the service is held, or the account; null if neither is.';
 grant execute on function cue.held_reason(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.held_seconds(p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(reason text, seconds double precision)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  with recursive gates as (
+    (select h.account_id, h.gate, 1 as n from cue.held_executions h where h.held_by = 'gate' order by h.account_id, h.gate limit 1)
+    union all
+    select f.account_id, f.gate, k.n + 1 from gates k cross join lateral (
+      select h.account_id, h.gate from cue.held_executions h
+       where h.held_by = 'gate' and (h.account_id, h.gate) > (k.account_id, k.gate) order by h.account_id, h.gate limit 1) f
+     where k.n < 1000),
+  firsts as (
+    select cue.gate_reason(g.account_id, g.gate, p_now) as reason, f.since from gates g cross join lateral (
+      select h.since from cue.held_executions h
+       where h.account_id = g.account_id and h.gate = g.gate and h.held_by = 'gate' and h.released_at is null order by h.due_at, h.execution_id limit 1) f
+    union all
+    select 'overlap', min(q.since) from (select h.since from cue.held_executions h where h.held_by = 'overlap' limit cue.counted_to()) q)
+  select r.reason::text, coalesce(max(extract(epoch from p_now - f.since)), 0)::float8
+    from unnest(enum_range(null::cue.held_reason)) as r (reason) left join firsts f on f.reason = r.reason group by r.reason order by r.reason;
+end $function$;
+comment on function cue.held_seconds(timestamp with time zone) is 'Returns for how long the first executions have been held, by reason; for metrics.';
+grant execute on function cue.held_seconds(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.hold(p_reason text, p_account_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(account_id uuid, reason text, by text, since timestamp with time zone)
@@ -8504,6 +8717,17 @@ begin
 end $function$;
 comment on function cue.keep_schedule_key() is 'Changes a cue''s key with its schedule, also if that is changed by hand.';
 grant execute on function cue.keep_schedule_key() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.keeps_reserve(s cue.gate_starts)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce((select e.status in ('delivering', 'pending_outcome') and e.attempts = s.attempt from cue.executions e where e.id = s.execution_id limit 1), false)
+     and not exists (select from cue.costs c where c.execution_id = s.execution_id and c.attempt = s.attempt)
+$function$;
+comment on function cue.keeps_reserve(cue.gate_starts) is 'Returns whether a start keeps what it has reserved of a budget.';
+grant execute on function cue.keeps_reserve(cue.gate_starts) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.key_data(p_key_id uuid)
  RETURNS jsonb
@@ -10207,7 +10431,10 @@ declare
   v_room record;
 begin
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
-  if not found then return p_ids; end if;
+  if not found then
+    delete from cue.held_executions where execution_id = any (p_ids);
+    return p_ids;
+  end if;
   select * into p from cue.lock_part(p_account_id, p_gate);
   -- Locked: held, for the sweep that follows.
   if not found or p.last_start_at > p_begun_at then
@@ -10216,7 +10443,8 @@ begin
   end if;
   p := cue.fold_results(g, p, p_begun_at);
   update cue.gate_starts s set holds = false
-   where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered);
+   where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered)
+     and not (g.budget_reserve > 0 and cue.keeps_reserve(s));
   if g.ordered then
     v_ahead := array(select u.id from unnest(p_ids) as u (id) where u.id = cue.next_in_order(p_account_id, p_gate, p_ids));
   else
@@ -12189,8 +12417,8 @@ declare
   v_transport cue.transport;
   v_count int := 0;
 begin
-  if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
   perform cue.fold_part(p_account_id, p_gate, p_now);
+  if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
   select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
   p.account_id := p_account_id;
@@ -12743,6 +12971,18 @@ begin
 end $function$;
 comment on function cue.require_writable() is 'Raises an error if the database is read-only, as in the first seconds after a failover.';
 grant execute on function cue.require_writable() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.reserved(g cue.gates, p_gate text)
+ RETURNS numeric
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(g.budget_reserve, 0) * (
+    select count(*) from cue.gate_starts s
+     where g.budget_reserve > 0 and s.account_id = g.account_id and s.gate = p_gate and s.holds and cue.keeps_reserve(s))
+$function$;
+comment on function cue.reserved(cue.gates,text) is 'Returns what running attempts of a gate or part have reserved.';
+grant execute on function cue.reserved(cue.gates,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  RETURNS cue.cues
@@ -13516,7 +13756,11 @@ begin
     select m.id, m.attempt, g.value ->> 'unit', sum((g.value ->> 'amount')::numeric), m.account_id, m.cue_id, p_now
       from moved m cross join lateral jsonb_array_elements(m.costs) g where m.costs is not null
      group by m.id, m.attempt, g.value ->> 'unit', m.account_id, m.cue_id
-    on conflict do nothing),
+    on conflict do nothing returning account_id, cue_id, unit, amount),
+  gated as (
+    insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
+    select s.account_id, p.gate, s.unit, s.amount, p_now
+      from spent s cross join lateral cue.budgeted_part(s.cue_id, s.unit) p),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
                               response_body)

@@ -36,7 +36,7 @@ export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.budget_reached" | "gate.budget_warning" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -1816,6 +1816,10 @@ export interface GateParts {
    */
   account_id: string;
   /**
+   * Which events of the period were written: 1 budget_warning, 2 budget_reached.
+   */
+  budget_noted: Generated<number>;
+  /**
    * Attempts in a row without a 2xx, since the breaker is closed.
    */
   failures: Generated<number>;
@@ -1844,6 +1848,10 @@ export interface GateParts {
    */
   opened_at: Timestamp | null;
   /**
+   * Begin of the period that was counted last.
+   */
+  period_start: Timestamp | null;
+  /**
    * Number of the probe's attempt; null: none has started since open_until was set.
    */
   probe: number | null;
@@ -1863,6 +1871,14 @@ export interface GateParts {
    * When attempts may start again, by the latest Retry-After; at most an hour after it.
    */
   retry_at: Timestamp | null;
+  /**
+   * Costs of the budget's unit that were reported since period_start.
+   */
+  spent: Generated<Numeric>;
+  /**
+   * The unit of spent. Null: none was counted yet.
+   */
+  spent_unit: string | null;
   /**
    * Number of attempts started so far.
    */
@@ -1993,6 +2009,33 @@ export interface Gates {
    * Time of the last change.
    */
   updated_at: Timestamp;
+}
+
+export interface GateSpending {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * What came to the costs; negative if evidence replaced a larger amount.
+   */
+  amount: Numeric;
+  /**
+   * The gate, with the part.
+   */
+  gate: string;
+  /**
+   * Time of the report.
+   */
+  reported_at: Timestamp;
+  /**
+   * Order of the reports.
+   */
+  seq: Generated<number>;
+  /**
+   * The unit.
+   */
+  unit: string;
 }
 
 export interface GateStarts {
@@ -3075,6 +3118,7 @@ export interface DB {
   flights: Flights;
   gate_parts: GateParts;
   gate_results: GateResults;
+  gate_spending: GateSpending;
   gate_starts: GateStarts;
   gate_view: GateView;
   gates: Gates;

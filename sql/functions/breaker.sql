@@ -83,6 +83,7 @@ begin
       p.probe := null;
     end if;
   end loop;
+  p := cue.fold_budget(g, p, p_now);
   if p.ramp_from is not null and (p.ramp_from < p_now - interval '14 seconds' or not exists (
        select from cue.held_executions h where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate')) then
     p.ramp_from := null;
@@ -90,8 +91,9 @@ begin
   end if;
   if p is distinct from old then
     update cue.gate_parts q
-       set (failures, opened_at, open_until, open_seconds, probe, probe_id, ramp_from, ramp_starts, retry_at)
-         = (p.failures, p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id, p.ramp_from, p.ramp_starts, p.retry_at)
+       set (failures, opened_at, open_until, open_seconds, probe, probe_id, ramp_from, ramp_starts, retry_at, spent, spent_unit, period_start, budget_noted)
+         = (p.failures, p.opened_at, p.open_until, p.open_seconds, p.probe, p.probe_id, p.ramp_from, p.ramp_starts, p.retry_at, p.spent, p.spent_unit,
+            p.period_start, p.budget_noted)
      where q.account_id = p.account_id and q.gate = p.gate;
   end if;
   return p;
@@ -122,7 +124,8 @@ language plpgsql security definer as $$
 declare
   p cue.gate_parts;
 begin
-  if not exists (select from cue.gate_results r where r.account_id = p_account_id and r.gate = p_gate) then return; end if;
+  if not exists (select from cue.gate_results r where r.account_id = p_account_id and r.gate = p_gate)
+     and not exists (select from cue.gate_spending r where r.account_id = p_account_id and r.gate = p_gate) then return; end if;
   select * into p from cue.lock_part(p_account_id, p_gate);
   if found then
     perform cue.fold_results(g, p, p_now) from cue.gates g where g.account_id = p_account_id and g.key = p.key;

@@ -5,6 +5,7 @@ create or replace function cue.add_costs(e cue.executions, p_attempt int, p_cost
 language plpgsql security definer as $$
 declare
   v_before jsonb;
+  v_after jsonb;
 begin
   if p_costs is null then return false; end if;
   select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_before from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
@@ -14,8 +15,9 @@ begin
   select e.id, p_attempt, g ->> 'unit', sum((g ->> 'amount')::numeric), e.account_id, e.cue_id, p_now
     from jsonb_array_elements(p_costs) g group by g ->> 'unit' order by 3
   on conflict (execution_id, attempt, unit) do update set amount = excluded.amount;
-  return v_before is distinct from
-    (select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt);
+  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_after from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
+  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, p_now); end if;
+  return v_after is distinct from v_before;
 end $$;
 comment on function cue.add_costs is 'Records the costs that an attempt of an execution, or its evidence, states; returns whether anything changed.';
 

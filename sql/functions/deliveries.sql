@@ -281,7 +281,11 @@ begin
     select m.id, m.attempt, g.value ->> 'unit', sum((g.value ->> 'amount')::numeric), m.account_id, m.cue_id, p_now
       from moved m cross join lateral jsonb_array_elements(m.costs) g where m.costs is not null
      group by m.id, m.attempt, g.value ->> 'unit', m.account_id, m.cue_id
-    on conflict do nothing),
+    on conflict do nothing returning account_id, cue_id, unit, amount),
+  gated as (
+    insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
+    select s.account_id, p.gate, s.unit, s.amount, p_now
+      from spent s cross join lateral cue.budgeted_part(s.cue_id, s.unit) p),
   log as (
     insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
                               response_body)

@@ -235,7 +235,10 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
-  if c.gate is not null and e.status <> 'success' then perform cue.pause_after_failure(e, c, p_now); end if;
+  if c.gate is not null and e.status <> 'success' then
+    delete from cue.held_executions where execution_id = e.id;
+    perform cue.pause_after_failure(e, c, p_now);
+  end if;
   perform cue.follow_end(c, p_now);
   -- Not set when it started, if the row was locked then.
   if e.started_at > e.created_at then

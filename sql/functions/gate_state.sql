@@ -36,7 +36,8 @@ end $$;
 comment on function cue.describe_held is 'Returns what a held execution waits for, as the API shows it.';
 
 create or replace function cue.gate_state(p_account_id uuid, p_gate text, p_now timestamptz default now())
-returns table (running int, waiting int, oldest_waiting_seconds float8, next_start_at timestamptz, breaker_state jsonb)
+returns table (running int, waiting int, oldest_waiting_seconds float8, next_start_at timestamptz, breaker_state jsonb, spent text, reserved text,
+               period_ends_at timestamptz)
 language plpgsql stable security definer as $$
 declare
   g cue.gates;
@@ -56,13 +57,19 @@ begin
   breaker_state := case when g.breaker_failures is not null then jsonb_build_object(
     'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
     'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
+  if g.budget_limit is not null then
+    spent := case when p.period_start = cue.budget_start(g, p_now) then trim_scale(p.spent) else 0 end::text;
+    reserved := trim_scale(cue.reserved(g, p_gate))::text;
+    period_ends_at := cue.budget_end(g, p_now);
+  end if;
   return next;
 end $$;
 comment on function cue.gate_state is 'Returns what a gate, or a part of it, does now; no row if there is no such gate.';
 
 -- Sums, and the ten busiest parts.
 create or replace function cue.gate_states(p_account_id uuid, p_key text, p_now timestamptz default now()) returns table (
-  running int, waiting int, oldest_waiting_seconds float8, next_start_at timestamptz, breaker_state jsonb, parts jsonb)
+  running int, waiting int, oldest_waiting_seconds float8, next_start_at timestamptz, breaker_state jsonb, spent text, reserved text,
+  period_ends_at timestamptz, parts jsonb)
 language plpgsql stable security definer as $$
 begin
   return query
@@ -73,11 +80,36 @@ begin
   select coalesce(sum(b.running), 0)::int, coalesce(sum(b.waiting), 0)::int, max(b.oldest_waiting_seconds),
          case when count(b) > 0 then min(b.next_start_at) else o.next_start_at end,
          coalesce((select x.breaker_state from busy x where x.breaker_state ->> 'state' <> 'closed' order by x.breaker_state ->> 'open_until' desc limit 1), o.breaker_state),
+         case when o.spent is not null then coalesce(sum(b.spent::numeric), 0)::text end,
+         case when o.spent is not null then coalesce(sum(b.reserved::numeric), 0)::text end, o.period_ends_at,
          (select coalesce(jsonb_agg(jsonb_build_object(
                    'part', split_part(x.gate, '#', 2), 'running', x.running, 'waiting', x.waiting, 'oldest_waiting_seconds', x.oldest_waiting_seconds,
-                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state)), '[]')
+                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state, 'spent', x.spent, 'reserved', x.reserved)), '[]')
             from (select * from busy y where y.gate like '%#%' order by y.waiting desc, y.running desc, y.gate limit 10) x)
     from own o left join busy b on true
-   group by o.next_start_at, o.breaker_state;
+   group by o.next_start_at, o.breaker_state, o.spent, o.period_ends_at;
 end $$;
 comment on function cue.gate_states is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
+
+-- By the first that waits at each of up to 1,000 gates and parts, and up to 10,000 that wait for others of their cue.
+create or replace function cue.held_seconds(p_now timestamptz default now()) returns table (reason text, seconds float8)
+language plpgsql stable security definer as $$
+begin
+  return query
+  with recursive gates as (
+    (select h.account_id, h.gate, 1 as n from cue.held_executions h where h.held_by = 'gate' order by h.account_id, h.gate limit 1)
+    union all
+    select f.account_id, f.gate, k.n + 1 from gates k cross join lateral (
+      select h.account_id, h.gate from cue.held_executions h
+       where h.held_by = 'gate' and (h.account_id, h.gate) > (k.account_id, k.gate) order by h.account_id, h.gate limit 1) f
+     where k.n < 1000),
+  firsts as (
+    select cue.gate_reason(g.account_id, g.gate, p_now) as reason, f.since from gates g cross join lateral (
+      select h.since from cue.held_executions h
+       where h.account_id = g.account_id and h.gate = g.gate and h.held_by = 'gate' and h.released_at is null order by h.due_at, h.execution_id limit 1) f
+    union all
+    select 'overlap', min(q.since) from (select h.since from cue.held_executions h where h.held_by = 'overlap' limit cue.counted_to()) q)
+  select r.reason::text, coalesce(max(extract(epoch from p_now - f.since)), 0)::float8
+    from unnest(enum_range(null::cue.held_reason)) as r (reason) left join firsts f on f.reason = r.reason group by r.reason order by r.reason;
+end $$;
+comment on function cue.held_seconds is 'Returns for how long the first executions have been held, by reason; for metrics.';

@@ -52,6 +52,16 @@ begin
     room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
     if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;
   end if;
+  if g.budget_limit is not null and room > 0 then
+    room := cue.budget_room(g, p, room, p_now);
+    if room = 0 then
+      reason := 'budget';
+      next_at := cue.budget_end(g, p_now);
+      return;
+    elsif room < p_wanted then
+      reason := coalesce(reason, 'budget'::cue.held_reason);
+    end if;
+  end if;
   if g.rate is not null and room > 0 then
     -- Start n is possible once start n - rate is as long ago as per. Starts are numbered in their order.
     room := least(room, g.rate);
@@ -127,7 +137,10 @@ declare
   v_room record;
 begin
   select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
-  if not found then return p_ids; end if;
+  if not found then
+    delete from cue.held_executions where execution_id = any (p_ids);
+    return p_ids;
+  end if;
   select * into p from cue.lock_part(p_account_id, p_gate);
   -- Locked: held, for the sweep that follows.
   if not found or p.last_start_at > p_begun_at then
@@ -136,7 +149,8 @@ begin
   end if;
   p := cue.fold_results(g, p, p_begun_at);
   update cue.gate_starts s set holds = false
-   where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered);
+   where s.account_id = p_account_id and s.gate = p_gate and s.holds and not cue.holds_place(s, g.ordered)
+     and not (g.budget_reserve > 0 and cue.keeps_reserve(s));
   if g.ordered then
     v_ahead := array(select u.id from unnest(p_ids) as u (id) where u.id = cue.next_in_order(p_account_id, p_gate, p_ids));
   else
@@ -209,191 +223,3 @@ begin
       order by o.n limit 2 * cardinality(p_ids) + 1000));
 end $$;
 comment on function cue.add_starts is 'Records the starts of attempts behind a gate, whose part is locked.';
-
--- Ahead of a rate's window, by up to two seconds, due at the instant at which they may start: so that no time is lost. One is always released for the
--- instant at which a pause or a window ends. For ordered gates, the first of all; otherwise, workers that don't come must not keep webhooks waiting.
-create or replace function cue.release_held(p_account_id uuid, p_gate text, p_now timestamptz default now()) returns int
-language plpgsql security definer as $$
-declare
-  g cue.gates;
-  p cue.gate_parts;
-  v_running int;
-  v_transport cue.transport;
-  v_count int := 0;
-begin
-  if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
-  perform cue.fold_part(p_account_id, p_gate, p_now);
-  select * into g from cue.gates q where q.account_id = p_account_id and q.key = cue.gate_key(p_gate);
-  select * into p from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_gate;
-  p.account_id := p_account_id;
-  p.gate := p_gate;
-  p.starts := coalesce(p.starts, 0);
-  v_running := case when g.ordered then 0 else cue.places_held(g, p_gate) end;
-  foreach v_transport in array case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end loop
-    v_count := v_count + cue.release_some(g, p, v_running, v_transport, p_now);
-  end loop;
-  return v_count;
-end $$;
-comment on function cue.release_held is 'Releases as many of the executions that wait at a gate as there is room for, in their order; returns how many.';
-
-create or replace function cue.release_some(g cue.gates, p cue.gate_parts, p_running int, p_transport cue.transport, p_now timestamptz) returns int
-language plpgsql security definer as $$
-declare
-  v_next uuid;
-  v_released int;
-  v_room record;
-  v_wanted int;
-  v_far uuid[];
-  v_ids uuid[];
-  v_due timestamptz[];
-begin
-  if p_transport is null then
-    v_next := cue.next_in_order(p.account_id, p.gate, '{}');
-    if not exists (select from cue.held_executions h where h.execution_id = v_next) then return 0; end if;
-  end if;
-  v_released := (
-    select count(*) from cue.held_executions h
-     where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
-       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end);
-  v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
-  -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
-  v_far := array(
-    select h.execution_id from cue.held_executions h
-     cross join lateral (
-       select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
-     where v_released > 0 and h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null and (p_transport is null or h.transport = p_transport)
-       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at) limit 10);
-  if v_far <> '{}' then
-    perform cue.hold_executions(v_far, 'gate', p_now);
-    v_released := v_released - cardinality(v_far);
-  end if;
-  v_wanted := v_room.room - v_released;
-  if v_wanted <= 0 and v_released = 0 and v_room.next_at is not null then v_wanted := 1; end if;
-  if v_wanted <= 0 then return 0; end if;
-  select array_agg(l.execution_id order by l.due_at, l.execution_id) into v_ids from (
-    select h.execution_id, h.due_at from cue.held_executions h
-     where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' and h.released_at is null
-       and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end
-     order by h.due_at, h.execution_id limit v_wanted for update skip locked) l;
-  if v_ids is null then return 0; end if;
-  v_due := array(
-    select greatest(p_now, case when v_room.room = 0 then v_room.next_at end,
-                    date_trunc('milliseconds', s.started_at + extract(epoch from g.per::interval) * interval '1 second' + interval '999 microseconds'))
-      from unnest(v_ids) with ordinality as u (id, n)
-      left join cue.gate_starts s on s.account_id = p.account_id and s.gate = p.gate and s.n = p.starts + v_released + u.n - g.rate
-     order by u.n);
-  perform cue.release_executions(v_ids, v_due, p_now);
-  return cardinality(v_ids);
-end $$;
-comment on function cue.release_some is 'Does what release_held does, for webhooks, workers or (null) all.';
-
-create or replace function cue.release_gates(p_account_ids uuid[], p_gates text[], p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  perform cue.release_held(u.account_id, u.gate, p_now) from unnest(p_account_ids, p_gates) as u (account_id, gate);
-end $$;
-comment on function cue.release_gates is 'Does what release_held does for several gates.';
-
--- New executions of cues with gates, which are due at infinity, in the order in which they are to start.
-create or replace function cue.enter_gates(p_execution_ids uuid[], p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  perform cue.add_held(p_execution_ids, 'gate', array_fill(p_now, array[cardinality(p_execution_ids)]), p_now);
-  perform cue.release_held(g.account_id, g.gate, p_now) from (
-    select distinct h.account_id, h.gate from cue.held_executions h where h.execution_id = any (p_execution_ids)) g;
-end $$;
-comment on function cue.enter_gates is 'Has new executions wait at their gates, and releases those for which there is room.';
-
-create or replace function cue.release_behind(p_execution_ids uuid[], p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  perform cue.release_held(t.account_id, t.gate, p_now) from (
-    select distinct e.account_id, cue.gate_of(e.id) as gate from cue.executions e where e.id = any (p_execution_ids)) t where t.gate is not null;
-end $$;
-comment on function cue.release_behind is 'Releases executions that wait at the gates of these, whose attempts have begun or ended.';
-
--- The caller has locked the cue. Those that waited at the former gate come to the new one.
-create or replace function cue.change_gate(c cue.cues, p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-declare
-  v_ids uuid[] := array(
-    select h.execution_id from cue.held_executions h where h.cue_id = c.id and h.held_by = 'gate' order by h.due_at, h.execution_id);
-begin
-  if v_ids = '{}' then return; end if;
-  perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
-  delete from cue.held_executions where execution_id = any (v_ids);
-end $$;
-comment on function cue.change_gate is 'Makes the executions of a cue that wait at its former gate due.';
-
--- As pausing by a person would. The caller has locked the execution.
-create or replace function cue.pause_after_failure(e cue.executions, c cue.cues, p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  update cue.gates g
-     set paused_at = p_now, paused_by = 'service', updated_at = p_now,
-         pause_reason = left(format('Execution %s of %s %s: %s', e.id, c.name, replace(e.status::text, '_', ' '), coalesce(e.error_message, e.error, 'unknown')), 500)
-   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause' and g.paused_at is null;
-  if found then
-    perform cue.add_event(c.account_id, 'gate.paused', jsonb_build_object(
-      'gate', g.key, 'paused_by', g.paused_by, 'pause_reason', g.pause_reason, 'paused_until', null), p_now)
-       from cue.gates g where g.account_id = c.account_id and g.key = cue.gate_key(c.gate);
-  end if;
-end $$;
-comment on function cue.pause_after_failure is 'Pauses an ordered gate with on_failure pause, after an execution has failed.';
-
--- A gate and part after p_after, in order. Heads that have waited for longer than max_wait are missed.
-create or replace function cue.admit_held(p_after text default '', p_limit int default 500, p_now timestamptz default now()) returns text
-language plpgsql security definer as $$
-declare
-  t record;
-begin
-  for t in
-    with recursive gates as (
-      (select h.account_id, h.gate, 1 as n from cue.held_executions h
-        where h.held_by = 'gate' and (h.account_id, h.gate) > (coalesce(nullif(split_part(p_after, ' ', 1), ''), '00000000-0000-0000-0000-000000000000')::uuid,
-                                      split_part(p_after, ' ', 2))
-        order by h.account_id, h.gate limit 1)
-      union all
-      select f.account_id, f.gate, k.n + 1 from gates k cross join lateral (
-        select h.account_id, h.gate from cue.held_executions h
-         where h.held_by = 'gate' and (h.account_id, h.gate) > (k.account_id, k.gate) order by h.account_id, h.gate limit 1) f
-       where k.n < p_limit)
-    select * from gates
-  loop
-    perform cue.miss_held(t.account_id, t.gate, p_now);
-    perform cue.release_held(t.account_id, t.gate, p_now);
-    p_after := t.account_id || ' ' || t.gate;
-  end loop;
-  return case when found then p_after end;
-end $$;
-comment on function cue.admit_held is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate.';
-
-create or replace function cue.miss_held(p_account_id uuid, p_gate text, p_now timestamptz default now()) returns int
-language plpgsql security definer as $$
-declare
-  v_wait text := (select g.max_wait from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate));
-  v_late_since timestamptz := p_now - extract(epoch from v_wait::interval) * interval '1 second';
-  e cue.executions;
-  v_count int := 0;
-begin
-  for e in
-    select x.* from (
-      select h.execution_id from cue.held_executions h
-       where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.due_at < v_late_since and h.released_at is null
-       order by h.due_at, h.execution_id limit 100) w
-     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
-     where cue.lock_free_cues(array[x.cue_id]) <> '{}'
-  loop
-    continue when e.ended_at is not null;
-    update cue.executions
-       set status = 'missed', missed_reason = 'gate', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
-           updated_at = p_now, error_message = format('waited at gate %s for longer than %s', p_gate, v_wait)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
-    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
-    v_count := v_count + 1;
-  end loop;
-  return v_count;
-end $$;
-comment on function cue.miss_held is 'Ends executions that have waited at a gate for longer than its max_wait as missed; returns how many.';

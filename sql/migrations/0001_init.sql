@@ -68,7 +68,7 @@ create type cue.event_type as enum
   ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
    'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
-   'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed');
+   'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
 --- Service that a channel sends to; webhook: a signed request to any address.
 create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
 --- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.
@@ -839,6 +839,10 @@ create table cue.gate_parts (
   ramp_from timestamptz,
   ramp_starts bigint, --- Number of starts at that time.
   retry_at timestamptz, --- When attempts may start again, by the latest Retry-After; at most an hour after it.
+  spent numeric not null default 0, --- Costs of the budget's unit that were reported since period_start.
+  spent_unit text, --- The unit of spent. Null: none was counted yet.
+  period_start timestamptz, --- Begin of the period that was counted last.
+  budget_noted int not null default 0, --- Which events of the period were written: 1 budget_warning, 2 budget_reached.
   primary key (account_id, gate),
   check (num_nulls(opened_at, open_until, open_seconds) in (0, 3)),
   check ((probe is null) = (probe_id is null)),
@@ -870,6 +874,17 @@ create table cue.gate_results (
   retry_at timestamptz, --- By the Retry-After of a 429 or 503. Null: none.
   foreign key (account_id, gate) references cue.gate_parts on delete cascade
 );
+--- Costs reported behind gates with budgets that have not been added to their gate_parts.
+create table cue.gate_spending (
+  seq bigint primary key generated always as identity, --- Order of the reports.
+  account_id uuid not null, --- The account.
+  gate text not null, --- The gate, with the part.
+  unit text not null, --- The unit.
+  amount numeric not null, --- What came to the costs; negative if evidence replaced a larger amount.
+  reported_at timestamptz not null, --- Time of the report.
+  foreign key (account_id, gate) references cue.gate_parts on delete cascade
+);
+create index gate_spending_part on cue.gate_spending (account_id, gate);
 create index gate_results_part on cue.gate_results (account_id, gate, seq);
 
 --- Executions that failed, were missed or timed out, and were neither replayed nor dismissed.

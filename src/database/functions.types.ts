@@ -99,6 +99,7 @@ export const functions = {
   held_accounts: ['values', '', 'stable'],
   held_attempts: ['values', 'execution_ids cue_ids'],
   held_reason: ['value', 'account_id', 'stable'],
+  held_seconds: ['rows', 'now', 'stable'],
   hold: ['row', 'reason account_id actor now'],
   is_email_confirmed: ['value', 'account_id', 'stable'],
   job_counts: ['rows', 'limit', 'stable'],
@@ -617,6 +618,9 @@ export type GateStateRow = {
   oldest_waiting_seconds: number | null
   next_start_at: Date | null
   breaker_state: unknown | null
+  spent: string | null
+  reserved: string | null
+  period_ends_at: Date | null
 }
 
 export type GateStatesRow = {
@@ -625,7 +629,15 @@ export type GateStatesRow = {
   oldest_waiting_seconds: number | null
   next_start_at: Date | null
   breaker_state: unknown | null
+  spent: string | null
+  reserved: string | null
+  period_ends_at: Date | null
   parts: unknown
+}
+
+export type HeldSecondsRow = {
+  reason: string
+  seconds: number
 }
 
 export type HoldRow = {
@@ -1269,6 +1281,7 @@ export type Functions = {
   heldAccounts: (args: object) => Promise<(string | null)[]>
   heldAttempts: (args: { execution_ids: string[]; cue_ids: string[] }) => Promise<string[]>
   heldReason: (args: { account_id?: string | null }) => Promise<string | null>
+  heldSeconds: (args: object) => Promise<HeldSecondsRow[]>
   hold: (args: { reason: string; account_id?: string | null; actor?: string | null }) => Promise<HoldRow>
   isEmailConfirmed: (args: { account_id: string }) => Promise<boolean>
   jobCounts: (args: { limit?: number | null }) => Promise<JobCountsRow[]>

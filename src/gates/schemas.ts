@@ -125,11 +125,14 @@ const state = {
       failures: Type.Integer({ description: 'Failed attempts in a row.' }),
       open_until: Nullable(Timestamp)
     })
-  )
+  ),
+  spent: Nullable(Type.String({ description: 'What executions reported in this period of the budget.' })),
+  reserved: Nullable(Type.String({ description: 'What running executions have reserved.' }))
 }
 export const GateDetail = Type.Object({
   ...Gate.properties,
   ...state,
+  period_ends_at: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'When the period of the budget ends.' })),
   parts: Type.Array(Type.Object({ part: Type.String(), ...state }), {
     description: 'The ten busiest parts; what is above are sums over all parts. Empty for a single part.'
   })

@@ -20,7 +20,11 @@ export type Metrics = ReturnType<typeof createMetrics>
 type Deliveries = { readonly open: number; readonly openLimit: number; readonly held: number }
 
 /** Measures of the whole service, from the database. */
-type Found = ServiceHealthRow & { jobs: { queue: string; waiting: number }[]; ended: { status: string; count: number }[] }
+type Found = ServiceHealthRow & {
+  jobs: { queue: string; waiting: number }[]
+  ended: { status: string; count: number }[]
+  held: { reason: string; seconds: number }[]
+}
 
 /** Values as they are passed between threads. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]
@@ -197,6 +201,12 @@ const measureService = (registers: Registry[]) => {
     labelNames: ['status'] as const,
     registers
   })
+  const held = new Gauge({
+    name: 'pgcue_held_seconds',
+    help: 'For how long the execution that is held longest has waited for its gate or others of its cue, by the reason.',
+    labelNames: ['reason'] as const,
+    registers
+  })
   const oldest = new Gauge({
     name: 'pgcue_queue_oldest_seconds',
     help: 'Age of the oldest due cue or attempt, except of accounts that have as many open deliveries as they may.',
@@ -216,6 +226,7 @@ const measureService = (registers: Registry[]) => {
     oldest.set(figures.oldest_pending_at ? Math.max(0, (now.getTime() - figures.oldest_pending_at.getTime()) / 1000) : 0)
     engines.set(figures.replicas)
     for (const { queue, waiting } of figures.jobs) jobsWaiting.set({ queue }, waiting)
+    for (const { reason, seconds } of figures.held) held.set({ reason }, seconds)
     ended.reset()
     for (const { status, count } of figures.ended) ended.inc({ status }, count)
   }

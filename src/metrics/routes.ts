@@ -24,8 +24,13 @@ export default fp(
     })
 
     const look = createLook(app, async () => {
-      const [health, jobs, ended] = await Promise.all([app.fn.serviceHealth({}), app.fn.jobCounts({}), app.fn.endedExecutions({})])
-      return { ...health, jobs, ended }
+      const [health, jobs, ended, held] = await Promise.all([
+        app.fn.serviceHealth({}),
+        app.fn.jobCounts({}),
+        app.fn.endedExecutions({}),
+        app.fn.heldSeconds({})
+      ])
+      return { ...health, jobs, ended, held }
     })
     app.decorate('measure', async () => metrics.valuesWith(await look(), app.now()))
     app.get(

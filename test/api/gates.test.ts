@@ -32,12 +32,13 @@ t.test('a gate is created, read, listed, replaced and deleted', async t => {
   const changed = { ...empty, ...full, updated_at: '2030-01-15T09:01:00.000Z' }
   t.strictSame(await put({ ...full, budget: { ...full.budget, timezone: 'europe/berlin', reserve: 0.5 } }), [200, changed])
   const idle = { running: 0, waiting: 0, oldest_waiting_seconds: null, next_start_at: '2030-01-15T09:01:00.000Z', parts: [] }
+  const budget = { spent: '0', reserved: '0', period_ends_at: '2030-01-15T23:00:00.000Z' }
   const closed = { breaker_state: { state: 'closed', failures: 0, open_until: null } }
-  t.strictSame(await get(openai), { ...changed, ...idle, ...closed })
-  t.strictSame(await get(`${openai}%23tenant-42`), { ...changed, key: 'openai#tenant-42', ...idle, ...closed })
-  const [, { breaker, budget }] = await put({ breaker: {}, budget: { limit: 0, unit: 'usd', per: 'week' } }, '/v1/gates/a%2Fb')
+  t.strictSame(await get(openai), { ...changed, ...idle, ...closed, ...budget })
+  t.strictSame(await get(`${openai}%23tenant-42`), { ...changed, key: 'openai#tenant-42', ...idle, ...closed, ...budget })
+  const [, { breaker, budget: weekly }] = await put({ breaker: {}, budget: { limit: 0, unit: 'usd', per: 'week' } }, '/v1/gates/a%2Fb')
   t.strictSame(breaker, { failures: 10, open_seconds: 30, max_open_seconds: 600 })
-  t.strictSame(budget, { limit: '0', unit: 'usd', per: 'week', timezone: 'UTC', reserve: null })
+  t.strictSame(weekly, { limit: '0', unit: 'usd', per: 'week', timezone: 'UTC', reserve: null })
   exactly(t, await get('/v1/gates'), { gates: [{ key: 'a/b' }, { key: 'openai' }], total: 2, limit: 20, offset: 0 })
   t.strictSame((await put({}))[1], { ...empty, updated_at: '2030-01-15T09:01:00.000Z' }, 'what is left out returns to its default')
   t.equal((await call('DELETE', openai)).status, 204)

@@ -123,6 +123,7 @@ const held: Record<string, string> = {
  */
 const others = [
   'gate_results',
+  'gate_spending',
   'addresses',
   'channels',
   'notices',

@@ -1260,7 +1260,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "gate.opened", "gate.closed", "gate.paused", "gate.resumed"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
@@ -1880,6 +1880,8 @@ class GetGateResultParts(TypedDict):
     oldest_waiting_seconds: Optional[float]
     next_start_at: Optional[str]
     breaker_state: Optional[GetGateResultPartsBreakerState]
+    spent: Optional[str]
+    reserved: Optional[str]
 
 
 class GetGateResult(TypedDict):
@@ -1904,6 +1906,9 @@ class GetGateResult(TypedDict):
     oldest_waiting_seconds: Optional[float]
     next_start_at: Optional[str]
     breaker_state: Optional[GetGateResultBreakerState]
+    spent: Optional[str]
+    reserved: Optional[str]
+    period_ends_at: Optional[str]
     parts: List[GetGateResultParts]
 
 

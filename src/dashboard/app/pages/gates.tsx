@@ -19,12 +19,13 @@ import { When } from '../ui/when.tsx'
 const path = (key: string) => `/gates/${encodeURIComponent(key)}`
 
 /** The limits of a gate in words. */
-const limitsOf = ({ parallel, rate, per, order, breaker }: Gate): string =>
+const limitsOf = ({ parallel, rate, per, order, breaker, budget }: Gate): string =>
   [
     parallel !== null && `${count(parallel)} at once`,
     rate !== null && `${count(rate)} per ${per}`,
     order && 'in order',
-    breaker && `breaker after ${count(breaker.failures)} failures`
+    breaker && `breaker after ${count(breaker.failures)} failures`,
+    budget && `${budget.limit} ${budget.unit} a ${budget.per}`
   ]
     .filter(Boolean)
     .join(', ') || 'no limit'
@@ -124,6 +125,8 @@ const factsOf = ({ breaker_state: breaker, ...gate }: GateDetail): Parameters<ty
   ['Breaker', breaker && <Badge tone={breaker.state === 'closed' ? 'good' : 'bad'}>{breaker.state}</Badge>],
   ['Failures in a row', breaker && count(breaker.failures)],
   ['Open until', breaker?.open_until && <When at={breaker.open_until} only="relative" isNext />],
+  ['Spent', gate.budget && `${gate.spent} of ${gate.budget.limit} ${gate.budget.unit}, and ${gate.reserved} reserved`],
+  ['Period ends', gate.period_ends_at && <When at={gate.period_ends_at} only="relative" isNext />],
   ['Paused', gate.paused_at && <When at={gate.paused_at} only="relative" />],
   ['Reason', gate.pause_reason],
   ['Resumes', gate.paused_until && <When at={gate.paused_until} only="relative" isNext />]
