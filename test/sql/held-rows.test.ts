@@ -119,6 +119,7 @@ const held: Record<string, string> = {
 const others = [
   'addresses',
   'channels',
+  'event_endpoints',
   'notices',
   'backfilled_slots',
   'event_days',
