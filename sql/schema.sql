@@ -2689,7 +2689,7 @@ end $function$;
 comment on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) is 'Adds an event about each of these cues, which shows it as it is now, except those that are deleted.';
 grant execute on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_cue_limit_events(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.add_cue_limit_event(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
@@ -2698,11 +2698,11 @@ CREATE OR REPLACE FUNCTION cue.add_cue_limit_events(p_account_ids uuid[], p_now 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.add_limit_event(a.id, 'cues', p.cues, p_now)
-    from (select distinct u.id from unnest(p_account_ids) as u (id)) u join cue.accounts a on a.id = u.id cross join lateral cue.limits_of(a) p
-   where (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
+   where a.id = p_account_id and (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
 $function$;
-comment on function cue.add_cue_limit_events(uuid[],timestamp with time zone) is 'Adds the event that a cue was refused because an account has as many as it may.';
-grant execute on function cue.add_cue_limit_events(uuid[],timestamp with time zone) to cue_service;
+comment on function cue.add_cue_limit_event(uuid,timestamp with time zone) is 'Adds the event that a cue was refused because an account has as many as it may, once in 24 hours.';
+grant execute on function cue.add_cue_limit_event(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS TABLE(id text, refusal text)
@@ -5133,8 +5133,6 @@ begin
   select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
   perform cue.record_cue_events(
     p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
-  perform cue.add_cue_limit_events(array(
-    select u.account_id from unnest(p_account_ids, v_refusals) as u (account_id, refusal) where u.refusal = 'limit'), p_now);
   return query
   select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)

@@ -190,14 +190,14 @@ language sql security definer as $$
 $$;
 comment on function cue.add_limit_event is 'Adds the event that an account has reached a limit: cues, executions_per_month or events_per_day.';
 
--- Once in 24 hours: many requests may be refused.
-create or replace function cue.add_cue_limit_events(p_account_ids uuid[], p_now timestamptz default now()) returns void
+-- Once in 24 hours: many requests may be refused. Not in their transactions, which are rolled back: see announce.ts.
+create or replace function cue.add_cue_limit_event(p_account_id uuid, p_now timestamptz default now()) returns void
 language sql security definer as $$
   select cue.add_limit_event(a.id, 'cues', p.cues, p_now)
-    from (select distinct u.id from unnest(p_account_ids) as u (id)) u join cue.accounts a on a.id = u.id cross join lateral cue.limits_of(a) p
-   where (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
+   where a.id = p_account_id and (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
 $$;
-comment on function cue.add_cue_limit_events is 'Adds the event that a cue was refused because an account has as many as it may.';
+comment on function cue.add_cue_limit_event is 'Adds the event that a cue was refused because an account has as many as it may, once in 24 hours.';
 
 -- The partition's day is in its name, as months are. Attaching a table blocks no reader.
 create or replace function cue.add_event_day(p_day date) returns void

@@ -5,6 +5,7 @@ import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, Cha
 export const functions = {
   abort_operation: ['row', 'account_id operation_id now'],
   acknowledge_alert: ['value', 'account_id alert_id now'],
+  add_cue_limit_event: ['value', 'account_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],
   add_session_token: ['value', 'account_id token_hash now'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
@@ -1178,6 +1179,7 @@ export type WhyLateRow = {
 export type Functions = {
   abortOperation: (args: { account_id: string; operation_id: string }) => Promise<OperationsRow>
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
+  addCueLimitEvent: (args: { account_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
   addSessionToken: (args: { account_id: string; token_hash: Buffer }) => Promise<Date>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>

@@ -89,7 +89,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     const watching = await waiting.watch('events', filters.account_id, goneSignal(reply))
     reply.raw.once('close', watching.leave)
     const isOpen = () => !reply.raw.destroyed && !app.closing.aborted
-    return reply.type('text/event-stream').send(Readable.from(messages(filters, after, watching, request, isOpen)))
+    return reply.type('text/event-stream').send(Readable.from(messages(filters, after, watching, request, isOpen), { highWaterMark: 1 }))
   }
 
   /** The messages of a stream, until its client has gone, its key is revoked, the service stops, or the database is unavailable. */
