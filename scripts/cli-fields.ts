@@ -22,6 +22,7 @@ type Document = { paths: Record<string, Record<string, Operation>>; components: 
 const used = `createCue listCues pauseCue fireCue testCue getCueHistory listExecutions replayExecution createOperation listOperations
   previewSchedule listCalendars putCalendar listGates putGate pauseGate listWorkers listAlerts snoozeAlert listChannels putChannel listEvents listErrors listDestinations
   readCosts
+  listEventEndpoints createEventEndpoint enableEventEndpoint
   verifyExecution listSessions`.split(/\s+/)
 
 /** @throws {Error} if an operation that has options does not exist */

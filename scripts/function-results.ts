@@ -5,7 +5,7 @@
 
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
-  `abort_operation allow apply_subscription attach_evidence beat_engine begin_channel_test begin_test cancel_execution create_operation deletion_status
+  `abort_operation allow apply_subscription attach_evidence beat_engine begin_channel_test begin_endpoint_test begin_test cancel_execution create_event_endpoint create_operation deletion_status
    dismiss_execution exchange_session_token fire_cue hold next_wakes open_key_session open_session poll_device read_destinations
    read_errors read_memory read_operator read_overview refresh_session replay_execution report_outcome reveal_key
    service_health verify_outcome`.split(/\s+/)
@@ -20,6 +20,7 @@ export const nullable: Record<string, string> = {
   apply_cues: 'before after error message',
   begin_idempotent: 'row',
   begin_issue: 'row',
+  begin_endpoint_turn: 'cue_id cue_key execution_id',
   begin_notice: 'row alert_id severity cue_name alert content secrets',
   begin_channel_test: 'secrets',
   billing_account: 'row customer_id subscription_id',
@@ -30,6 +31,7 @@ export const nullable: Record<string, string> = {
   device_link: 'row ip account_created_at',
   disown_account: 'value',
   disownable_account: 'row',
+  end_endpoint_turn: 'row',
   end_notice: 'value',
   ended_pauses: 'last_slot cron at schedule_rules calendars',
   failure_notice: 'row last_http_status last_error',
@@ -41,6 +43,7 @@ export const nullable: Record<string, string> = {
   mail_cue_failed: 'row http_status error_message',
   mail_deletion_requested: 'row',
   mail_downgrade: 'row cues',
+  mail_endpoint_disabled: 'row http_status error',
   mail_limit_reached: 'row',
   mail_magic_link: 'row ip',
   mail_payment_failed: 'row',

@@ -49,3 +49,6 @@ comment on function cue.events_per_day is 'Returns the number of an account''s e
 
 create or replace function cue.event_bytes() returns int language sql immutable as $$ select 16 * 1024 $$;
 comment on function cue.event_bytes is 'Returns the maximum size of an event''s data.';
+
+create or replace function cue.notice_delays() returns interval[] language sql immutable as $$ select '{10 seconds,1 minute,5 minutes,30 minutes}'::interval[] $$;
+comment on function cue.notice_delays is 'Returns the delays between the tries of what is sent to channels and endpoints.';

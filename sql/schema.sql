@@ -14,7 +14,7 @@ create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'out
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
-create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
+create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
 comment on type cue.audit_event is 'Type of an audit log entry.';
 create type cue.budget_period as enum ('day', 'week', 'month');
 comment on type cue.budget_period is 'Period of a gate''s budget. Weeks begin on Monday.';
@@ -30,7 +30,9 @@ create type cue.cue_status as enum ('active', 'paused', 'completed', 'failed');
 comment on type cue.cue_status is 'Only active cues fire on schedule. completed: no further run, see completed_reason; failed: a one-time cue whose execution failed.';
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
+create type cue.endpoint_status as enum ('enabled', 'disabled');
+comment on type cue.endpoint_status is 'Whether events are sent to an endpoint. disabled: it failed for three days.';
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
@@ -801,10 +803,64 @@ comment on column cue.event_days.left_out_from is 'First place at which one was 
 comment on column cue.event_days.left_out_to is 'Last place at which one was left out.';
 grant select on cue.event_days to cue_service;
 
+create table cue.event_endpoints (
+  id uuid not null,
+  account_id uuid not null,
+  url text not null,
+  types cue.event_type[] not null,
+  tag text,
+  cue_ids text[],
+  description text,
+  secret text not null,
+  status cue.endpoint_status not null default 'enabled'::cue.endpoint_status,
+  place bigint not null,
+  turn integer not null default 0,
+  due_at timestamp with time zone,
+  failing_since timestamp with time zone,
+  tries integer not null default 0,
+  http_status integer,
+  error text,
+  delivered_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  disabled_at timestamp with time zone,
+  constraint event_endpoints_pkey PRIMARY KEY (id),
+  constraint event_endpoints_check CHECK ((failing_since IS NULL) = (tries = 0)),
+  constraint event_endpoints_check1 CHECK ((disabled_at IS NOT NULL) = (status = 'disabled'::cue.endpoint_status)),
+  constraint event_endpoints_check2 CHECK (due_at IS NULL OR status = 'enabled'::cue.endpoint_status),
+  constraint event_endpoints_cue_ids_check CHECK (cardinality(cue_ids) >= 1 AND cardinality(cue_ids) <= 100),
+  constraint event_endpoints_description_check CHECK (length(description) <= 2000),
+  constraint event_endpoints_types_check CHECK (types <> '{}'::cue.event_type[]),
+  constraint event_endpoints_url_check CHECK (length(url) <= 2048),
+  constraint event_endpoints_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
+);
+CREATE INDEX event_endpoints_account ON cue.event_endpoints USING btree (account_id, id);
+comment on table cue.event_endpoints is 'Addresses that the events of an account are sent to, signed and in the order of the feed.';
+comment on column cue.event_endpoints.id is 'UUIDv7.';
+comment on column cue.event_endpoints.account_id is 'The account.';
+comment on column cue.event_endpoints.url is 'Where to send.';
+comment on column cue.event_endpoints.types is 'Events that it gets.';
+comment on column cue.event_endpoints.tag is 'Only events of cues with this tag.';
+comment on column cue.event_endpoints.cue_ids is 'Only events of these cues.';
+comment on column cue.event_endpoints.description is 'Free text.';
+comment on column cue.event_endpoints.secret is 'Signs its requests.';
+comment on column cue.event_endpoints.status is 'Whether events are sent to it.';
+comment on column cue.event_endpoints.place is 'Place in the feed up to which it has got its events.';
+comment on column cue.event_endpoints.turn is 'Number of the latest turn, in which a few events are sent. The end of an earlier one changes nothing.';
+comment on column cue.event_endpoints.due_at is 'When the next turn begins, for which a job waits. While one is under way, when another engine may repeat it. Null: it has all events.';
+comment on column cue.event_endpoints.failing_since is 'First of the tries that have failed since its latest success.';
+comment on column cue.event_endpoints.tries is 'Number of these tries.';
+comment on column cue.event_endpoints.http_status is 'Of the last response.';
+comment on column cue.event_endpoints.error is 'Why the last try failed.';
+comment on column cue.event_endpoints.delivered_at is 'When it last accepted an event.';
+comment on column cue.event_endpoints.created_at is 'Creation time.';
+comment on column cue.event_endpoints.disabled_at is 'When it was disabled.';
+grant select on cue.event_endpoints to cue_service;
+
 create table cue.event_order (
   id integer not null default 1,
   last_place bigint not null default 0,
   dropped_place bigint not null default 0,
+  for_endpoints uuid[],
   constraint event_order_pkey PRIMARY KEY (id),
   constraint event_order_id_check CHECK (id = 1)
 ) with (fillfactor=10);
@@ -812,6 +868,7 @@ comment on table cue.event_order is 'One row, which whoever publishes events loc
 comment on column cue.event_order.id is 'Always 1.';
 comment on column cue.event_order.last_place is 'The place of the latest event.';
 comment on column cue.event_order.dropped_place is 'The highest place among those that have been dropped.';
+comment on column cue.event_order.for_endpoints is 'Accounts of the latest events whose endpoints get their jobs with the next publication, after the commit of this one.';
 grant select on cue.event_order to cue_service;
 
 create table cue.event_subscribers (
@@ -2297,6 +2354,30 @@ create view cue.due_cues as
 comment on view cue.due_cues is 'Due cues: their slot should have fired by now.';
 grant select on cue.due_cues to cue_reader, cue_service;
 
+create view cue.event_endpoint_view as
+ SELECT id,
+    account_id,
+    url,
+    types::text[] AS types,
+    tag,
+    cue_ids,
+    description,
+    status,
+    failing_since,
+    tries,
+    http_status,
+    error,
+        CASE
+            WHEN tries > 0 THEN due_at
+            ELSE NULL::timestamp with time zone
+        END AS next_try_at,
+    delivered_at,
+    created_at,
+    disabled_at
+   FROM cue.event_endpoints;
+comment on view cue.event_endpoint_view is 'Event endpoints as the API shows them, without their secrets.';
+grant select on cue.event_endpoint_view to cue_reader, cue_service;
+
 create view cue.execution_brief_view as
  SELECT id,
     account_id,
@@ -2978,7 +3059,7 @@ end $function$;
 comment on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) is 'Adds an event about each of these cues, which shows it as it is now, except those that are deleted.';
 grant execute on function cue.add_cue_events(cue.event_type,text[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_cue_limit_events(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.add_cue_limit_event(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
@@ -2987,11 +3068,11 @@ CREATE OR REPLACE FUNCTION cue.add_cue_limit_events(p_account_ids uuid[], p_now 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
   select cue.add_limit_event(a.id, 'cues', p.cues, p_now)
-    from (select distinct u.id from unnest(p_account_ids) as u (id)) u join cue.accounts a on a.id = u.id cross join lateral cue.limits_of(a) p
-   where (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
+   where a.id = p_account_id and (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
 $function$;
-comment on function cue.add_cue_limit_events(uuid[],timestamp with time zone) is 'Adds the event that a cue was refused because an account has as many as it may.';
-grant execute on function cue.add_cue_limit_events(uuid[],timestamp with time zone) to cue_service;
+comment on function cue.add_cue_limit_event(uuid,timestamp with time zone) is 'Adds the event that a cue was refused because an account has as many as it may, once in 24 hours.';
+grant execute on function cue.add_cue_limit_event(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_cues(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS TABLE(id text, refusal text)
@@ -3922,6 +4003,26 @@ $function$;
 comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window and returns whether it is within the limit.';
 grant execute on function cue.allow(text,integer,interval,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.announce_disabled_endpoint(p_account_id uuid, p_endpoint_id uuid, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.add_event(p_account_id, 'endpoint.disabled', (
+    select to_jsonb(v) - '{account_id,next_try_at}'::text[] || jsonb_build_object(
+             'failing_since', cue.iso(v.failing_since), 'delivered_at', cue.iso(v.delivered_at), 'created_at', cue.iso(v.created_at),
+             'disabled_at', cue.iso(v.disabled_at))
+      from cue.event_endpoint_view v where v.id = p_endpoint_id), p_now);
+  perform cue.record_event(p_account_id, 'event_endpoint.disabled', 'service', null, jsonb_build_object('endpoint_id', p_endpoint_id), p_now);
+  perform cue.add_job('mails', jsonb_build_object('kind', 'endpoint_disabled', 'account_id', p_account_id, 'endpoint_id', p_endpoint_id));
+end $function$;
+comment on function cue.announce_disabled_endpoint(uuid,uuid,timestamp with time zone) is 'Adds the event, the audit entry and the mail about an endpoint that was disabled.';
+grant execute on function cue.announce_disabled_endpoint(uuid,uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_gates jsonb DEFAULT '[]'::jsonb)
  RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
  LANGUAGE plpgsql
@@ -4286,15 +4387,13 @@ CREATE OR REPLACE FUNCTION cue.begin_channel_test(p_account_id uuid, p_name text
 AS $function$
 declare
   h cue.channels;
-  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
 begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
   if not found then
     raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
   end if;
-  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
-                             format('Test limit reached: %s tests of channels per hour.', v_limit), p_now);
+  perform cue.require_tests(p_account_id, p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
   end if;
@@ -4339,6 +4438,70 @@ begin
 end $function$;
 comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Assigns locked executions to workers and returns the claims.';
 grant execute on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.begin_endpoint_test(p_account_id uuid, p_endpoint_id uuid, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(url text, secret text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.event_endpoints;
+begin
+  perform cue.require_unheld(p_account_id);
+  select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
+  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.require_tests(p_account_id, p_now);
+  return query select e.url, e.secret;
+end $function$;
+comment on function cue.begin_endpoint_test(uuid,uuid,timestamp with time zone) is 'Counts a test of an endpoint and returns where to send it; QU047 if not found.';
+grant execute on function cue.begin_endpoint_test(uuid,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.begin_endpoint_turn(p_endpoint_id uuid, p_limit integer DEFAULT 50, p_answer_within interval DEFAULT '00:00:40'::interval, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(url text, secret text, turn integer, next_place bigint, truncated boolean, place bigint, id uuid, type cue.event_type, at timestamp with time zone, cue_id text, cue_key text, execution_id uuid, data text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  e cue.event_endpoints;
+  r record;
+  v_later timestamptz;
+  v_has_events boolean := false;
+begin
+  select * into e from cue.event_endpoints n where n.id = p_endpoint_id and n.status = 'enabled' for update skip locked;
+  if not found then
+    select * into e from cue.event_endpoints n where n.id = p_endpoint_id and n.status = 'enabled';
+    if found then perform cue.move_endpoint_job(e.id, e.account_id, p_now + interval '1 second'); end if;
+    return;
+  end if;
+  v_later := case when e.due_at > p_now then e.due_at when cue.is_held(e.account_id) then p_now + interval '10 seconds' end;
+  if v_later is not null then
+    update cue.event_endpoints n set due_at = v_later where n.id = e.id and n.due_at is distinct from v_later;
+    perform cue.move_endpoint_job(e.id, e.account_id, v_later);
+    return;
+  end if;
+  for r in
+    select * from cue.read_events(e.account_id, e.place, e.types, e.cue_ids, cue.endpoint_tags(e), case when e.tries > 0 then 1 else p_limit end)
+  loop
+    e.due_at := case when r.id is not null or r.has_more then p_now + case when r.id is not null then p_answer_within else '0' end end;
+    if r.id is null then
+      update cue.event_endpoints n set place = greatest(n.place, r.next_place), due_at = e.due_at where n.id = e.id;
+    else
+      v_has_events := true;
+      return query select e.url, e.secret, e.turn + 1, r.next_place, r.truncated, r.place, r.id, r.type, r.at, r.cue_id, r.cue_key, r.execution_id, r.data;
+    end if;
+  end loop;
+  if v_has_events then update cue.event_endpoints n set turn = n.turn + 1, due_at = e.due_at where n.id = e.id; end if;
+  perform cue.move_endpoint_job(e.id, e.account_id, e.due_at);
+end $function$;
+comment on function cue.begin_endpoint_turn(uuid,integer,interval,timestamp with time zone) is 'Begins a turn of an endpoint and returns the events to send, or no row if there is nothing to send now.';
+grant execute on function cue.begin_endpoint_turn(uuid,integer,interval,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_idempotent(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(status integer, body text)
@@ -5682,8 +5845,6 @@ begin
   select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
   perform cue.record_cue_events(
     p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
-  perform cue.add_cue_limit_events(array(
-    select u.account_id from unnest(p_account_ids, v_refusals) as u (account_id, refusal) where u.refusal = 'limit'), p_now);
   return query
   select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
@@ -5695,6 +5856,32 @@ begin
 end $function$;
 comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
 grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.create_event_endpoint(p_account_id uuid, p_url text, p_types cue.event_type[], p_tag text DEFAULT NULL::text, p_cue_ids text[] DEFAULT NULL::text[], p_description text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(id uuid, secret text)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+  e cue.event_endpoints;
+begin
+  if (select count(*) from cue.event_endpoints n where n.account_id = a.id) >= 20 then
+    raise exception 'Event endpoint limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
+  end if;
+  insert into cue.event_endpoints (id, account_id, url, types, tag, cue_ids, description, secret, place, created_at)
+  select cue.uuid_v7(p_now), a.id, p_url, p_types, p_tag, p_cue_ids, p_description, cue.new_secret(), o.last_place, p_now from cue.event_order o
+  returning * into e;
+  perform cue.subscribe_endpoints(a.id);
+  perform cue.record_event(a.id, 'event_endpoint.created', p_actor, p_ip, jsonb_build_object('endpoint_id', e.id), p_now);
+  return query select e.id, e.secret;
+end $function$;
+comment on function cue.create_event_endpoint(uuid,text,cue.event_type[],text,text[],text,text,text,timestamp with time zone) is 'Creates an endpoint for events from now on, and returns its id and secret; QU035 too many.';
+grant execute on function cue.create_event_endpoint(uuid,text,cue.event_type[],text,text[],text,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
@@ -6111,6 +6298,25 @@ begin
 end $function$;
 comment on function cue.delete_due_accounts(integer,timestamp with time zone) is 'Deletes a batch of an account whose grace is over; 0 if none is left.';
 grant execute on function cue.delete_due_accounts(integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.delete_event_endpoint(p_account_id uuid, p_endpoint_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.lock_account(p_account_id);
+  delete from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
+  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.move_endpoint_job(p_endpoint_id, p_account_id, null);
+  perform cue.subscribe_endpoints(p_account_id);
+  perform cue.record_event(p_account_id, 'event_endpoint.deleted', p_actor, p_ip, jsonb_build_object('endpoint_id', p_endpoint_id), p_now);
+end $function$;
+comment on function cue.delete_event_endpoint(uuid,uuid,text,text,timestamp with time zone) is 'Deletes an endpoint; QU047 if not found.';
+grant execute on function cue.delete_event_endpoint(uuid,uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_events(p_account_id uuid)
  RETURNS void
@@ -6583,6 +6789,76 @@ $function$;
 comment on function cue.email_window(text) is 'Returns the rate window''s subject for mails to an address.';
 grant execute on function cue.email_window(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.enable_event_endpoint(p_account_id uuid, p_endpoint_id uuid, p_skips boolean, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.event_endpoints;
+  v_last bigint;
+begin
+  perform cue.lock_account(p_account_id);
+  select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id for update;
+  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  v_last := cue.latest_place();
+  update cue.event_endpoints
+     set status = 'enabled', disabled_at = null, failing_since = null, tries = 0, turn = turn + 1, due_at = p_now,
+         place = case when p_skips then greatest(place, v_last) else place end
+   where id = e.id;
+  perform cue.move_endpoint_job(e.id, e.account_id, p_now);
+  perform cue.record_event(e.account_id, 'event_endpoint.enabled', p_actor, p_ip, jsonb_build_object('endpoint_id', e.id), p_now);
+  return not p_skips and (select r.truncated from cue.read_events(e.account_id, e.place, e.types, e.cue_ids, cue.endpoint_tags(e), 1) r limit 1);
+end $function$;
+comment on function cue.enable_event_endpoint(uuid,uuid,boolean,text,text,timestamp with time zone) is 'Continues an endpoint at the first event that it has not got, or after all (p_skips); returns whether events are missing there. QU047 if not found.';
+grant execute on function cue.enable_event_endpoint(uuid,uuid,boolean,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.end_endpoint_turn(p_endpoint_id uuid, p_turn integer, p_place bigint DEFAULT NULL::bigint, p_http_status integer DEFAULT NULL::integer, p_error text DEFAULT NULL::text, p_retry_after_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(tries integer, status cue.endpoint_status)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  e cue.event_endpoints;
+  v_delays constant interval[] := cue.notice_delays();
+begin
+  select * into e from cue.event_endpoints n where n.id = p_endpoint_id and n.status = 'enabled' and n.turn = p_turn for update;
+  if not found then return; end if;
+  if p_place is not null then
+    e.place := greatest(e.place, p_place);
+    e.delivered_at := p_now;
+    e.failing_since := null;
+    e.tries := 0;
+  end if;
+  if p_error is null then
+    e.due_at := p_now;
+  else
+    e.failing_since := coalesce(e.failing_since, p_now);
+    e.tries := e.tries + 1;
+    e.due_at := p_now + greatest(v_delays[least(e.tries, cardinality(v_delays))], coalesce(p_retry_after_ms, 0) * interval '1 millisecond');
+    if e.tries >= 20 and e.failing_since <= p_now - interval '3 days' then
+      e.status := 'disabled';
+      e.due_at := null;
+    end if;
+  end if;
+  update cue.event_endpoints n
+     set place = e.place, turn = n.turn + 1, delivered_at = e.delivered_at, failing_since = e.failing_since, tries = e.tries, due_at = e.due_at,
+         status = e.status, disabled_at = case when e.status = 'disabled' then p_now end, http_status = p_http_status, error = p_error
+   where n.id = e.id;
+  perform cue.move_endpoint_job(e.id, e.account_id, e.due_at);
+  if e.status = 'disabled' then perform cue.announce_disabled_endpoint(e.account_id, e.id, p_now); end if;
+  return query select e.tries, e.status;
+end $function$;
+comment on function cue.end_endpoint_turn(uuid,integer,bigint,integer,text,integer,timestamp with time zone) is 'Records a turn of an endpoint. A failed event is repeated after 10 seconds, 1, 5 and then every 30 minutes; after 3 days and 20 tries the endpoint is disabled.';
+grant execute on function cue.end_endpoint_turn(uuid,integer,bigint,integer,text,integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.end_flights(p_flight_ids bigint[])
  RETURNS void
  LANGUAGE plpgsql
@@ -6677,7 +6953,7 @@ CREATE OR REPLACE FUNCTION cue.end_notice(p_notice_id uuid, p_tries integer, p_h
 AS $function$
 declare
   n cue.notices;
-  v_delay interval := ('{10 seconds,1 minute,5 minutes,30 minutes}'::interval[])[p_tries];
+  v_delay interval := (cue.notice_delays())[p_tries];
 begin
   perform from cue.alerts where id = (select w.alert_id from cue.notices w where w.id = p_notice_id) for share;
   select * into n from cue.notices where id = p_notice_id and state = 'waiting' and tries = p_tries for update;
@@ -6787,6 +7063,14 @@ begin
 end $function$;
 comment on function cue.ended_pauses(integer,timestamp with time zone,text[]) is 'Returns cues whose pause has ended, except those in p_skip, with the input for computing their next run.';
 grant execute on function cue.ended_pauses(integer,timestamp with time zone,text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.endpoint_tags(e cue.event_endpoints)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select case when e.tag is not null then array[e.tag] end $function$;
+comment on function cue.endpoint_tags(cue.event_endpoints) is 'Returns the tags that cues of an endpoint''s events must have, or null.';
+grant execute on function cue.endpoint_tags(cue.event_endpoints) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.engine_timeout()
  RETURNS interval
@@ -9464,6 +9748,20 @@ $function$;
 comment on function cue.mail_downgrade(uuid,text[]) is 'Returns the content of the mail about a downgrade, with the names of the newest 100 cues that it paused.';
 grant execute on function cue.mail_downgrade(uuid,text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.mail_endpoint_disabled(p_endpoint_id uuid)
+ RETURNS TABLE(email text, url text, failing_since timestamp with time zone, tries integer, http_status integer, error text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select a.email, e.url, e.failing_since, e.tries, e.http_status, e.error
+    from cue.event_endpoints e join cue.accounts a on a.id = e.account_id where e.id = p_endpoint_id and e.status = 'disabled'
+$function$;
+comment on function cue.mail_endpoint_disabled(uuid) is 'Returns the content of the mail about an event endpoint that was disabled.';
+grant execute on function cue.mail_endpoint_disabled(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.mail_limit_reached(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(email text, plan cue.plan, executions_per_month integer, grace_ends_at timestamp with time zone)
  LANGUAGE sql
@@ -9880,6 +10178,24 @@ end $function$;
 comment on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone,boolean) is 'Moves due cues, tracked or not, that the caller has locked to their next slots; null instead of an id stands for none.';
 grant execute on function cue.move_due_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],boolean,timestamp with time zone,boolean) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.move_endpoint_job(p_endpoint_id uuid, p_account_id uuid, p_due_at timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  delete from pgboss.job
+   where name = 'event_endpoints' and state = 'created' and policy = 'short' and coalesce(singleton_key, '') = p_endpoint_id::text;
+  if p_due_at is null then return; end if;
+  perform cue.add_job('event_endpoints', jsonb_build_object('endpoint_id', p_endpoint_id, 'account_id', p_account_id), p_start_after => p_due_at,
+                      p_singleton_key => p_endpoint_id::text);
+end $function$;
+comment on function cue.move_endpoint_job(uuid,uuid,timestamp with time zone) is 'Lets the waiting job of an endpoint start at an instant, or removes it.';
+grant execute on function cue.move_endpoint_job(uuid,uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.move_windows(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_missed boolean[], p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
@@ -10279,6 +10595,14 @@ begin
 end $function$;
 comment on function cue.note_use(uuid,timestamp with time zone) is 'Notes that an API key is being used, and returns true.';
 grant execute on function cue.note_use(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.notice_delays()
+ RETURNS interval[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select '{10 seconds,1 minute,5 minutes,30 minutes}'::interval[] $function$;
+comment on function cue.notice_delays() is 'Returns the delays between the tries of what is sent to channels and endpoints.';
+grant execute on function cue.notice_delays() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.notice_events()
  RETURNS void
@@ -10833,7 +11157,8 @@ begin
           where account_id = v_account
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
-                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'channel.set', 'channel.deleted')
+                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'channel.set', 'channel.deleted',
+                           'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled')
                  or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;
@@ -10922,7 +11247,7 @@ CREATE OR REPLACE FUNCTION cue.publish_events(p_limit integer DEFAULT 1000, p_mo
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_place bigint;
+  o cue.event_order;
   v_last bigint;
   v_seqs bigint[];
   v_day date := (p_now at time zone 'utc')::date;
@@ -10930,8 +11255,12 @@ declare
   v_left_out uuid[];
   v_reached uuid[];
 begin
-  select last_place into v_place from cue.event_order for no key update skip locked;
+  select * into o from cue.event_order for no key update skip locked;
   if not found then return 0; end if;
+  if o.for_endpoints is not null then
+    perform cue.queue_endpoints(o.for_endpoints, p_now);
+    update cue.event_order set for_endpoints = null;
+  end if;
   -- A new statement: it sees what the former holder of the lock has committed.
   v_seqs := array(select n.seq from cue.new_events n order by n.seq limit p_limit for update skip locked);
   if v_seqs = '{}' then return 0; end if;
@@ -10963,16 +11292,18 @@ begin
       from batch b join counted c on c.account_id = b.account_id),
   published as (
     insert into cue.events (account_id, place, published_at, id, type, at, cue_id, cue_key, cue_tags, execution_id, data, execution_ids, cue_ids)
-    select p.account_id, v_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data, p.execution_ids, p.cue_ids
+    select p.account_id, o.last_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data, p.execution_ids, p.cue_ids
       from placed p where not p.is_left_out)
-  select v_place + coalesce(max(p.nth), 0), array_agg(distinct p.account_id), array_agg(distinct p.account_id) filter (where p.is_left_out),
+  select o.last_place + coalesce(max(p.nth), 0), array_agg(distinct p.account_id), array_agg(distinct p.account_id) filter (where p.is_left_out),
          array_agg(distinct p.account_id) filter (where p.reaches)
     into v_last, v_accounts, v_left_out, v_reached from placed p;
   delete from cue.new_events where seq = any (v_seqs);
   if v_accounts is null then return cardinality(v_seqs); end if;
-  update cue.event_order set last_place = v_last;
-  perform cue.add_event_notices(v_accounts, v_place, p_now);
-  update cue.event_days set left_out_from = coalesce(left_out_from, v_place + 1), left_out_to = v_last
+  update cue.event_order
+     set last_place = v_last,
+         for_endpoints = (select array_agg(distinct e.account_id) from cue.event_endpoints e where e.account_id = any (v_accounts) and e.status = 'enabled');
+  perform cue.add_event_notices(v_accounts, o.last_place, p_now);
+  update cue.event_days set left_out_from = coalesce(left_out_from, o.last_place + 1), left_out_to = v_last
    where account_id = any (v_left_out) and day = v_day;
   perform cue.add_limit_event(u.id, 'events_per_day', p_most_per_day, p_now) from unnest(v_reached) as u (id);
   -- A notification holds 8,000 bytes.
@@ -11167,6 +11498,22 @@ end $function$;
 comment on function cue.put_gate(uuid,text,jsonb,text,text,timestamp with time zone) is 'Creates or replaces a gate; returns created, changed or same; QU039 too many.';
 grant execute on function cue.put_gate(uuid,text,jsonb,text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.queue_endpoints(p_account_ids uuid[], p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  perform cue.add_job('event_endpoints', jsonb_build_object('endpoint_id', e.id, 'account_id', e.account_id), p_start_after => p_now,
+                      p_singleton_key => e.id::text)
+     from cue.event_endpoints e where e.account_id = any (p_account_ids) and e.status = 'enabled';
+end $function$;
+comment on function cue.queue_endpoints(uuid[],timestamp with time zone) is 'Adds jobs for the endpoints of accounts that have new events, except those whose job waits.';
+grant execute on function cue.queue_endpoints(uuid[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_is_queued boolean DEFAULT false, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS uuid
  LANGUAGE plpgsql
@@ -11256,6 +11603,17 @@ begin
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.raise_no_endpoint(p_endpoint_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+begin
+  raise exception 'event endpoint % not found', p_endpoint_id using errcode = cue.refusal('QU047');
+end $function$;
+comment on function cue.raise_no_endpoint(uuid) is 'Raises QU047.';
+grant execute on function cue.raise_no_endpoint(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_refused(p_account_id uuid, p_refusal text, p_key text, p_gate text)
  RETURNS void
@@ -11482,7 +11840,7 @@ end $function$;
 comment on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Returns up to 100 groups of an account''s newest 5,000 dead letters, by error.';
 grant execute on function cue.read_errors(uuid,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.read_events(p_account_id uuid, p_after bigint DEFAULT NULL::bigint, p_types cue.event_type[] DEFAULT NULL::cue.event_type[], p_cue_id text DEFAULT NULL::text, p_tags text[] DEFAULT NULL::text[], p_limit integer DEFAULT 100, p_scan integer DEFAULT 2000)
+CREATE OR REPLACE FUNCTION cue.read_events(p_account_id uuid, p_after bigint DEFAULT NULL::bigint, p_types cue.event_type[] DEFAULT NULL::cue.event_type[], p_cue_ids text[] DEFAULT NULL::text[], p_tags text[] DEFAULT NULL::text[], p_limit integer DEFAULT 100, p_scan integer DEFAULT 2000)
  RETURNS TABLE(place bigint, id uuid, type cue.event_type, at timestamp with time zone, cue_id text, cue_key text, execution_id uuid, data text, next_place bigint, has_more boolean, truncated boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -11494,7 +11852,7 @@ AS $function$
 declare
   o cue.event_order := (select e from cue.event_order e);
   v_after bigint := coalesce(least(p_after, o.last_place), o.last_place);
-  v_scan int := case when num_nonnulls(p_types, p_cue_id, p_tags) = 0 then p_limit else p_scan end;
+  v_scan int := case when num_nonnulls(p_types, p_cue_ids, p_tags) = 0 then p_limit else p_scan end;
 begin
   return query
   with scanned as materialized (
@@ -11516,7 +11874,7 @@ begin
      where s.total - s.unread <= v_scan and x.nth > s.size - s.unread),
   matching as materialized (
     select n.*, row_number() over (order by n.place) as match from single n
-     where n.nth <= v_scan and (p_types is null or n.type = any (p_types)) and (p_cue_id is null or n.cue_id = p_cue_id)
+     where n.nth <= v_scan and (p_types is null or n.type = any (p_types)) and (p_cue_ids is null or n.cue_id = any (p_cue_ids))
        and (p_tags is null or coalesce(n.cue_tags, (select c.tags from cue.cues c where c.id = n.cue_id)) @> p_tags)),
   ending as (
     select coalesce((select m.place from matching m where m.match = p_limit and exists (select from scanned s where s.place > m.place)),
@@ -11535,8 +11893,8 @@ begin
       on d.id = m.execution_id and m.data is null
    order by m.place;
 end $function$;
-comment on function cue.read_events(uuid,bigint,cue.event_type[],text,text[],integer,integer) is 'Returns events after a place, or one row without any; next_place is the place to continue from. Without p_after: from now on; -1: from the oldest.';
-grant execute on function cue.read_events(uuid,bigint,cue.event_type[],text,text[],integer,integer) to cue_service;
+comment on function cue.read_events(uuid,bigint,cue.event_type[],text[],text[],integer,integer) is 'Returns events after a place, or one row without any; next_place is the place to continue from. Without p_after: from now on; -1: from the oldest.';
+grant execute on function cue.read_events(uuid,bigint,cue.event_type[],text[],text[],integer,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_execution_details(p_account_ids uuid[], p_execution_ids uuid[])
  RETURNS SETOF cue.execution_detail_view
@@ -12919,6 +13277,23 @@ end $function$;
 comment on function cue.require_room(cue.cues) is 'Raises QU030 if the plan allows no further active cue.';
 grant execute on function cue.require_room(cue.cues) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_tests(p_account_id uuid, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+begin
+  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
+                             format('Test limit reached: %s tests of channels and endpoints per hour.', v_limit), p_now);
+end $function$;
+comment on function cue.require_tests(uuid,timestamp with time zone) is 'Counts a test of a channel or endpoint; QU031 above the plan''s fires per hour.';
+grant execute on function cue.require_tests(uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_unheld(p_account_id uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -14087,6 +14462,21 @@ AS $function$
 $function$;
 comment on function cue.subscribe_channels(uuid) is 'Notes whether a channel of an account names successes, retries or verifications.';
 grant execute on function cue.subscribe_channels(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.subscribe_endpoints(p_account_id uuid)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.subscribe(p_account_id, 'endpoints', exists (
+    select from cue.event_endpoints e
+     where e.account_id = p_account_id and e.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
+$function$;
+comment on function cue.subscribe_endpoints(uuid) is 'Notes whether an endpoint of an account names successes, retries or verifications; also a disabled one, which may continue.';
+grant execute on function cue.subscribe_endpoints(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
  RETURNS void

@@ -314,6 +314,12 @@ select account_id, name, type, cue.mask_target(type, target) as target, types::t
   from cue.channels;
 comment on view cue.channel_view is 'Channels as the API shows them.';
 
+create or replace view cue.event_endpoint_view as
+select id, account_id, url, types::text[] as types, tag, cue_ids, description, status, failing_since, tries, http_status, error,
+       case when tries > 0 then due_at end as next_try_at, delivered_at, created_at, disabled_at
+  from cue.event_endpoints;
+comment on view cue.event_endpoint_view is 'Event endpoints as the API shows them, without their secrets.';
+
 create or replace view cue.ticket_view as
 select id as ticket_id, account_id, subject, severity, type, status, created_at, updated_at, message, issue_url from cue.tickets;
 comment on view cue.ticket_view is 'Support tickets as the API shows them, with the text and tracker issue for those who answer them.';

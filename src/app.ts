@@ -10,6 +10,7 @@ import alerts from './alerts/routes.ts'
 import billing from './billing/routes.ts'
 import blog from './blog/routes.ts'
 import calendars from './calendars/routes.ts'
+import eventEndpoints from './channels/endpoint-routes.ts'
 import channels from './channels/routes.ts'
 import type { Config } from './config.ts'
 import costs from './costs/routes.ts'
@@ -174,6 +175,7 @@ export const build = async (options: Options) => {
   await app.register(alerts)
   await app.register(channels)
   await app.register(events)
+  await app.register(eventEndpoints)
   await app.register(mcp)
   await app.register(accounts)
   await app.register(usage)

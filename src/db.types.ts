@@ -20,7 +20,7 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "event_endpoint.created" | "event_endpoint.deleted" | "event_endpoint.disabled" | "event_endpoint.enabled" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type BudgetPeriod = "day" | "month" | "week";
 
@@ -36,7 +36,9 @@ export type CueStatus = "active" | "completed" | "failed" | "paused";
 
 export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.budget_reached" | "gate.budget_warning" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EndpointStatus = "disabled" | "enabled";
+
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "endpoint.disabled" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.budget_reached" | "gate.budget_warning" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -1341,11 +1343,113 @@ export interface EventDays {
   left_out_to: number | null;
 }
 
+export interface EventEndpoints {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * Creation time.
+   */
+  created_at: Timestamp;
+  /**
+   * Only events of these cues.
+   */
+  cue_ids: string[] | null;
+  /**
+   * When it last accepted an event.
+   */
+  delivered_at: Timestamp | null;
+  /**
+   * Free text.
+   */
+  description: string | null;
+  /**
+   * When it was disabled.
+   */
+  disabled_at: Timestamp | null;
+  /**
+   * When the next turn begins, for which a job waits. While one is under way, when another engine may repeat it. Null: it has all events.
+   */
+  due_at: Timestamp | null;
+  /**
+   * Why the last try failed.
+   */
+  error: string | null;
+  /**
+   * First of the tries that have failed since its latest success.
+   */
+  failing_since: Timestamp | null;
+  /**
+   * Of the last response.
+   */
+  http_status: number | null;
+  /**
+   * UUIDv7.
+   */
+  id: string;
+  /**
+   * Place in the feed up to which it has got its events.
+   */
+  place: number;
+  /**
+   * Signs its requests.
+   */
+  secret: string;
+  /**
+   * Whether events are sent to it.
+   */
+  status: Generated<EndpointStatus>;
+  /**
+   * Only events of cues with this tag.
+   */
+  tag: string | null;
+  /**
+   * Number of these tries.
+   */
+  tries: Generated<number>;
+  /**
+   * Number of the latest turn, in which a few events are sent. The end of an earlier one changes nothing.
+   */
+  turn: Generated<number>;
+  /**
+   * Events that it gets.
+   */
+  types: ArrayType<EventType>;
+  /**
+   * Where to send.
+   */
+  url: string;
+}
+
+export interface EventEndpointView {
+  account_id: string | null;
+  created_at: Timestamp | null;
+  cue_ids: string[] | null;
+  delivered_at: Timestamp | null;
+  description: string | null;
+  disabled_at: Timestamp | null;
+  error: string | null;
+  failing_since: Timestamp | null;
+  http_status: number | null;
+  id: string | null;
+  next_try_at: Timestamp | null;
+  status: EndpointStatus | null;
+  tag: string | null;
+  tries: number | null;
+  types: string[] | null;
+  url: string | null;
+}
+
 export interface EventOrder {
   /**
    * The highest place among those that have been dropped.
    */
   dropped_place: Generated<number>;
+  /**
+   * Accounts of the latest events whose endpoints get their jobs with the next publication, after the commit of this one.
+   */
+  for_endpoints: string[] | null;
   /**
    * Always 1.
    */
@@ -3106,6 +3210,8 @@ export interface DB {
   echoes: Echoes;
   engines: Engines;
   event_days: EventDays;
+  event_endpoint_view: EventEndpointView;
+  event_endpoints: EventEndpoints;
   event_order: EventOrder;
   event_subscribers: EventSubscribers;
   events: Events;

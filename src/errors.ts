@@ -42,6 +42,7 @@ export const statuses = {
   calendar_not_found: 404,
   channel_not_found: 404,
   gate_not_found: 404,
+  event_endpoint_not_found: 404,
   operation_not_found: 404,
   post_not_found: 404,
   device_code_not_found: 404,
@@ -128,6 +129,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU038: 'validation_error', // a cue names a gate that does not exist: a 422
   QU039: 'gate_limit_exceeded',
   QU040: 'gate_in_use', // DETAIL: JSON array of the ids of at most 100 cues that use it
+  QU047: 'event_endpoint_not_found',
   QU041: 'last_key_protected',
   QU042: 'multiple_active_keys',
   QU043: 'deletion_already_pending',

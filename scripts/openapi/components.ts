@@ -4,6 +4,7 @@ import * as accounts from '../../src/accounts/schemas.ts'
 import * as alerts from '../../src/alerts/schemas.ts'
 import * as blog from '../../src/blog/schemas.ts'
 import * as calendars from '../../src/calendars/schemas.ts'
+import * as endpoints from '../../src/channels/endpoint-schemas.ts'
 import * as channels from '../../src/channels/schemas.ts'
 import * as declared from '../../src/cues/declared-schemas.ts'
 import * as lists from '../../src/cues/list-schemas.ts'
@@ -48,6 +49,7 @@ const requests: Record<string, TSchema> = {
   CalendarInput: calendars.PutCalendar,
   GateInput: gates.PutGate,
   ChannelInput: channels.PutChannel,
+  EventEndpointInput: endpoints.CreateEventEndpoint,
   OperationInput: operations.CreateOperation,
   FireInput: cues.FireRequest,
   TestInput: cues.TestCue,
@@ -76,6 +78,7 @@ const responses: Record<string, TSchema> = {
   Calendar: calendars.Calendar,
   Gate: gates.Gate,
   Channel: channels.Channel,
+  EventEndpoint: endpoints.EventEndpoint,
   Execution: executions.Execution,
   ExecutionDetail: executions.ExecutionDetail,
   Outcome: executions.Outcome,

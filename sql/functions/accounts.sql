@@ -220,7 +220,8 @@ begin
           where account_id = v_account
             and (event in ('account.updated', 'key.renamed', 'key.revealed', 'webhook_secret.regenerated',
                            'alert_webhook_secret.regenerated', 'session.refreshed', 'session.revoked', 'cue.created', 'cue.updated',
-                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'channel.set', 'channel.deleted')
+                           'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'channel.set', 'channel.deleted',
+                           'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled')
                  or event = 'session.created' and detail ? 'key_id')) e
         where nth > 10000));
   end loop;

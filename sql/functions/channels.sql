@@ -87,20 +87,28 @@ begin
 end $$;
 comment on function cue.delete_channel is 'Deletes a channel and its notices; QU036 if not found.';
 
+create or replace function cue.require_tests(p_account_id uuid, p_now timestamptz) returns void
+language plpgsql security definer as $$
+declare
+  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
+begin
+  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
+                             format('Test limit reached: %s tests of channels and endpoints per hour.', v_limit), p_now);
+end $$;
+comment on function cue.require_tests is 'Counts a test of a channel or endpoint; QU031 above the plan''s fires per hour.';
+
 create or replace function cue.begin_channel_test(p_account_id uuid, p_name text, p_now timestamptz default now())
 returns table (type cue.channel_type, target text, secrets text[])
 language plpgsql security definer as $$
 declare
   h cue.channels;
-  v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
 begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
   if not found then
     raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
   end if;
-  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
-                             format('Test limit reached: %s tests of channels per hour.', v_limit), p_now);
+  perform cue.require_tests(p_account_id, p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
   end if;
@@ -292,7 +300,7 @@ create or replace function cue.end_notice(
 language plpgsql security definer as $$
 declare
   n cue.notices;
-  v_delay interval := ('{10 seconds,1 minute,5 minutes,30 minutes}'::interval[])[p_tries];
+  v_delay interval := (cue.notice_delays())[p_tries];
 begin
   perform from cue.alerts where id = (select w.alert_id from cue.notices w where w.id = p_notice_id) for share;
   select * into n from cue.notices where id = p_notice_id and state = 'waiting' and tries = p_tries for update;

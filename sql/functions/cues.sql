@@ -187,8 +187,6 @@ begin
   select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
   perform cue.record_cue_events(
     p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
-  perform cue.add_cue_limit_events(array(
-    select u.account_id from unnest(p_account_ids, v_refusals) as u (account_id, refusal) where u.refusal = 'limit'), p_now);
   return query
   select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)

@@ -190,14 +190,14 @@ language sql security definer as $$
 $$;
 comment on function cue.add_limit_event is 'Adds the event that an account has reached a limit: cues, executions_per_month or events_per_day.';
 
--- Once in 24 hours: many requests may be refused.
-create or replace function cue.add_cue_limit_events(p_account_ids uuid[], p_now timestamptz default now()) returns void
+-- Once in 24 hours: many requests may be refused. Not in their transactions, which are rolled back: see announce.ts.
+create or replace function cue.add_cue_limit_event(p_account_id uuid, p_now timestamptz default now()) returns void
 language sql security definer as $$
   select cue.add_limit_event(a.id, 'cues', p.cues, p_now)
-    from (select distinct u.id from unnest(p_account_ids) as u (id)) u join cue.accounts a on a.id = u.id cross join lateral cue.limits_of(a) p
-   where (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
+    from cue.accounts a cross join lateral cue.limits_of(a) p
+   where a.id = p_account_id and (select w.allowed from cue.allow('cue_limit:' || a.id, 1, interval '24 hours', p_now) w)
 $$;
-comment on function cue.add_cue_limit_events is 'Adds the event that a cue was refused because an account has as many as it may.';
+comment on function cue.add_cue_limit_event is 'Adds the event that a cue was refused because an account has as many as it may, once in 24 hours.';
 
 -- The partition's day is in its name, as months are. Attaching a table blocks no reader.
 create or replace function cue.add_event_day(p_day date) returns void
@@ -218,7 +218,7 @@ create or replace function cue.publish_events(
 ) returns int
 language plpgsql security definer as $$
 declare
-  v_place bigint;
+  o cue.event_order;
   v_last bigint;
   v_seqs bigint[];
   v_day date := (p_now at time zone 'utc')::date;
@@ -226,8 +226,12 @@ declare
   v_left_out uuid[];
   v_reached uuid[];
 begin
-  select last_place into v_place from cue.event_order for no key update skip locked;
+  select * into o from cue.event_order for no key update skip locked;
   if not found then return 0; end if;
+  if o.for_endpoints is not null then
+    perform cue.queue_endpoints(o.for_endpoints, p_now);
+    update cue.event_order set for_endpoints = null;
+  end if;
   -- A new statement: it sees what the former holder of the lock has committed.
   v_seqs := array(select n.seq from cue.new_events n order by n.seq limit p_limit for update skip locked);
   if v_seqs = '{}' then return 0; end if;
@@ -259,16 +263,18 @@ begin
       from batch b join counted c on c.account_id = b.account_id),
   published as (
     insert into cue.events (account_id, place, published_at, id, type, at, cue_id, cue_key, cue_tags, execution_id, data, execution_ids, cue_ids)
-    select p.account_id, v_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data, p.execution_ids, p.cue_ids
+    select p.account_id, o.last_place + p.nth, p_now, p.id, p.type, p.at, p.cue_id, p.cue_key, p.cue_tags, p.execution_id, p.data, p.execution_ids, p.cue_ids
       from placed p where not p.is_left_out)
-  select v_place + coalesce(max(p.nth), 0), array_agg(distinct p.account_id), array_agg(distinct p.account_id) filter (where p.is_left_out),
+  select o.last_place + coalesce(max(p.nth), 0), array_agg(distinct p.account_id), array_agg(distinct p.account_id) filter (where p.is_left_out),
          array_agg(distinct p.account_id) filter (where p.reaches)
     into v_last, v_accounts, v_left_out, v_reached from placed p;
   delete from cue.new_events where seq = any (v_seqs);
   if v_accounts is null then return cardinality(v_seqs); end if;
-  update cue.event_order set last_place = v_last;
-  perform cue.add_event_notices(v_accounts, v_place, p_now);
-  update cue.event_days set left_out_from = coalesce(left_out_from, v_place + 1), left_out_to = v_last
+  update cue.event_order
+     set last_place = v_last,
+         for_endpoints = (select array_agg(distinct e.account_id) from cue.event_endpoints e where e.account_id = any (v_accounts) and e.status = 'enabled');
+  perform cue.add_event_notices(v_accounts, o.last_place, p_now);
+  update cue.event_days set left_out_from = coalesce(left_out_from, o.last_place + 1), left_out_to = v_last
    where account_id = any (v_left_out) and day = v_day;
   perform cue.add_limit_event(u.id, 'events_per_day', p_most_per_day, p_now) from unnest(v_reached) as u (id);
   -- A notification holds 8,000 bytes.
@@ -280,7 +286,7 @@ comment on function cue.publish_events is 'Gives committed events their places i
 
 -- What is read ends at the last place that is visible together with it. With filters, at most p_scan events are looked at.
 create or replace function cue.read_events(
-  p_account_id uuid, p_after bigint default null, p_types cue.event_type[] default null, p_cue_id text default null, p_tags text[] default null,
+  p_account_id uuid, p_after bigint default null, p_types cue.event_type[] default null, p_cue_ids text[] default null, p_tags text[] default null,
   p_limit int default 100, p_scan int default 2000
 ) returns table (
   place bigint, id uuid, type cue.event_type, at timestamptz, cue_id text, cue_key text, execution_id uuid, data text, next_place bigint, has_more boolean,
@@ -291,7 +297,7 @@ language plpgsql stable security definer as $$
 declare
   o cue.event_order := (select e from cue.event_order e);
   v_after bigint := coalesce(least(p_after, o.last_place), o.last_place);
-  v_scan int := case when num_nonnulls(p_types, p_cue_id, p_tags) = 0 then p_limit else p_scan end;
+  v_scan int := case when num_nonnulls(p_types, p_cue_ids, p_tags) = 0 then p_limit else p_scan end;
 begin
   return query
   with scanned as materialized (
@@ -313,7 +319,7 @@ begin
      where s.total - s.unread <= v_scan and x.nth > s.size - s.unread),
   matching as materialized (
     select n.*, row_number() over (order by n.place) as match from single n
-     where n.nth <= v_scan and (p_types is null or n.type = any (p_types)) and (p_cue_id is null or n.cue_id = p_cue_id)
+     where n.nth <= v_scan and (p_types is null or n.type = any (p_types)) and (p_cue_ids is null or n.cue_id = any (p_cue_ids))
        and (p_tags is null or coalesce(n.cue_tags, (select c.tags from cue.cues c where c.id = n.cue_id)) @> p_tags)),
   ending as (
     select coalesce((select m.place from matching m where m.match = p_limit and exists (select from scanned s where s.place > m.place)),

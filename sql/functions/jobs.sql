@@ -48,6 +48,27 @@ begin
 end $$;
 comment on function cue.requeue_notices is 'Adds the missing jobs of notices that are overdue; returns how many.';
 
+-- At most one job of an endpoint waits: see event_endpoints.sql.
+create or replace function cue.move_endpoint_job(p_endpoint_id uuid, p_account_id uuid, p_due_at timestamptz) returns void
+language plpgsql security definer as $$
+begin
+  delete from pgboss.job
+   where name = 'event_endpoints' and state = 'created' and policy = 'short' and coalesce(singleton_key, '') = p_endpoint_id::text;
+  if p_due_at is null then return; end if;
+  perform cue.add_job('event_endpoints', jsonb_build_object('endpoint_id', p_endpoint_id, 'account_id', p_account_id), p_start_after => p_due_at,
+                      p_singleton_key => p_endpoint_id::text);
+end $$;
+comment on function cue.move_endpoint_job is 'Lets the waiting job of an endpoint start at an instant, or removes it.';
+
+create or replace function cue.queue_endpoints(p_account_ids uuid[], p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  perform cue.add_job('event_endpoints', jsonb_build_object('endpoint_id', e.id, 'account_id', e.account_id), p_start_after => p_now,
+                      p_singleton_key => e.id::text)
+     from cue.event_endpoints e where e.account_id = any (p_account_ids) and e.status = 'enabled';
+end $$;
+comment on function cue.queue_endpoints is 'Adds jobs for the endpoints of accounts that have new events, except those whose job waits.';
+
 create or replace function cue.enqueue_attempts(p_execution_ids uuid[], p_due_at timestamptz[]) returns void
 language plpgsql security definer as $$
 begin

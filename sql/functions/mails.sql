@@ -90,3 +90,11 @@ comment on function cue.mail_confirm_address is 'Returns the content of the mail
 create or replace function cue.mail_channel_test(p_channel_id uuid) returns table (email text, name text)
 language sql stable security definer as $$ select h.target, h.name from cue.channels h where h.id = p_channel_id and h.type = 'email' $$;
 comment on function cue.mail_channel_test is 'Returns the content of the mail that tests a channel.';
+
+create or replace function cue.mail_endpoint_disabled(p_endpoint_id uuid)
+returns table (email text, url text, failing_since timestamptz, tries int, http_status int, error text)
+language sql stable security definer as $$
+  select a.email, e.url, e.failing_since, e.tries, e.http_status, e.error
+    from cue.event_endpoints e join cue.accounts a on a.id = e.account_id where e.id = p_endpoint_id and e.status = 'disabled'
+$$;
+comment on function cue.mail_endpoint_disabled is 'Returns the content of the mail about an event endpoint that was disabled.';

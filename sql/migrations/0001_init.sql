@@ -12,7 +12,8 @@ create type cue.audit_event as enum --- Type of an audit log entry.
    'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed',
    'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created',
    'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released',
-   'channel.set', 'channel.deleted', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
+   'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled',
+   'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
 --- Status of a sign-in. Expiry is not a status: see device_codes.expires_at.
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 --- How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.
@@ -68,12 +69,14 @@ create type cue.event_type as enum
   ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
    'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
-   'secret.regenerated', 'limit.reached', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
+   'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
 --- Service that a channel sends to; webhook: a signed request to any address.
 create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
 --- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.
 create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
 create type cue.notice_state as enum ('waiting', 'sent', 'failed'); --- failed: no try is left.
+--- Whether events are sent to an endpoint. disabled: it failed for three days.
+create type cue.endpoint_status as enum ('enabled', 'disabled');
 create type cue.ticket_severity as enum ('low', 'medium', 'high'); --- Severity of a ticket, chosen by its author.
 create type cue.ticket_type as enum ('bug', 'feature-request'); --- Type of a ticket.
 --- Status of a ticket. set_ticket_status changes it, by hand.
@@ -1022,7 +1025,8 @@ create table cue.events ( --- The feed of each account. Partitioned by the day o
 create table cue.event_order ( --- One row, which whoever publishes events locks.
   id int primary key default 1 check (id = 1), --- Always 1.
   last_place bigint not null default 0, --- The place of the latest event.
-  dropped_place bigint not null default 0 --- The highest place among those that have been dropped.
+  dropped_place bigint not null default 0, --- The highest place among those that have been dropped.
+  for_endpoints uuid[] --- Accounts of the latest events whose endpoints get their jobs with the next publication, after the commit of this one.
 ) with (fillfactor = 10);
 insert into cue.event_order default values;
 
@@ -1132,6 +1136,33 @@ create unique index notices_once on cue.notices (alert_id, channel_id, kind, coa
 create index notices_of_channel on cue.notices (account_id, channel_id);
 create index notices_due on cue.notices (due_at) where due_at is not null;
 create index notices_of_events on cue.notices (id) where kind = 'event' and due_at is null;
+
+create table cue.event_endpoints ( --- Addresses that the events of an account are sent to, signed and in the order of the feed.
+  id uuid primary key, --- UUIDv7.
+  account_id uuid not null references cue.accounts on delete cascade, --- The account.
+  url text not null check (length(url) <= 2048), --- Where to send.
+  types cue.event_type[] not null check (types <> '{}'), --- Events that it gets.
+  tag text, --- Only events of cues with this tag.
+  cue_ids text[] check (cardinality(cue_ids) between 1 and 100), --- Only events of these cues.
+  description text check (length(description) <= 2000), --- Free text.
+  secret text not null, --- Signs its requests.
+  status cue.endpoint_status not null default 'enabled', --- Whether events are sent to it.
+  place bigint not null, --- Place in the feed up to which it has got its events.
+  turn int not null default 0, --- Number of the latest turn, in which a few events are sent. The end of an earlier one changes nothing.
+  --- When the next turn begins, for which a job waits. While one is under way, when another engine may repeat it. Null: it has all events.
+  due_at timestamptz,
+  failing_since timestamptz, --- First of the tries that have failed since its latest success.
+  tries int not null default 0, --- Number of these tries.
+  http_status int, --- Of the last response.
+  error text, --- Why the last try failed.
+  delivered_at timestamptz, --- When it last accepted an event.
+  created_at timestamptz not null, --- Creation time.
+  disabled_at timestamptz, --- When it was disabled.
+  check ((failing_since is null) = (tries = 0)),
+  check ((disabled_at is not null) = (status = 'disabled')),
+  check (due_at is null or status = 'enabled')
+);
+create index event_endpoints_account on cue.event_endpoints (account_id, id);
 
 create table cue.tickets ( --- Support tickets.
   id int primary key generated always as identity, --- Ticket number shown to users.

@@ -137,13 +137,16 @@ export type Sent = {
 type Channel = { type: ChannelType; target: string; secrets: string[] | null }
 type Request = { url: string; headers: Record<string, string>; body: string }
 
+/** The request that brings an event to a webhook or an endpoint. `body` is its JSON. */
+export const signedRequest = (url: string, secrets: readonly string[], id: string, body: string, now: number): Request => ({
+  url,
+  headers: signHeaders({ secrets, executionId: id, timestamp: Math.floor(now / 1000), body }),
+  body
+})
+
 /** The request of a message to a channel, unless it is a mail; `sent` is the same for webhooks. `now` is in epoch milliseconds. */
 export const requestTo = ({ type, target, secrets }: Channel, message: Message, sent: Sent, now: number): Request => {
-  if (type === 'webhook') {
-    const body = JSON.stringify(sent)
-    const timestamp = Math.floor(now / 1000)
-    return { url: target, headers: signHeaders({ secrets: secrets ?? [], executionId: sent.id, timestamp, body }), body }
-  }
+  if (type === 'webhook') return signedRequest(target, secrets ?? [], sent.id, JSON.stringify(sent), now)
   if (type === 'email') throw new Error('a mail is not a request')
   const { url, headers = {}, body } = forms[type](target, message)
   return { url, headers, body: typeof body === 'string' ? body : JSON.stringify(body) }

@@ -1,5 +1,5 @@
 /** `pgcue channels …` */
-import type { Channel, PutChannel } from '../client/index.ts'
+import type { Channel, ChannelTest, Client, PutChannel } from '../client/index.ts'
 import { acting, data, filtersOf, fromApi, listing } from './command.ts'
 import { CliError } from './exit-codes.ts'
 import type { Output } from './output.ts'
@@ -13,6 +13,8 @@ export const list = listing(
   ['name', 'type', 'target', 'default', 'enabled', ['types', ({ types }) => types?.join(' ')]],
   { empty: 'No channels.', options: filtersOf('listChannels') }
 )
+
+export const get = acting(({ channels }, name) => channels.get(name), show)
 
 export const set = acting(({ channels }, name, body: PutChannel) => channels.put(name, body), show, {
   options: {
@@ -38,14 +40,18 @@ Example
   pgcue channels set ops --type slack --target https://hooks.slack.com/services/T0/B0/XXXX --default`
 })
 
-export const test = acting(
-  async ({ channels }, name) => {
-    const { http_status, error } = await channels.test(name)
-    if (error !== undefined) throw new CliError(error)
-    return { http_status }
-  },
-  ({ http_status }) => `Sent: HTTP ${http_status}`
-)
+/** A test of a channel or an endpoint; it fails if nothing arrives. */
+export const testing = (send: (client: Client, id: string) => Promise<ChannelTest>) =>
+  acting(
+    async (client, id) => {
+      const { http_status, error } = await send(client, id)
+      if (error !== undefined) throw new CliError(error)
+      return { http_status }
+    },
+    ({ http_status }) => `Sent: HTTP ${http_status}`
+  )
+
+export const test = testing(({ channels }, name) => channels.test(name))
 
 export const remove = acting(
   ({ channels }, name) => channels.delete(name).then(() => ({ name, deleted: true })),

@@ -13,6 +13,7 @@ const gates = () => import('./gates.ts')
 // It gets the commands, which it would import in a circle.
 const completion = async () => ({ completion: (await import('./completion.ts')).createCompletion(commands) })
 const cues = () => import('./cues.ts')
+const endpoints = () => import('./event-endpoints.ts')
 const events = () => import('./events.ts')
 const executions = () => import('./executions.ts')
 const exports = () => import('./export.ts')
@@ -89,9 +90,16 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'alerts snooze': entry('<ID>', 'Send nothing about an alert to channels until a time', alerts, 'snooze'),
     costs: entry('', 'Sum what executions reported as costs', () => import('./costs.ts'), 'costs'),
     'channels list': entry('', 'List channels by name', channels, 'list'),
+    'channels get': entry('<NAME>', 'Show a channel', channels, 'get'),
     'channels set': entry('<NAME>', 'Create or replace a channel', channels, 'set'),
     'channels test': entry('<NAME>', 'Send a test message to a channel', channels, 'test'),
-    'channels delete': entry('<NAME>', 'Delete a channel', channels, 'remove')
+    'channels delete': entry('<NAME>', 'Delete a channel', channels, 'remove'),
+    'event-endpoints list': entry('', 'List the URLs that get events, newest first', endpoints, 'list'),
+    'event-endpoints get': entry('<ID>', 'Show an event endpoint', endpoints, 'get'),
+    'event-endpoints create': entry('<URL>', 'Send events to a URL; its secret is shown only once', endpoints, 'create'),
+    'event-endpoints delete': entry('<ID>', 'Delete an event endpoint', endpoints, 'remove'),
+    'event-endpoints enable': entry('<ID>', 'Send events to an endpoint again, after it failed', endpoints, 'enable'),
+    'event-endpoints test': entry('<ID>', 'Send a test event to an endpoint', endpoints, 'test')
   },
   Account: {
     register: entry('<EMAIL>', 'Create an account and store its key', login, 'register'),

@@ -26,6 +26,9 @@ export const fields: Record<string, Record<string, Field>> = {
   listErrors: {"from":{"type":"time","help":"Executions created at or after this instant; the last 7 days by default"},"to":{"type":"time","help":"Executions created before this instant"}},
   listDestinations: {"from":{"type":"time","help":"Executions created at or after this instant; the last 24 hours by default"},"to":{"type":"time","help":"Executions created before this instant"}},
   readCosts: {"by":{"type":"string","values":["cue","tag","day"],"default":"day","help":"Sums by cue, by tag of the cue, or by day (UTC)"},"from":{"type":"time","default":"30 days before to","help":"Reported from this instant on"},"to":{"type":"time","default":"now","help":"Reported before this instant"}},
+  listEventEndpoints: {"limit":{"type":"integer","min":1,"max":100,"default":20},"offset":{"type":"integer","min":0,"max":2147483647,"default":0}},
+  createEventEndpoint: {"url":{"type":"string","help":"Gets a signed POST for each event"},"types":{"type":"array","help":"Types of events; execution.* means all that begin so"},"tag":{"type":"string","help":"Only events of cues with this tag"},"cue_ids":{"type":"array","help":"Only events of these cues"},"description":{"type":"string"}},
+  enableEventEndpoint: {"from":{"type":"string","values":["failure","now"],"help":"failure: the first event that it has not got; now: without those until now"}},
   verifyExecution: {"valid":{"type":"boolean","default":"true","help":"False rejects it"},"reason":{"type":"string"}},
   listSessions: {"limit":{"type":"integer","min":1,"max":100,"default":50},"offset":{"type":"integer","min":0,"max":2147483647,"default":0}}
 }

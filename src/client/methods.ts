@@ -29,6 +29,7 @@ export const createMethods = (options: ClientOptions) => {
   const calendar = (name: string) => `/v1/calendars/${encodeURIComponent(name)}`
   const channel = (name: string) => `/v1/channels/${encodeURIComponent(name)}`
   const gate = (key: string) => `/v1/gates/${encodeURIComponent(key)}`
+  const endpoint = (id: string) => `/v1/event-endpoints/${encodeURIComponent(id)}`
   const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
   const operation = (id: string) => `/v1/operations/${encodeURIComponent(id)}`
 
@@ -190,6 +191,20 @@ export const createMethods = (options: ClientOptions) => {
         return call<T.Events>('GET', '/v1/events', { query: page, wait: page.wait as number }, o)
       }
       return feedOf<T.Events, T.Event>(read, wait, o?.signal)
+    },
+
+    /** URLs that get events, signed and in order. */
+    eventEndpoints: {
+      list: (page?: T.PageQuery, o?: CallOptions) => list<T.EventEndpoints>()('event_endpoints', '/v1/event-endpoints', page, o),
+      get: (id: string, o?: CallOptions) => get<T.EventEndpoint>(endpoint(id), {}, o),
+      /** `secret`, for `verifyWebhook`, is shown only here. */
+      create: (body: T.NewEventEndpoint, o?: CallOptions) => post<T.CreatedEventEndpoint>('/v1/event-endpoints', body, o),
+      delete: (id: string, o?: CallOptions) => remove(endpoint(id), o),
+      /** Goes on at the first event that it has not got, or from now on. */
+      enable: (id: string, from: T.EnableEventEndpoint['from'], o?: CallOptions) =>
+        repeat<T.EnabledEventEndpoint>(`${endpoint(id)}/enable`, { from }, o),
+      /** Sends a test event now; `error` says why an event would not arrive. */
+      test: (id: string, o?: CallOptions) => call<T.ChannelTest>('POST', `${endpoint(id)}/test`, { wait: 30 }, o)
     },
 
     keys: {

@@ -4,6 +4,7 @@ import type * as accounts from '../accounts/schemas.ts'
 import type * as signIn from '../accounts/sign-in-schemas.ts'
 import type * as alerts from '../alerts/schemas.ts'
 import type * as calendars from '../calendars/schemas.ts'
+import type * as endpoints from '../channels/endpoint-schemas.ts'
 import type * as channels from '../channels/schemas.ts'
 import type * as costs from '../costs/schemas.ts'
 import type * as declared from '../cues/declared-schemas.ts'
@@ -159,6 +160,13 @@ export interface Event extends Answer<typeof events.Event> {}
 export interface Events extends Answer<typeof events.Events> {}
 export interface EventFilter extends Filter<typeof events.ListEvents> {}
 export type EventFeed = Omit<EventFilter, 'types'> & { types?: string | readonly string[] }
+/** A URL that gets events. */
+export interface EventEndpoint extends Answer<typeof endpoints.EventEndpoint> {}
+export interface EventEndpoints extends Answer<typeof endpoints.EventEndpoints> {}
+export interface NewEventEndpoint extends Given<typeof endpoints.CreateEventEndpoint> {}
+export interface CreatedEventEndpoint extends Answer<typeof endpoints.CreatedEventEndpoint> {}
+export interface EnabledEventEndpoint extends Answer<typeof endpoints.EnabledEventEndpoint> {}
+export type EnableEventEndpoint = Given<typeof endpoints.EnableEventEndpoint>
 
 export interface Registered extends Answer<typeof accounts.Registered> {}
 /** The account. */

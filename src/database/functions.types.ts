@@ -1,10 +1,11 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EventType, ExecutionStatus, KeyScope, MissedReason, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EndpointStatus, EventType, ExecutionStatus, KeyScope, MissedReason, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
   abort_operation: ['row', 'account_id operation_id now'],
   acknowledge_alert: ['value', 'account_id alert_id now'],
+  add_cue_limit_event: ['value', 'account_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],
   add_session_token: ['value', 'account_id token_hash now'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
@@ -19,6 +20,8 @@ export const functions = {
   beat_engine: ['row', 'engine_id version lateness_ms open_deliveries missed_after now name full_accounts passed_over'],
   begin_attempts: ['rows', 'execution_ids lease now'],
   begin_channel_test: ['row', 'account_id name now'],
+  begin_endpoint_test: ['row', 'account_id endpoint_id now'],
+  begin_endpoint_turn: ['rows', 'endpoint_id limit answer_within now'],
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
   begin_notice: ['row', 'notice_id answer_within now'],
@@ -41,6 +44,7 @@ export const functions = {
   create_cue: ['value', 'account_id cue next_run now next_slot actor'],
   create_device_code: ['value', 'code_hash address ip now'],
   create_each_cue: ['rows', 'account_ids cues next_runs now next_slots actors'],
+  create_event_endpoint: ['row', 'account_id url types tag cue_ids description actor ip now'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
   create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
@@ -52,6 +56,7 @@ export const functions = {
   delete_cue: ['value', 'account_id cue_id now version actor'],
   delete_cues: ['values', 'account_id cue_ids now actor'],
   delete_due_accounts: ['value', 'batch now'],
+  delete_event_endpoint: ['value', 'account_id endpoint_id actor ip now'],
   delete_gate: ['value', 'account_id key actor ip now'],
   delete_old_executions: ['value', 'before batch'],
   delete_worker: ['value', 'account_id worker_id now'],
@@ -67,6 +72,8 @@ export const functions = {
   disowned_until: ['value', 'account_id', 'stable'],
   drop_old_events: ['values', 'before now'],
   drop_old_executions: ['values', 'before now'],
+  enable_event_endpoint: ['value', 'account_id endpoint_id skips actor ip now'],
+  end_endpoint_turn: ['row', 'endpoint_id turn place http_status error retry_after_ms now'],
   end_flights: ['value', 'flight_ids'],
   end_idempotent: ['value', 'account_id route key request_hash status body now'],
   end_issue: ['value', 'ticket_id url'],
@@ -114,6 +121,7 @@ export const functions = {
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
   mail_deletion_requested: ['row', 'deletion_id', 'stable'],
   mail_downgrade: ['row', 'account_id cue_ids', 'stable'],
+  mail_endpoint_disabled: ['row', 'endpoint_id', 'stable'],
   mail_limit_reached: ['row', 'account_id now', 'stable'],
   mail_magic_link: ['row', 'link_id now', 'stable'],
   mail_payment_failed: ['row', 'account_id', 'stable'],
@@ -159,7 +167,7 @@ export const functions = {
   read_destinations: ['row', 'account_id from to now', 'stable'],
   read_echo: ['row', 'token now', 'stable'],
   read_errors: ['row', 'account_id from to now', 'stable'],
-  read_events: ['rows', 'account_id after types cue_id tags limit scan', 'stable'],
+  read_events: ['rows', 'account_id after types cue_ids tags limit scan', 'stable'],
   read_execution_details: ['rows', 'account_ids execution_ids', 'stable'],
   read_history: ['rows', 'account_id cue_id bounds', 'stable'],
   read_memory: ['row', 'account_id release reader now'],
@@ -323,6 +331,27 @@ export type BeginChannelTestRow = {
   secrets: string[] | null
 }
 
+export type BeginEndpointTestRow = {
+  url: string
+  secret: string
+}
+
+export type BeginEndpointTurnRow = {
+  url: string
+  secret: string
+  turn: number
+  next_place: number
+  truncated: boolean
+  place: number
+  id: string
+  type: EventType
+  at: Date
+  cue_id: string | null
+  cue_key: string | null
+  execution_id: string | null
+  data: string
+}
+
 export type BeginIdempotentRow = {
   status: number
   body: string
@@ -477,6 +506,11 @@ export type CreateEachCueRow = {
   message: string | null
 }
 
+export type CreateEventEndpointRow = {
+  id: string
+  secret: string
+}
+
 export type CueDetailByKeyRow = {
   id: string
   account_id: string
@@ -555,6 +589,11 @@ export type DisownableAccountRow = {
   email: string
   created_at: Date
   untouched: boolean
+}
+
+export type EndEndpointTurnRow = {
+  tries: number
+  status: EndpointStatus
 }
 
 export type EndedExecutionsRow = {
@@ -719,6 +758,15 @@ export type MailDowngradeRow = {
   plan: Plan
   cues: number | null
   paused: string[]
+}
+
+export type MailEndpointDisabledRow = {
+  email: string
+  url: string
+  failing_since: Date
+  tries: number
+  http_status: number | null
+  error: string | null
 }
 
 export type MailLimitReachedRow = {
@@ -1187,6 +1235,7 @@ export type WhyLateRow = {
 export type Functions = {
   abortOperation: (args: { account_id: string; operation_id: string }) => Promise<OperationsRow>
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
+  addCueLimitEvent: (args: { account_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
   addSessionToken: (args: { account_id: string; token_hash: Buffer }) => Promise<Date>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
@@ -1201,6 +1250,8 @@ export type Functions = {
   beatEngine: (args: { engine_id: string; version: string; lateness_ms?: number | null; open_deliveries?: number | null; missed_after?: string | null; name?: string | null; full_accounts?: string[] | null; passed_over?: string[] | null }) => Promise<BeatEngineRow>
   beginAttempts: (args: { execution_ids: string[]; lease?: string | null }) => Promise<BegunAttempt[]>
   beginChannelTest: (args: { account_id: string; name: string }) => Promise<BeginChannelTestRow>
+  beginEndpointTest: (args: { account_id: string; endpoint_id: string }) => Promise<BeginEndpointTestRow>
+  beginEndpointTurn: (args: { endpoint_id: string; limit?: number | null; answer_within?: string | null }) => Promise<BeginEndpointTurnRow[]>
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
   beginNotice: (args: { notice_id: string; answer_within?: string | null }) => Promise<BeginNoticeRow | undefined>
@@ -1223,6 +1274,7 @@ export type Functions = {
   createCue: (args: { account_id: string; cue: object | string; next_run: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<string>
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null; actors?: (string | null)[] | null }) => Promise<CreateEachCueRow[]>
+  createEventEndpoint: (args: { account_id: string; url: string; types: EventType[]; tag?: string | null; cue_ids?: string[] | null; description?: string | null; actor?: string | null; ip?: string | null }) => Promise<CreateEventEndpointRow>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
   createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
@@ -1234,6 +1286,7 @@ export type Functions = {
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
   deleteCues: (args: { account_id: string; cue_ids: string[]; actor?: string | null }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
+  deleteEventEndpoint: (args: { account_id: string; endpoint_id: string; actor?: string | null; ip?: string | null }) => Promise<void>
   deleteGate: (args: { account_id: string; key: string; actor?: string | null; ip?: string | null }) => Promise<void>
   deleteOldExecutions: (args: { before: Date; batch?: number | null }) => Promise<number>
   deleteWorker: (args: { account_id: string; worker_id: string }) => Promise<void>
@@ -1249,6 +1302,8 @@ export type Functions = {
   disownedUntil: (args: { account_id: string }) => Promise<Date>
   dropOldEvents: (args: { before: Date }) => Promise<string[]>
   dropOldExecutions: (args: { before: Date }) => Promise<string[]>
+  enableEventEndpoint: (args: { account_id: string; endpoint_id: string; skips: boolean; actor?: string | null; ip?: string | null }) => Promise<boolean>
+  endEndpointTurn: (args: { endpoint_id: string; turn: number; place?: number | null; http_status?: number | null; error?: string | null; retry_after_ms?: number | null }) => Promise<EndEndpointTurnRow | undefined>
   endFlights: (args: { flight_ids: number[] }) => Promise<void>
   endIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer; status: number; body: string }) => Promise<void>
   endIssue: (args: { ticket_id: number; url: string }) => Promise<void>
@@ -1296,6 +1351,7 @@ export type Functions = {
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>
   mailDeletionRequested: (args: { deletion_id: string }) => Promise<MailDeletionRequestedRow | undefined>
   mailDowngrade: (args: { account_id: string; cue_ids: string[] }) => Promise<MailDowngradeRow | undefined>
+  mailEndpointDisabled: (args: { endpoint_id: string }) => Promise<MailEndpointDisabledRow | undefined>
   mailLimitReached: (args: { account_id: string }) => Promise<MailLimitReachedRow | undefined>
   mailMagicLink: (args: { link_id: string }) => Promise<MailMagicLinkRow | undefined>
   mailPaymentFailed: (args: { account_id: string }) => Promise<MailPaymentFailedRow | undefined>
@@ -1341,7 +1397,7 @@ export type Functions = {
   readDestinations: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadDestinationsRow>
   readEcho: (args: { token: string }) => Promise<ReadEchoRow | undefined>
   readErrors: (args: { account_id: string; from?: Date | null; to?: Date | null }) => Promise<ReadErrorsRow>
-  readEvents: (args: { account_id: string; after?: number | null; types?: EventType[] | null; cue_id?: string | null; tags?: string[] | null; limit?: number | null; scan?: number | null }) => Promise<ReadEventsRow[]>
+  readEvents: (args: { account_id: string; after?: number | null; types?: EventType[] | null; cue_ids?: string[] | null; tags?: string[] | null; limit?: number | null; scan?: number | null }) => Promise<ReadEventsRow[]>
   readExecutionDetails: (args: { account_ids: string[]; execution_ids: string[] }) => Promise<ReadExecutionDetailsRow[]>
   readHistory: (args: { account_id: string; cue_id: string; bounds: Date[] }) => Promise<ReadHistoryRow[]>
   readMemory: (args: { account_id: string; release: string; reader?: string | null }) => Promise<ReadMemoryRow>

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Purpose } from '../accounts/keys.ts'
 import { startCustomers } from '../billing/customers.ts'
 import { constants } from '../catalog.ts'
+import { startEndpoints } from '../channels/endpoint-turns.ts'
 import { startNotices } from '../channels/send.ts'
 import { type Config, engineConnections } from '../config.ts'
 import type { Clock } from '../database/clock.ts'
@@ -298,6 +299,7 @@ const listen = (
 const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweeping, now }: Parts, jobs: Jobs): Promise<void> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startNotices({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
+  await startEndpoints({ jobs, fn, client, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })
   await startOperations({ jobs, fn, computing: sweeping.computing, now, log })

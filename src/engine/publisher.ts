@@ -17,7 +17,8 @@ export const createPublisher = ({ fn }: { fn: Pick<Functions, 'publishEvents'> }
     publish: async (): Promise<void> => {
       do {
         isNoticed = false
-        while ((await fn.publishEvents({ limit: batch })) === batch);
+        // The last call finds nothing more to publish, and queues the endpoints of the batch before.
+        while ((await fn.publishEvents({ limit: batch })) > 0);
         await delay(pauseMs)
       } while (isNoticed)
     }

@@ -8,13 +8,13 @@ import { shareReads } from '../database/shared-read.ts'
 import type { EventType } from '../db.types.ts'
 import { invalid } from '../errors.ts'
 import { goneSignal } from '../http/connections.ts'
-import { Json } from '../json/canonical-json.ts'
 import { cursorOf, placeOf } from './cursor.ts'
 import { Events, ListEvents } from './schemas.ts'
+import { shown, textOf } from './shown.ts'
 import { readTypes } from './types.ts'
 
 type Query = Static<typeof ListEvents>
-type Filters = { account_id: string; types?: EventType[]; cue_id?: string; tags?: string[] }
+type Filters = { account_id: string; types?: EventType[]; cue_ids?: string[]; tags?: string[] }
 
 const heartbeatMs = 15_000
 /** A stream that has nothing to say reads now and then all the same, so that its cursor doesn't grow old. */
@@ -56,7 +56,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     async (request, reply) => {
       const { account_id } = request.caller
       const { limit, wait, cue_id, tag: tags } = request.query
-      const filters: Filters = { account_id, types: typesOf(request.query), cue_id, tags }
+      const filters: Filters = { account_id, types: typesOf(request.query), ...(cue_id !== undefined && { cue_ids: [cue_id] }), tags }
       const { accept = '', 'last-event-id': last } = request.headers
       const isStream = accept.includes('text/event-stream')
       const after = afterOf(account_id, request.query, isStream ? last?.toString() : undefined)
@@ -89,7 +89,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     const watching = await waiting.watch('events', filters.account_id, goneSignal(reply))
     reply.raw.once('close', watching.leave)
     const isOpen = () => !reply.raw.destroyed && !app.closing.aborted
-    return reply.type('text/event-stream').send(Readable.from(messages(filters, after, watching, request, isOpen)))
+    return reply.type('text/event-stream').send(Readable.from(messages(filters, after, watching, request, isOpen), { highWaterMark: 1 }))
   }
 
   /** The messages of a stream, until its client has gone, its key is revoked, the service stops, or the database is unavailable. */
@@ -144,21 +144,6 @@ const isEvent = (row: ReadEventsRow): boolean => row.id !== null
 
 const isWorthTelling = ({ events, has_more, truncated }: { events: unknown[]; has_more: boolean; truncated: boolean }) =>
   events.length > 0 || has_more || truncated
-
-const shown = ({ id, type, at, cue_id, cue_key, execution_id, data }: ReadEventsRow) => ({
-  id: id!,
-  type: type!,
-  at: at!,
-  cue_id,
-  cue_key,
-  execution_id,
-  data: new Json(data!)
-})
-
-const textOf = (row: ReadEventsRow): string => {
-  const { data, ...event } = shown(row)
-  return `${JSON.stringify(event).slice(0, -1)},"data":${data.text}}`
-}
 
 const message = (id: string, data: string, type?: string) => `${type ? `event: ${type}\n` : ''}id: ${id}\ndata: ${data}\n\n`
 

@@ -35,6 +35,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Milliseconds that the request may still wait for the database. */
     remainingMs: number
+    /** Of the error that it got. */
+    errorCode: ErrorCode | null
   }
 }
 
@@ -93,6 +95,7 @@ export default fp(
     app.decorate('origins', origins)
     app.decorateRequest('responseBytes', 0)
     app.decorateRequest('remainingMs', answerWithinMs)
+    app.decorateRequest('errorCode', null)
     app.decorate('closing', stopping.signal)
     app.addHook('preClose', async () => {
       stopping.abort()
@@ -154,6 +157,7 @@ export default fp(
         (thrown as FastifyError | null)?.code === 'FST_ERR_CTP_BODY_TOO_LARGE'
           ? tooLarge(request.routeOptions.bodyLimit, thrown)
           : toApiError(thrown, request.method)
+      request.errorCode = error.code
       // Fastify would close the connection at once, and a client that is still sending would lose the response. So the rest is read and dropped.
       reply.removeHeader('connection')
       // Billing that is not configured is not an error of ours, and anyone can request it.

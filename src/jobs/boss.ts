@@ -29,6 +29,12 @@ export const queues: QueueSettings[] = [
   { name: 'alerts', perAccount: 5, options: { retryLimit: 4, retryDelay: 10, expireInSeconds: 120 } },
   // Messages to channels. Their rows own the tries, and say which jobs a crash has interrupted.
   { name: 'notices', perAccount: 5, options: { retryLimit: 0, expireInSeconds: 60, deleteAfterSeconds: 600 } },
+  // Turns of event endpoints: one waiting job per endpoint. Their rows own the tries, and a job waits while a turn is under way, in case of a crash.
+  {
+    name: 'event_endpoints',
+    perAccount: 5,
+    options: { policy: 'short', retryLimit: 10, retryDelay: 5, expireInSeconds: 60, deleteAfterSeconds: 600 }
+  },
   // Webhooks about a new memory block: one waiting job per subscriber, one running job per account, so that none is notified twice.
   {
     name: 'memory_updates',

@@ -1,38 +1,10 @@
 /** All mails. A job has a kind and ids; the SQL function mail_<kind> looks up the content when the mail is sent. */
-import type { Links } from '../accounts/links.ts'
 import { setByOperator, upgradeUrl } from '../billing/upgrade-url.ts'
-import { messageOf } from '../channels/messages.ts'
-import type { Functions, MailCueFailedRow } from '../database/functions.ts'
+import type { MailCueFailedRow } from '../database/functions.ts'
 import { counted, spoken } from '../pages/page.ts'
+import { toChannels } from './channel-kinds.ts'
+import type { Jobs, Kinds, MailJob, Options } from './jobs.ts'
 import { type Mail, quote } from './layout.ts'
-
-/** The data of jobs, by kind. */
-type Jobs = {
-  registered: { account_id: string; key_id: string }
-  cue_failed: { account_id: string; execution_id: string }
-  cue_paused: { account_id: string; execution_id: string; failures: number }
-  limit_reached: { account_id: string }
-  magic_link: { link_id: string }
-  deletion_requested: { account_id: string; deletion_id: string }
-  downgrade: { account_id: string; cue_ids: string[]; same_plan?: true }
-  payment_failed: { account_id: string; next_attempt_at: string | null }
-  confirm_address: { account_id: string; address_id: string }
-  channel_test: { account_id: string; channel_id: string }
-  notice: { account_id: string; notice_id: string }
-}
-export type MailJob = { [kind in keyof Jobs]: { kind: kind } & Jobs[kind] }[keyof Jobs]
-
-type Options = {
-  fn: Functions
-  links: Links
-  baseUrl: string
-  /** Whether plans can be bought. */
-  isSold: boolean
-  /** Decrypts with ENCRYPTION_KEYS; undefined if the key is missing. */
-  decryptKey: (ciphertext: string, purpose: `device_code ${string}`) => string | undefined
-}
-
-type Kinds = { [kind in keyof Jobs]: (job: Jobs[kind], isFirst: boolean) => Promise<Mail | undefined> }
 
 /**
  * Returns a function that composes the mail of a job, or undefined if the mail is no longer needed or its recipient is gone. `isFirst`:
@@ -113,7 +85,7 @@ const aboutAccounts = ({
   baseUrl,
   isSold,
   decryptKey
-}: Options): Omit<Kinds, 'cue_failed' | 'cue_paused' | 'confirm_address' | 'channel_test' | 'notice'> => ({
+}: Options): Omit<Kinds, 'cue_failed' | 'cue_paused' | 'confirm_address' | 'channel_test' | 'notice' | 'endpoint_disabled'> => ({
   registered: async ({ account_id, key_id }) => {
     const row = await fn.mailRegistered({ account_id, key_id })
     return (
@@ -229,65 +201,6 @@ const aboutAccounts = ({
     )
   }
 })
-
-/** Mails of channels, and the one that confirms their address. */
-const toChannels = ({ fn, links, baseUrl }: Options): Pick<Kinds, 'confirm_address' | 'channel_test' | 'notice'> => ({
-  confirm_address: async ({ address_id }) => {
-    const row = await fn.mailConfirmAddress({ address_id })
-    return (
-      row && {
-        to: row.email,
-        subject: 'Confirm this address for alerts',
-        blocks: [
-          `An account at ${baseUrl} wants to send its alerts to this address:`,
-          { facts: [['Account', quote(row.account_email)]] },
-          'If you expect them, confirm the address. Otherwise ignore this mail.',
-          { link: links.url('confirm-address', address_id), label: 'Confirm this address' }
-        ],
-        why: 'This mail is sent when an account enters an address for a channel, at most three times an hour.'
-      }
-    )
-  },
-
-  channel_test: async ({ channel_id }) => {
-    const row = await fn.mailChannelTest({ channel_id })
-    return (
-      row && {
-        to: row.email,
-        subject: 'Test of a channel',
-        blocks: [{ facts: [['Channel', quote(row.name)]] }, 'Alerts and events that you route to it will arrive here.'],
-        why: 'This mail is sent when somebody tests a channel.'
-      }
-    )
-  },
-
-  notice: async ({ notice_id }) => {
-    const row = await fn.readNotice({ notice_id })
-    if (!row) return undefined
-    const { message, sent } = messageOf(notice_id, row, baseUrl)
-    const { title, text, state, at, link } = message
-    return {
-      to: row.target,
-      subject: row.kind === 'event' ? sent.type : subjects[row.kind],
-      blocks: [
-        {
-          facts: [
-            ['What', quote(title)],
-            ['Details', text === '' ? null : quote(text)],
-            ['Cue', row.cue_name === null ? null : quote(row.cue_name)],
-            ['Cue ID', sent.cue_id],
-            ['Execution ID', sent.execution_id],
-            ['Severity', state === 'raised' ? message.severity : null],
-            ['When', spoken(at)]
-          ]
-        },
-        { link, label: 'Open in the dashboard' }
-      ],
-      why: 'You get this mail because a channel of your account has this address. To turn it off, delete the channel on the page Channels.'
-    }
-  }
-})
-const subjects = { raised: 'An alert was raised', resolved: 'An alert was resolved', summary: 'What happened while an alert was snoozed' }
 
 /** By mail_downgrade. */
 const namesListed = 100

@@ -12,7 +12,8 @@ import type { Config } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
 import { makeDirectory } from '../directories.ts'
 import type { Failure, Jobs } from '../jobs/boss.ts'
-import { createComposer, type MailJob } from './kinds.ts'
+import type { MailJob } from './jobs.ts'
+import { createComposer } from './kinds.ts'
 import { layOut, linksOf, type Mail } from './layout.ts'
 
 type Options = {

@@ -181,3 +181,33 @@ t.test('PATCH /v1/auth/me turns the events of successes on and off', async t => 
   exactly(t, await patch('/v1/auth/me', { events: 'default' }), { events: 'default' })
   exactly(t, await call('PATCH', '/v1/auth/me', { events: 'some' }), invalid('body', 'events'))
 })
+
+t.test('a cue that is refused for the limit of the plan is an event, whichever way it was refused', async t => {
+  const worker = { cron: '@hourly', worker: true, payload: { task: 'go' } }
+  const ways: [string, string, object][] = [
+    ['POST', '/v1/cues', { name: 'b', ...worker }],
+    ['POST', '/v1/cues', { name: 'b', ...worker, payload: { task: 'x'.repeat(70_000) } }],
+    ['PUT', '/v1/cues/by-key/b', { name: 'b', schedule: { cron: '@hourly' }, transport: 'worker' }],
+    ['POST', '/v1/cues/apply', { set: 's', cues: [{ key: 'b', name: 'b', ...worker }] }]
+  ]
+  const { call, fn, register, as, rows } = await serve()
+  await fn.setPlans({ plans: { free: { cues: 1 } } } as never)
+  t.ok(call)
+  for (const [method, path, body] of ways) {
+    const account = await register()
+    const caller = as(account)
+    t.equal((await caller.call('POST', '/v1/cues', { name: 'a', ...worker })).status, 201)
+    const limited = () =>
+      rows("select data from cue.new_events where account_id = $1 and type = 'limit.reached'", [account.id]).then(events =>
+        events.map(({ data }) => data)
+      )
+    t.equal(
+      (await caller.call('POST', '/v1/cues/apply', { set: 's', dry_run: true, cues: [{ key: 'c', name: 'c', ...worker }] })).status,
+      403
+    )
+    for (let n = 0; n < 3; n++)
+      exactly(t, await caller.call(method, path, body), { status: 403, body: { error: { code: 'cue_limit_exceeded' } } })
+    await eventually(async () => (await limited()).length > 0)
+    t.strictSame(await limited(), [{ limit: 'cues', value: 1 }], `${method} ${path}`)
+  }
+})

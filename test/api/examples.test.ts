@@ -145,6 +145,17 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('snoozeAlert', [alerts[0].id], { until: '2030-01-15T12:00:00Z' })
   await send('acknowledgeAlert', [alerts[0].id])
   await fn.publishEvents({})
+  const endpoint = await send('createEventEndpoint', [], {
+    url: 'https://example.com/events',
+    types: ['execution.failed', 'alert.*'],
+    description: 'The data warehouse'
+  })
+  await send('listEventEndpoints')
+  await send('getEventEndpoint', [endpoint.id])
+  await send('enableEventEndpoint', [endpoint.id], { from: 'failure' })
+  await send('deleteEventEndpoint', [endpoint.id])
+  const probe = await service.post('/v1/event-endpoints', { url, types: ['cue.*'] })
+  await send('testEventEndpoint', [probe.id])
   await send('listEvents', [], undefined, { query: '?after=start&types=alert.*&limit=1' })
   await send('listErrors')
   await send('listDestinations')

@@ -28,13 +28,15 @@ const unknown: Record<string, [code: string, ids: string[]]> = {
   ticket_id: ['ticket_not_found', ['999999', '0', '-1', 'x', '1.5', '99999999999', '2147483648', '1e3', "1' or '1'='1", '../1']],
   worker_id: ['worker_not_found', ['w2', '😀']],
   name: ['calendar_not_found', ['none', ' ']],
-  channel_name: ['channel_not_found', ['none', ' ']]
+  channel_name: ['channel_not_found', ['none', ' ']],
+  endpoint_id: ['event_endpoint_not_found', uuids]
 }
 /** What a call needs to get as far as looking for its subject. */
 const bodies: Record<string, object> = {
   'PATCH /v1/auth/keys/{key_id}': { label: 'mine' },
   'POST /v1/executions/{execution_id}/outcome': { success: true },
-  'POST /v1/alerts/{alert_id}/snooze': { until: '2030-02-01T09:00:00Z' }
+  'POST /v1/alerts/{alert_id}/snooze': { until: '2030-02-01T09:00:00Z' },
+  'POST /v1/event-endpoints/{endpoint_id}/enable': { from: 'now' }
 }
 const headers = { 'x-claim-token': randomUUID(), 'x-worker-id': 'w1' }
 // They create what they don't find.
@@ -67,7 +69,8 @@ t.test('what belongs to another account is not found', async t => {
     ticket_id: String(ticket.ticket_id),
     worker_id: 'w1',
     name: 'holidays',
-    channel_name: 'ops'
+    channel_name: 'ops',
+    endpoint_id: (await post('/v1/event-endpoints', { url: 'https://example.com/events', types: ['cue.*'] })).id
   }
   const state = async () =>
     JSON.stringify(await Promise.all(['cues', 'executions', 'operations', 'auth/keys'].map(path => get(`/v1/${path}`))))
@@ -93,7 +96,7 @@ t.test('what belongs to another account is not found', async t => {
     }
   t.same([...tried].sort(), Object.keys(unknown).sort())
   t.equal(await state(), before)
-  for (const list of ['cues', 'executions', 'alerts', 'operations', 'calendars', 'channels', 'workers', 'support'])
+  for (const list of ['cues', 'executions', 'alerts', 'operations', 'calendars', 'channels', 'event-endpoints', 'workers', 'support'])
     t.equal((await other.get(`/v1/${list}`)).total, 0, list)
   exactly(t, await other.get('/v1/auth/audit'), { total: 1, events: [{ event: 'account.registered' }] })
   exactly(t, await other.get('/v1/auth/keys'), { keys: [{ label: 'default' }] })

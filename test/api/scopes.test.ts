@@ -17,7 +17,8 @@ const scopesOf = (method: string, path: string): string[] | undefined => {
   const call = `${method} ${path}`
   if (/^(GET \/v1\/auth\/me|GET \/v1\/echo\/.*|DELETE \/v1\/auth\/session|POST \/v1\/auth\/session\/refresh|POST \/mcp)$/.test(call))
     return ['read', 'write', 'worker', 'account']
-  if (/^\/v1\/(auth|billing|support|memory-block)\b/.test(path) || /^(PUT|POST|DELETE) \/v1\/channels\b/.test(call)) return ['account']
+  if (/^\/v1\/(auth|billing|support|memory-block)\b/.test(path) || /^(PUT|POST|DELETE) \/v1\/(channels|event-endpoints)\b/.test(call))
+    return ['account']
   if (/^GET \/v1\/(workers|executions\/(claimable|{execution_id}))$/.test(call)) return ['read', 'worker']
   if (/\/(claim|heartbeat|release|outcome|evidence|{worker_id})$/.test(path)) return ['worker']
   return method === 'GET' || path === '/v1/schedules/preview' ? ['read'] : ['write']

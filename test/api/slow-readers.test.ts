@@ -168,3 +168,40 @@ t.test('reads the bodies of refused requests, and keeps their connections', asyn
   socket.write(get('/small'))
   t.same(await responses(socket, 2), [413, 200])
 })
+
+t.test('a stream of events whose client does not read holds few of them, is closed, and continues from its cursor', async t => {
+  const service = await listening(t, { patience: { headers: 20_000, request: 60_000, stalled: 400 } })
+  const { app, open, counts, account, pool, fn } = service
+  const count = 2000
+  await pool.query(
+    "select cue.add_event($1, 'limit.reached', jsonb_build_object('n', n, 'text', repeat('x', 15000))) from generate_series(1, $2::int) as n",
+    [account.id, count]
+  )
+  while ((await fn.publishEvents({})) > 0);
+  let read = 0
+  const { readEvents } = app.fn
+  app.fn.readEvents = async query => {
+    const rows = await readEvents(query)
+    read += rows.length
+    return rows
+  }
+  const authorization = `Authorization: Bearer ${account.api_key}`
+  const socket = open().pause()
+  socket.write(get('/v1/events?after=start', authorization, 'Accept: text/event-stream'))
+  await eventually(() => counts.ended === 1)
+  // The kernel's buffers of both sides take a few megabytes.
+  t.ok(read < count / 2, `${read} of ${count} were read`)
+  t.equal(counts.handled, 1)
+  let text = ''
+  socket.on('data', data => (text += data.toString('latin1')))
+  await once(socket.resume(), 'close')
+  const last = [...text.matchAll(/\nid: (\S+)\ndata: .*\n\n/g)].at(-1)!
+  const numbers = [...text.slice(0, last.index + last[0].length).matchAll(/"n": ?(\d+)/g)].map(([, n]) => Number(n))
+  for (let page = { cursor: last[1]!, has_more: true }; page.has_more; ) {
+    const next = await service.get(`/v1/events?after=${page.cursor}`)
+    for (const { data } of next.events) if (data.n) numbers.push(data.n)
+    page = next
+  }
+  const expected = Array.from({ length: count }, (_, n) => n + 1)
+  t.strictSame(numbers, expected, 'none is missing')
+})

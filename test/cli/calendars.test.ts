@@ -87,6 +87,25 @@ t.test('sets, lists, tests and deletes a channel, and routes and snoozes alerts'
   exactly(t, await cli(['channels', 'list']), { code: 0, out: 'No channels.\n' })
 })
 
+t.test('creates, lists, shows, enables, tests and deletes an event endpoint, and shows a channel', async t => {
+  const { cli, json } = await cliStage(t)
+  const hook = await receiver(t)
+  const cue = await json('cues create report --cron @daily --worker'.split(' '))
+  const create = ['event-endpoints', 'create', hook.url, '--event', 'cue.*', '--event', 'alert.raised', '--cue', cue.id, '--tag', 'a']
+  const { id, ...endpoint } = await json([...create, '--description', 'x'])
+  exactly(t, endpoint, { url: hook.url, tag: 'a', cue_ids: [cue.id], description: 'x', secret: /^[0-9a-f]{64}$/, status: 'enabled' })
+  exactly(t, await cli(['event-endpoints', 'list']), { code: 0, out: /http:\S+ +enabled +cue\.created/ })
+  exactly(t, await cli(['event-endpoints', 'get', id]), { code: 0, out: /description +x/ })
+  exactly(t, await json(['event-endpoints', 'enable', id]), { id, truncated: false })
+  exactly(t, await json(['event-endpoints', 'enable', id, '--from', 'now']), { id, truncated: false })
+  exactly(t, await cli(['event-endpoints', 'test', id]), { code: 0, out: 'Sent: HTTP 200\n' })
+  exactly(t, await cli(['event-endpoints', 'delete', id]), { code: 0, out: `Event endpoint ${id} deleted\n` })
+  exactly(t, await cli(['event-endpoints', 'get', id]), { code: 3 })
+  exactly(t, await cli(['event-endpoints', 'list']), { code: 0, out: 'No event endpoints.\n' })
+  await cli(['channels', 'set', 'ops', '--type', 'webhook', '--target', hook.url])
+  exactly(t, await cli(['channels', 'get', 'ops']), { code: 0, out: /type +webhook/ })
+})
+
 t.test('rejects what is not an exclusion, and names the option that the service refuses', async t => {
   const { cli } = await cliStage(t)
   const preview = (...options: string[]) => cli(['preview', '@daily', ...options])

@@ -79,14 +79,14 @@ t.test('successes that are recorded together are one row, and each is an event',
   exactly(t, JSON.parse(all[0]!.data), { id: executions[0], status: 'success', http_status: 200 })
   const { cue_id, execution_id } = attempts[1]!
   t.same(
-    (await read({ ...successes, cue_id })).events.map(event => event.execution_id),
+    (await read({ ...successes, cue_ids: [cue_id] })).events.map(event => event.execution_id),
     [execution_id]
   )
   t.equal((await read({ ...successes, tags: ['odd'] })).events.length, 2)
   t.equal((await read({ after: all[1]!.place, limit: 1 })).events[0]!.place, all[2]!.place, 'from the middle of a row')
   await fn.deleteCue({ account_id, cue_id })
   while ((await fn.purgeCue({ cue_id })) > 0);
-  const [event] = (await read({ ...successes, cue_id })).events
+  const [event] = (await read({ ...successes, cue_ids: [cue_id] })).events
   t.same(JSON.parse(event!.data), { id: execution_id, cue_id, status: 'success' }, 'what is left of a deleted one')
 })
 
@@ -180,7 +180,7 @@ t.test('pages, filters, and the end of a search', async t => {
   t.same(await places({ limit: 4, after: 3 }), { places: [4, 5, 6, 7], ...last })
   t.same(await places({ types: ['cue.updated'] }), { places: [7], ...last })
   t.same(await places({ tags: ['odd'], limit: 2 }), { places: [2, 4], next: 4, has_more: true, truncated: false })
-  t.same(await places({ cue_id: ids[5] }), { places: [6, 7], ...last })
+  t.same(await places({ cue_ids: [ids[5]!] }), { places: [6, 7], ...last })
   t.same(await places({ types: ['cue.updated'], scan: 3 }), { places: [], next: 3, has_more: true, truncated: false })
   t.same(await places({ types: ['cue.updated'], scan: 3, after: 6 }), { places: [7], ...last })
   t.same(await places({ after: undefined }), { places: [], ...last })

@@ -91,11 +91,13 @@ const held: Record<string, string> = {
   'cue.audit_events': own,
   'cue.calendars': own,
   'cue.costs': own,
+  'cue.channels': own,
   'cue.cue_rooms': own,
   'cue.cue_runs': own,
   'cue.cues': own,
   'cue.dead_letters': own,
   'cue.engines': all,
+  'cue.event_endpoints': own,
   'cue.executions': own,
   'cue.fires': own,
   'cue.idempotency_keys': own,
@@ -106,6 +108,7 @@ const held: Record<string, string> = {
   'cue.held_executions': own,
   'cue.memory_subscriptions': own,
   'cue.missed_slots': own,
+  'cue.notices': own,
   'cue.open_executions': own,
   'cue.operation_targets': 'operation_id in (select id from cue.operations where account_id = $1)',
   'cue.operations': own,
@@ -119,14 +122,12 @@ const held: Record<string, string> = {
 
 /**
  * Tables not locked here: written once, only by start, sweeps and whoever publishes events, only by the operator, only by backfills, only for
- * large payloads and their optional cap, only to send alerts to channels, or only to sign in, to pay, to contact support and to delete the account.
+ * large payloads and their optional cap, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
   'gate_results',
   'gate_spending',
   'addresses',
-  'channels',
-  'notices',
   'backfilled_slots',
   'event_days',
   'event_order',
@@ -186,6 +187,10 @@ root.test('locked rows of one account do not affect another, although the first 
   const idle = await cueOf({ ...s.workerCue, cron: '@yearly' })
   await call('POST', `/v1/cues/${idle}/fire`, {}, repeatable)
   await call('POST', '/v1/worker/heartbeat', { worker_id: 'a', handlers: ['go'] })
+  // Of all events, to a receiver that answers and one that does not.
+  await call('PUT', '/v1/channels/live', { type: 'webhook', target: `${s.hook.url}uncounted`, types: ['cue.*', 'execution.*'] })
+  for (const path of ['uncounted', 'hangs'])
+    await call('POST', '/v1/event-endpoints', { url: `${s.hook.url}${path}`, types: ['cue.*', 'execution.*'] })
   await call('PUT', '/v1/calendars/holidays', { dates: ['12-25'] })
   for (const name of ['first', 'second', 'third', 'fourth', 'fifth'])
     await cueOf({ ...s.workerCue, name, tags: ['slow'], schedule: { every: '1h', exclude_calendars: ['holidays'] }, cron: undefined })

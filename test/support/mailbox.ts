@@ -8,7 +8,7 @@ import { decryptKey } from '../../src/accounts/keys.ts'
 import type { Config } from '../../src/config.ts'
 import type { Functions } from '../../src/database/functions.ts'
 import type { Failure } from '../../src/jobs/boss.ts'
-import type { MailJob } from '../../src/mails/kinds.ts'
+import type { MailJob } from '../../src/mails/jobs.ts'
 import { startMails } from '../../src/mails/mail.ts'
 import { eventually } from './eventually.ts'
 

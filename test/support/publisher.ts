@@ -13,3 +13,4 @@ const run = () => {
 }
 await createListener({ databaseUrl: url, listenUrl: url }, { channels: ['cue_event'], onNotification: run, onConnected: run })
 setInterval(run, 200)
+process.stdout.write('ready')

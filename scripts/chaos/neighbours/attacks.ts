@@ -117,6 +117,19 @@ const idle = async ({ seconds }: World) => {
   return {}
 }
 
+/** 100,000 events a minute, of the accounts in turn, with 1 KB each. */
+const floodOfEvents = async ({ pool, seconds }: World, ...accounts: Account[]) => {
+  const end = Date.now() + seconds * 1000
+  for (let n = 0; Date.now() < end; n++) {
+    const next = delay(60)
+    await pool.query(
+      "select cue.add_event($1, 'limit.reached', jsonb_build_object('n', n, 'text', repeat('x', 1000))) from generate_series(1, 100) as n",
+      [accounts[n % accounts.length]!.id]
+    )
+    await next
+  }
+}
+
 /** What the attack has caused in its accounts. */
 const recorded = async ({ pool }: World, accounts: Account[]): Promise<object> => {
   const { rows } = await pool.query(
@@ -247,6 +260,34 @@ export const attacks: Record<string, Attack> = {
       const before = await size()
       await delay(seconds * 1000)
       return { grown_mb: Math.round((await size()) - before) / mebibyte }
+    }
+  },
+  streams: {
+    title: '500 streams of events of one account, half of them never read, while it gets 25,000 events in 15 s',
+    strike: async world => {
+      const account = ofPlan(world, 0)[0]!
+      const stream = asking(account, 'GET', '/v1/events?after=start')
+      const headers = { ...stream.headers, accept: 'text/event-stream' }
+      const head = `GET ${stream.path} HTTP/1.1\r\nHost: x\r\n${Object.entries(headers)
+        .map(([name, value]) => `${name}: ${value}\r\n`)
+        .join('')}\r\n`
+      const unread = world.send('connect', { text: head, connections: 250 })
+      const read = flood(world, { parallel: 250, requests: [{ ...stream, headers }] })
+      await floodOfEvents(world, account)
+      await unread
+      return read
+    }
+  },
+  endpoints: {
+    title: '20 event endpoints of each of 17 accounts that never answer, while these get 25,000 events in 15 s',
+    prepare: async world => {
+      const body = JSON.stringify({ url: `${world.hook}/hang`, types: ['limit.reached', 'cue.*'] })
+      for (const account of ofPlan(world, 0))
+        for (let n = 0; n < 20; n++) await send(world, asking(account, 'POST', '/v1/event-endpoints', body))
+    },
+    strike: async world => {
+      await floodOfEvents(world, ...ofPlan(world, 0))
+      return {}
     }
   },
   previews: {

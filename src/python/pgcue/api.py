@@ -445,6 +445,21 @@ class ChannelInput(_ChannelInputNeeded, _ChannelInputOptional):
     pass
 
 
+class _EventEndpointInputNeeded(TypedDict):
+    url: str
+    types: List[str]
+
+
+class _EventEndpointInputOptional(TypedDict, total=False):
+    tag: Optional[str]
+    cue_ids: Optional[List[str]]
+    description: Optional[str]
+
+
+class EventEndpointInput(_EventEndpointInputNeeded, _EventEndpointInputOptional):
+    pass
+
+
 _OperationInputFilterOptionalKeywords = TypedDict("_OperationInputFilterOptionalKeywords", {"from": 'str'}, total=False)
 
 
@@ -1023,6 +1038,24 @@ class Channel(TypedDict):
     updated_at: str
 
 
+class EventEndpoint(TypedDict):
+    id: str
+    url: str
+    types: List[str]
+    tag: Optional[str]
+    cue_ids: Optional[List[str]]
+    description: Optional[str]
+    status: Literal["enabled", "disabled"]
+    failing_since: Optional[str]
+    tries: int
+    http_status: Optional[int]
+    error: Optional[str]
+    next_try_at: Optional[str]
+    delivered_at: Optional[str]
+    created_at: str
+    disabled_at: Optional[str]
+
+
 class ExecutionCosts(TypedDict):
     amount: str
     unit: str
@@ -1260,7 +1293,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
@@ -2140,6 +2173,63 @@ class ListEventsResult(TypedDict):
     truncated: bool
 
 
+class CreateEventEndpointResult(TypedDict):
+    id: str
+    url: str
+    types: List[str]
+    tag: Optional[str]
+    cue_ids: Optional[List[str]]
+    description: Optional[str]
+    status: Literal["enabled", "disabled"]
+    failing_since: Optional[str]
+    tries: int
+    http_status: Optional[int]
+    error: Optional[str]
+    next_try_at: Optional[str]
+    delivered_at: Optional[str]
+    created_at: str
+    disabled_at: Optional[str]
+    secret: str
+
+
+class ListEventEndpointsResult(TypedDict):
+    event_endpoints: List[EventEndpoint]
+    total: int
+    limit: int
+    offset: int
+
+
+class EnableEventEndpointResult(TypedDict):
+    id: str
+    url: str
+    types: List[str]
+    tag: Optional[str]
+    cue_ids: Optional[List[str]]
+    description: Optional[str]
+    status: Literal["enabled", "disabled"]
+    failing_since: Optional[str]
+    tries: int
+    http_status: Optional[int]
+    error: Optional[str]
+    next_try_at: Optional[str]
+    delivered_at: Optional[str]
+    created_at: str
+    disabled_at: Optional[str]
+    truncated: bool
+
+
+_EnableEventEndpointBodyNeededKeywords = TypedDict("_EnableEventEndpointBodyNeededKeywords", {"from": 'Literal["failure", "now"]'})
+
+
+class EnableEventEndpointBody(_EnableEventEndpointBodyNeededKeywords):
+    pass
+
+
+class TestEventEndpointResult(TypedDict, total=False):
+    http_status: int
+    error: str
+
+
 class UpdateAccountBody(TypedDict, total=False):
     memory_block_enabled: bool
     alert_webhook_url: str
@@ -2525,6 +2615,30 @@ class Client(Transport):
     def list_events(self, *, after: Optional[str] = None, types: Optional[str] = None, cue_id: Optional[str] = None, tag: Optional[List[str]] = None, limit: Optional[int] = None, wait: Optional[float] = None) -> Listing[ListEventsResult, FeedEvent]:
         """Read the feed of events, oldest first."""
         return Listing(lambda query: self.call("GET", "/v1/events", query=query), "events", {"after": after, "types": types, "cue_id": cue_id, "tag": tag, "limit": limit, "wait": wait})
+
+    def create_event_endpoint(self, body: EventEndpointInput) -> CreateEventEndpointResult:
+        """Send events to a URL."""
+        return self.call("POST", "/v1/event-endpoints", body=body)
+
+    def list_event_endpoints(self, *, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListEventEndpointsResult, EventEndpoint]:
+        """List event endpoints, newest first."""
+        return Listing(lambda query: self.call("GET", "/v1/event-endpoints", query=query), "event_endpoints", {"limit": limit, "offset": offset})
+
+    def get_event_endpoint(self, endpoint_id: str) -> EventEndpoint:
+        """Get an event endpoint."""
+        return self.call("GET", f"/v1/event-endpoints/{segment(endpoint_id)}")
+
+    def delete_event_endpoint(self, endpoint_id: str) -> None:
+        """Delete an event endpoint."""
+        return self.call("DELETE", f"/v1/event-endpoints/{segment(endpoint_id)}")
+
+    def enable_event_endpoint(self, endpoint_id: str, body: EnableEventEndpointBody) -> EnableEventEndpointResult:
+        """Enable an event endpoint again."""
+        return self.call("POST", f"/v1/event-endpoints/{segment(endpoint_id)}/enable", body=body)
+
+    def test_event_endpoint(self, endpoint_id: str) -> TestEventEndpointResult:
+        """Send a test event to an endpoint."""
+        return self.call("POST", f"/v1/event-endpoints/{segment(endpoint_id)}/test")
 
     def get_account(self) -> Account:
         """Get the account and its usage."""
