@@ -275,23 +275,6 @@ t.test('work without a live worker is reported once, and so is the worker that c
 t.test('a cue that is refused for the limit of the plan is an event once a day', async t => {
   const { fn, account, publish, read, rows } = await eventStage(t)
   const account_id = await account({ limits: { cues: 0 } })
-  const cue = { name: 'x', transport: 'worker', schedule_type: 'recurring', cron: '* * * * *' }
-  for (let n = 0; n < 3; n++) {
-    const [result] = await fn.createEachCue({ account_ids: [account_id], cues: JSON.stringify([cue]), next_runs: [null] } as Parameters<
-      typeof fn.createEachCue
-    >[0])
-    t.ok(/Cue limit reached/.test(result!.message!))
-  }
-  await publish()
-  const { events } = await read({ account_id })
-  t.equal(events.length, 1)
-  exactly(t, events[0], { type: 'limit.reached' })
-  t.same(await rows('select data from cue.events where account_id = $1', [account_id]), [{ data: { limit: 'cues', value: 0 } }])
-})
-
-t.test('a cue that is refused for the limit of the plan is an event once a day', async t => {
-  const { fn, account, publish, read, rows } = await eventStage(t)
-  const account_id = await account({ limits: { cues: 0 } })
   for (let n = 0; n < 3; n++) await fn.addCueLimitEvent({ account_id })
   await publish()
   const { events } = await read({ account_id })
