@@ -20,7 +20,8 @@ type Operation = {
 type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
 const used = `createCue listCues pauseCue fireCue testCue getCueHistory listExecutions replayExecution createOperation listOperations
-  readCosts previewSchedule listCalendars putCalendar listWorkers listAlerts snoozeAlert listChannels putChannel listEvents listErrors listDestinations
+  previewSchedule listCalendars putCalendar listGates putGate pauseGate listWorkers listAlerts snoozeAlert listChannels putChannel listEvents listErrors listDestinations
+  readCosts
   verifyExecution listSessions`.split(/\s+/)
 
 /** @throws {Error} if an operation that has options does not exist */

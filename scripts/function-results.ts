@@ -46,6 +46,8 @@ export const nullable: Record<string, string> = {
   mail_payment_failed: 'row',
   mail_registered: 'row ip',
   memory_notice: 'row',
+  gate_state: 'row oldest_waiting_seconds next_start_at breaker_state spent reserved period_ends_at',
+  gate_states: 'row oldest_waiting_seconds next_start_at breaker_state spent reserved period_ends_at',
   held_accounts: 'value',
   held_reason: 'value',
   hold: 'account_id',

@@ -3087,7 +3087,7 @@ begin
       if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key, r.gate); end if;
       perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
-    exception when sqlstate 'QU030' or sqlstate 'QU052' then
+    exception when sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'refused', 'error', v_error, 'message', v_message);
     end;
@@ -3922,7 +3922,7 @@ $function$;
 comment on function cue.allow(text,integer,interval,timestamp with time zone) is 'Counts one hit against a sliding window and returns whether it is within the limit.';
 grant execute on function cue.allow(text,integer,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
+CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_gates jsonb DEFAULT '[]'::jsonb)
  RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3933,12 +3933,14 @@ AS $function$
 #variable_conflict use_column
 declare
   v_results jsonb := '[]';
+  v_gates jsonb := '[]';
   v_pruned text[] := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
 begin
   p_cues := cue.compare_cues(p_account_id, p_set, p_cues);
-  if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' then
+  if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' or p_gates <> '[]' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
+      v_gates := cue.put_declared_gates(p_account_id, p_gates, p_actor, p_now);
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
       perform cue.lock_cues(array(
         select c.id from cue.cues c
@@ -3949,14 +3951,17 @@ begin
         select c.id from cue.cues c where c.account_id = p_account_id and c.deleted_at is null and c.key = any (v_pruned)), p_now, null);
       v_results := cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_now);
       v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
-      if p_dry_run or v_results @? '$[*] ? (@.action == "refused")' then raise sqlstate 'UNDO0'; end if;
-      perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
+      if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
+      if v_results <> '[]' or v_pruned <> '{}' then perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
         'set', p_set, 'created', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "created")')),
         'updated', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "updated")')), 'pruned', cardinality(v_pruned)), p_now);
+      end if;
     exception when sqlstate 'UNDO0' then
       null; -- what was done is undone; variables keep their values
     end;
   end if;
+  return query
+  select r.* from jsonb_to_recordset(v_gates) as r (key text, action text, before jsonb, after jsonb, error text, message text);
   return query
   select g.cue ->> 'key', coalesce(r.action, 'unchanged'), r.before, r.after, r.error, r.message
     from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
@@ -3965,8 +3970,8 @@ begin
    order by g.place;
   return query select u.key, 'pruned', null::jsonb, null::jsonb, null, null from unnest(v_pruned) as u (key) order by u.key;
 end $function$;
-comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused.';
-grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text) to cue_service;
+comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
+grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -11098,6 +11103,34 @@ begin
 end $function$;
 comment on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone) is 'Creates or replaces a channel; returns created, changed, same, or unconfirmed for an address that gets a link first; QU035 too many.';
 grant execute on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.put_declared_gates(p_account_id uuid, p_gates jsonb, p_actor text, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_gate jsonb;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  for v_gate in select g.gate from jsonb_array_elements(p_gates) with ordinality as g (gate, place) order by g.place loop
+    begin
+      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action',
+        'gate ' || cue.put_gate(p_account_id, v_gate ->> 'key', v_gate -> 'columns', p_actor, null, p_now));
+    exception when sqlstate 'QU039' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action', 'gate refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $function$;
+comment on function cue.put_declared_gates(uuid,jsonb,text,timestamp with time zone) is 'Creates or replaces declared gates; returns what it did with each.';
+grant execute on function cue.put_declared_gates(uuid,jsonb,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.put_device_code(p_code_hash bytea, p_ip text, p_created_at timestamp with time zone, p_expires_at timestamp with time zone)
  RETURNS void

@@ -28,6 +28,7 @@ import echo from './echo/routes.ts'
 import { announceEvents } from './events/announce.ts'
 import events from './events/routes.ts'
 import executions from './executions/routes.ts'
+import gates from './gates/routes.ts'
 import guide from './guide/routes.ts'
 import { createLook } from './health/cached-health.ts'
 import type { Found } from './health/check.ts'
@@ -165,6 +166,7 @@ export const build = async (options: Options) => {
   await app.register(operations)
   await app.register(schedules)
   await app.register(calendars)
+  await app.register(gates)
   await app.register(workers)
   await app.register(outcomes)
   await app.register(costs)

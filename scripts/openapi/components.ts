@@ -10,6 +10,7 @@ import * as lists from '../../src/cues/list-schemas.ts'
 import * as cues from '../../src/cues/schemas.ts'
 import * as events from '../../src/events/schemas.ts'
 import * as executions from '../../src/executions/schemas.ts'
+import * as gates from '../../src/gates/schemas.ts'
 import * as health from '../../src/health/schemas.ts'
 import { published, type Schema } from '../../src/http/schema.ts'
 import * as operations from '../../src/operations/schemas.ts'
@@ -45,6 +46,7 @@ const requests: Record<string, TSchema> = {
   ExclusionInput: schedules.GivenExclusion,
   RangeInput: schedules.GivenRange,
   CalendarInput: calendars.PutCalendar,
+  GateInput: gates.PutGate,
   ChannelInput: channels.PutChannel,
   OperationInput: operations.CreateOperation,
   FireInput: cues.FireRequest,
@@ -72,6 +74,7 @@ const responses: Record<string, TSchema> = {
   Exclusion: schedules.Exclusion,
   Range: schedules.Range,
   Calendar: calendars.Calendar,
+  Gate: gates.Gate,
   Channel: channels.Channel,
   Execution: executions.Execution,
   ExecutionDetail: executions.ExecutionDetail,

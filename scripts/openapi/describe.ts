@@ -17,6 +17,7 @@ const tags = {
   operations: 'Work on many executions or cues, in the background.',
   outcomes: 'Reported outcomes, evidence and verification.',
   workers: 'Workers that claim executions instead of receiving webhooks.',
+  gates: 'Limits that cues share: how many executions run at once, and how many start in an interval.',
   alerts: 'Repeated failures, missed runs, missing outcomes, and cues paused after failures.',
   events: 'What happened in the account, as a feed that skips nothing.',
   auth: 'Accounts, keys, secrets and sessions.',

@@ -32,10 +32,11 @@ await onStage({ durable: false }, async stage => {
     'execution-verified': `executions/${verified}`,
     operation: `operations/${operation}`,
     calendar: 'calendars/holidays%2Fde',
+    gate: 'gates/openai',
     'calendar-edit': 'calendars/holidays%2Fde/edit',
     unknown: 'nothing'
   }
-  const lists = `cues executions inbox errors destinations workers alerts channels operations calendars keys sessions usage audit settings support operator`
+  const lists = `cues executions inbox errors destinations workers alerts channels operations calendars gates keys sessions usage audit settings support operator`
   for (const name of lists.split(' ')) paths[name] = name
 
   const browser = await chromium.launch({ executablePath, args, headless: true })

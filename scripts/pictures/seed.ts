@@ -237,6 +237,9 @@ export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
     ranges: [{ from: '2026-12-24T12:00', to: '2026-12-25T00:00' }]
   })
   for (const id of ids.slice(0, 2)) await call('PATCH', `/v1/cues/${id}`, { schedule: { exclude_calendars: ['holidays/de'] } })
+  await call('PUT', '/v1/gates/openai', { parallel: 5, rate: 60, per: '10s', breaker: {}, description: 'The model' })
+  await call('PUT', '/v1/gates/warehouse', { order: true, max_wait: '2h' })
+  for (const id of ids.slice(0, 3)) await call('PATCH', `/v1/cues/${id}`, { gate: 'openai' })
   // The service was away for some days.
   await pool.query(
     `with gone as (

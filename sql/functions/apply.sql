@@ -2,24 +2,26 @@
 
 -- p_cues: an array of {key, cue_id, version, next_run, next_slot, paused, changes}. The caller has looked up cue_id and version, null for a
 -- new cue, and computed next_run from them. paused: whether a new cue is paused. changes as for update_cue, with replaces, or the columns of a
--- new cue. p_keys: all keys of the list; with p_prune, cues of the set with other keys are deleted. Exact, because the account is locked; if
+-- new cue. p_gates: an array of {key, columns}, for put_gate, before the cues, which may name them. p_keys: all keys of the list; with p_prune, cues of the set with other keys are deleted. Exact, because the account is locked; if
 -- all is as it should be, nothing is locked or written.
 -- If any cue is refused, or with p_dry_run, everything is undone. Then error is the SQLSTATE of the refusal, of those of create_cue and
 -- update_cue, or QU024. QU014 is raised: the caller looks again.
 create or replace function cue.apply_cues(
   p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean default false, p_take_over boolean default false,
-  p_dry_run boolean default false, p_now timestamptz default now(), p_actor text default session_user
+  p_dry_run boolean default false, p_now timestamptz default now(), p_actor text default session_user, p_gates jsonb default '[]'
 ) returns table (key text, action text, before jsonb, after jsonb, error text, message text)
 language plpgsql security definer as $$
 #variable_conflict use_column
 declare
   v_results jsonb := '[]';
+  v_gates jsonb := '[]';
   v_pruned text[] := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
 begin
   p_cues := cue.compare_cues(p_account_id, p_set, p_cues);
-  if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' then
+  if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' or p_gates <> '[]' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
+      v_gates := cue.put_declared_gates(p_account_id, p_gates, p_actor, p_now);
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
       perform cue.lock_cues(array(
         select c.id from cue.cues c
@@ -30,14 +32,17 @@ begin
         select c.id from cue.cues c where c.account_id = p_account_id and c.deleted_at is null and c.key = any (v_pruned)), p_now, null);
       v_results := cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_now);
       v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
-      if p_dry_run or v_results @? '$[*] ? (@.action == "refused")' then raise sqlstate 'UNDO0'; end if;
-      perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
+      if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
+      if v_results <> '[]' or v_pruned <> '{}' then perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
         'set', p_set, 'created', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "created")')),
         'updated', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "updated")')), 'pruned', cardinality(v_pruned)), p_now);
+      end if;
     exception when sqlstate 'UNDO0' then
       null; -- what was done is undone; variables keep their values
     end;
   end if;
+  return query
+  select r.* from jsonb_to_recordset(v_gates) as r (key text, action text, before jsonb, after jsonb, error text, message text);
   return query
   select g.cue ->> 'key', coalesce(r.action, 'unchanged'), r.before, r.after, r.error, r.message
     from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
@@ -48,7 +53,28 @@ begin
 end $$;
 comment on function cue.apply_cues is
   'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), '
-  'unchanged, pruned or refused.';
+  'unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
+
+create or replace function cue.put_declared_gates(p_account_id uuid, p_gates jsonb, p_actor text, p_now timestamptz) returns jsonb
+language plpgsql security definer as $$
+declare
+  v_gate jsonb;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  for v_gate in select g.gate from jsonb_array_elements(p_gates) with ordinality as g (gate, place) order by g.place loop
+    begin
+      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action',
+        'gate ' || cue.put_gate(p_account_id, v_gate ->> 'key', v_gate -> 'columns', p_actor, null, p_now));
+    exception when sqlstate 'QU039' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action', 'gate refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $$;
+comment on function cue.put_declared_gates is 'Creates or replaces declared gates; returns what it did with each.';
 
 create or replace function cue.keys_outside(p_account_id uuid, p_set text, p_keys text[]) returns text[]
 language sql stable security definer as $$
@@ -133,7 +159,7 @@ begin
       if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key, r.gate); end if;
       perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
-    exception when sqlstate 'QU030' or sqlstate 'QU052' then
+    exception when sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', r.key, 'action', 'refused', 'error', v_error, 'message', v_message);
     end;

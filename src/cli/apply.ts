@@ -1,6 +1,6 @@
 /** `pgcue apply`: makes cues as declared in files. */
 import { randomUUID } from 'node:crypto'
-import type { Applied, DeclaredCue } from '../client/index.ts'
+import type { Applied, DeclaredCue, DeclaredGate } from '../client/index.ts'
 import { command } from './command.ts'
 import { exitCodes, UsageError } from './exit-codes.ts'
 import { type Io, isObject, parseExactly, readSource } from './io.ts'
@@ -20,7 +20,7 @@ const options = {
 export const apply = command({
   options,
   names: { set: '--set' },
-  notes: `A document is {set, cues: [...]} or a single cue, with the fields of the API and a key. In strings, \${NAME} is replaced by the environment
+  notes: `A document is {set, cues: [...], gates: [...]} or a single cue, with the fields of the API and a key. In strings, \${NAME} is replaced by the environment
 variable; $\${NAME} stands for \${NAME} itself.
 
 Examples
@@ -30,24 +30,33 @@ Examples
   run: async ({ options, out, io, connect }) => {
     if (options.example) return io.stdout.write((await import('./example.ts')).example)
     if (!options.file) throw new UsageError('missing option --file')
-    const sets = await readDeclared(options.file, options.set, io)
+    const { sets, gates } = await readDeclared(options.file, options.set, io)
     const { cues: client } = connect()
     const dry_run = options['dry-run'] ?? false
     const send = (set: string, cues: DeclaredCue[], dry_run: boolean) => {
       const body = { set, cues, prune: options.prune ?? false, take_over: options['take-over'] ?? false, dry_run }
-      return client.apply(body, dry_run ? {} : { idempotencyKey: randomUUID() })
+      // With each set, as the cues of any may name them.
+      const declared = gates.length > 0 ? { ...body, gates } : body
+      return client.apply(declared, dry_run ? {} : { idempotencyKey: randomUUID() })
     }
     // Nothing is done if a later set would be refused.
     if (sets.size > 1 && !dry_run) for (const [set, cues] of sets) await send(set, cues, true)
     const results: Applied[] = []
     for (const [set, cues] of sets) results.push(await send(set, cues, dry_run))
     out.show(results.length === 1 ? results[0] : results, () => results.map(result => print(result, out)))
-    const differs = results.some(({ created, updated, pruned }) => created.length + updated.length + pruned.length > 0)
+    const differs = results.some(
+      ({ created, updated, pruned, gates: { created: added, updated: changed } = none }) =>
+        created.length + updated.length + pruned.length + added.length + changed.length > 0
+    )
     return differs && options['exit-code'] ? exitCodes.differs : exitCodes.ok
   }
 })
 
-const print = ({ set, dry_run, created, updated, unchanged, pruned }: Applied, out: Output) => {
+const none = { created: [], updated: [], unchanged: [] } satisfies Applied['gates']
+
+const print = ({ set, dry_run, created, updated, unchanged, pruned, gates = none }: Applied, out: Output) => {
+  for (const key of gates.created) out.line(`+ gate ${key}`, 'green')
+  for (const key of gates.updated) out.line(`~ gate ${key}`, 'yellow')
   for (const key of created) out.line(`+ ${key}`, 'green')
   for (const { key, changes } of updated) {
     out.line(`~ ${key}`, 'yellow')
@@ -62,14 +71,15 @@ const print = ({ set, dry_run, created, updated, unchanged, pruned }: Applied, o
   out.line(`${set}: ${counts.join(', ')}${dry_run ? ' (dry run: nothing was changed)' : ''}`)
 }
 
-/** The cues of files by their sets. @throws UsageError naming the file and what is wrong */
+/** The cues of files by their sets, and the gates of all. @throws UsageError naming the file and what is wrong */
 const readDeclared = async (
   files: readonly string[],
   defaultSet: string | undefined,
   io: Pick<Io, 'stdin' | 'env'>
-): Promise<Map<string, DeclaredCue[]>> => {
+): Promise<{ sets: Map<string, DeclaredCue[]>; gates: DeclaredGate[] }> => {
   if (files.filter(file => file === '-').length > 1) throw new UsageError('only one --file can be standard input')
   const sets = new Map<string, DeclaredCue[]>()
+  const gates: DeclaredGate[] = []
   for (const file of files) {
     const source = await readSource(file, '--file: ', io)
     const documents = readYaml(source, file, { text: text => expand(text, io.env, file), number: parseExactly })
@@ -77,16 +87,18 @@ const readDeclared = async (
       if (document === null) continue
       const where = `${file}, document ${i + 1}`
       if (!isObject(document)) throw new UsageError(`${where}: must be {set, cues: [...]} or a cue`)
-      const isList = 'cues' in document
-      const { set = defaultSet, cues = [document], ...unknown } = isList ? document : { cues: [document] }
+      const isList = 'cues' in document || 'gates' in document
+      const { set = defaultSet, cues = [], gates: listed = [], ...unknown } = isList ? document : { cues: [document] }
       if (Object.keys(unknown).length > 0) throw new UsageError(`${where}: unknown field ${Object.keys(unknown)[0]} beside cues`)
       if (!Array.isArray(cues)) throw new UsageError(`${where}: cues must be a list`)
+      if (!Array.isArray(listed)) throw new UsageError(`${where}: gates must be a list`)
+      gates.push(...(listed as DeclaredGate[]))
       if (typeof set !== 'string' || set === '') throw new UsageError(`${where}: names no set; use --set NAME`)
       sets.set(set, [...(sets.get(set) ?? []), ...(cues as DeclaredCue[])])
     }
   }
   if (sets.size === 0) throw new UsageError(`${files.join(', ')}: no document`)
-  return sets
+  return { sets, gates }
 }
 
 const variable = /\$(\$?)\{([A-Za-z_]\w*)\}/g

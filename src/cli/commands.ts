@@ -9,6 +9,7 @@ const alerts = () => import('./alerts.ts')
 const channels = () => import('./channels.ts')
 const apply = () => import('./apply.ts')
 const calendars = () => import('./calendars.ts')
+const gates = () => import('./gates.ts')
 // It gets the commands, which it would import in a circle.
 const completion = async () => ({ completion: (await import('./completion.ts')).createCompletion(commands) })
 const cues = () => import('./cues.ts')
@@ -41,7 +42,13 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'calendars put': entry('<NAME>', 'Create or replace a calendar of dates that cues leave out', calendars, 'put'),
     'calendars list': entry('', 'List calendars by name', calendars, 'list'),
     'calendars get': entry('<NAME>', 'Show a calendar', calendars, 'get'),
-    'calendars delete': entry('<NAME>', 'Delete a calendar that no cue uses', calendars, 'remove')
+    'calendars delete': entry('<NAME>', 'Delete a calendar that no cue uses', calendars, 'remove'),
+    'gates put': entry('<KEY>', 'Create or replace a gate: a limit that cues share', gates, 'put'),
+    'gates list': entry('', 'List gates by key', gates, 'list'),
+    'gates get': entry('<KEY>', 'Show a gate', gates, 'get'),
+    'gates pause': entry('<KEY>', 'Hold the executions of a gate', gates, 'pause'),
+    'gates resume': entry('<KEY>', 'Resume a gate', gates, 'resume'),
+    'gates delete': entry('<KEY>', 'Delete a gate that no cue uses', gates, 'remove')
   },
   Runs: {
     'executions list': entry('', 'List executions, newest first', executions, 'list'),

@@ -111,6 +111,7 @@ export const members = {
     key: { member: 'key', value: 'KEY' },
     description: 'description',
     overlap: { member: 'overlap', value: 'RULE' },
+    gate: { member: 'gate', value: 'GATE' },
     'catch-up': { member: 'catch_up', value: 'POLICY' },
     tag: { member: 'tags', value: 'TAG' },
     'alert-channel': {

@@ -1,5 +1,5 @@
 /** `pgcue export`: writes cues as a file for `pgcue apply`. */
-import type { Client, Cue, CueFilter } from '../client/index.ts'
+import type { Client, Cue, CueFilter, Gate } from '../client/index.ts'
 import { defaults } from '../cues/columns.ts'
 import { escapeVariables } from './apply.ts'
 import { command, fromApi } from './command.ts'
@@ -25,10 +25,17 @@ export const exportCues = command({
     const keyed = all.filter(({ key }) => key !== null).toSorted((a, b) => (a.key! < b.key! ? -1 : 1))
     if (keyed.length < all.length) io.stderr.write(`pgcue: left out ${all.length - keyed.length} cues without a key; see --add-keys\n`)
     const sets = [...new Set(keyed.map(cue => cue.managed_by))]
-    const declarations = sets.map(set => ({
-      ...(set !== null && { set }),
-      cues: keyed.filter(cue => cue.managed_by === set).map(declared)
-    }))
+    const used = new Map(keyed.map(cue => [cue.gate?.split('#')[0], cue.managed_by]))
+    const gates: Gate[] = []
+    if (used.size > 1 || !used.has(undefined)) for await (const gate of client.gates.list({ limit: 100 })) gates.push(gate)
+    const declarations = sets.map(set => {
+      const ofSet = gates.filter(({ key }) => used.has(key) && used.get(key) === set).map(declaredGate)
+      return {
+        ...(set !== null && { set }),
+        ...(ofSet.length > 0 && { gates: ofSet }),
+        cues: keyed.filter(cue => cue.managed_by === set).map(declared)
+      }
+    })
     const files = parseExactly(escapeVariables(JSON.stringify(declarations))) as typeof declarations
     out.show(files, () => void io.stdout.write(files.map(file => writeYaml(JSON.stringify(file))).join('---\n')))
   }
@@ -87,6 +94,15 @@ const declared = (cue: Cue) => {
     { ...defaults, transport: 'webhook' }
   )
 }
+
+/** The settings of a gate that differ from their defaults. */
+const declaredGate = ({ key, parallel, rate, per, order, on_failure, breaker, budget, max_wait, description }: Gate) => ({
+  key,
+  ...without(
+    { parallel, rate, per, order, on_failure, breaker, budget: budget && without(budget), max_wait, description },
+    { order: false, on_failure: 'continue', max_wait: '24h' }
+  )
+})
 
 const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)
 

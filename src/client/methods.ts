@@ -28,6 +28,7 @@ export const createMethods = (options: ClientOptions) => {
   const byKey = (key: string) => `/v1/cues/by-key/${encodeURIComponent(key)}`
   const calendar = (name: string) => `/v1/calendars/${encodeURIComponent(name)}`
   const channel = (name: string) => `/v1/channels/${encodeURIComponent(name)}`
+  const gate = (key: string) => `/v1/gates/${encodeURIComponent(key)}`
   const execution = (id: string) => `/v1/executions/${encodeURIComponent(id)}`
   const operation = (id: string) => `/v1/operations/${encodeURIComponent(id)}`
 
@@ -150,10 +151,24 @@ export const createMethods = (options: ClientOptions) => {
       snooze: (id: string, until: string, o?: CallOptions) => repeat<T.Alert>(`/v1/alerts/${encodeURIComponent(id)}/snooze`, { until }, o)
     },
 
-    /** Where alerts and events are sent. */
+    /** Limits that cues share. */
+    gates: {
+      list: (page?: T.PageQuery, o?: CallOptions) => list<T.Gates>()('gates', '/v1/gates', page, o),
+      /** A gate, or `key#part`, with what it does now. */
+      get: (key: string, o?: CallOptions) => get<T.GateDetail>(gate(key), {}, o),
+      /** Creates or replaces the gate with this key. */
+      put: (key: string, body: T.PutGate, o?: CallOptions) => call<T.Gate>('PUT', gate(key), { body }, o),
+      /** Holds its executions until it is resumed, or until a time. */
+      pause: (key: string, { reason, until, ...o }: CallOptions & T.PauseGate = {}) =>
+        repeat<T.Gate>(`${gate(key)}/pause`, { ...(reason != null && { reason }), ...(until != null && { until }) }, o),
+      resume: (key: string, o?: CallOptions) => repeat<T.Gate>(`${gate(key)}/resume`, {}, o),
+      delete: (key: string, o?: CallOptions) => remove(gate(key), o)
+    },
+
     /** What executions reported as costs, by cue, tag or day. */
     costs: (query?: T.CostsQuery, o?: CallOptions) => get<T.CostSums>('/v1/costs', query, o),
 
+    /** Where alerts and events are sent. */
     channels: {
       list: (page?: T.PageQuery, o?: CallOptions) => list<T.Channels>()('channels', '/v1/channels', page, o),
       get: (name: string, o?: CallOptions) => get<T.Channel>(channel(name), {}, o),

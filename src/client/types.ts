@@ -11,6 +11,7 @@ import type * as lists from '../cues/list-schemas.ts'
 import type * as cues from '../cues/schemas.ts'
 import type * as events from '../events/schemas.ts'
 import type * as executions from '../executions/schemas.ts'
+import type * as gates from '../gates/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
 import type * as operations from '../operations/schemas.ts'
 import type * as operator from '../operator/schemas.ts'
@@ -138,9 +139,16 @@ export interface Workers extends Answer<typeof workers.Workers> {}
 export interface Alert extends Answer<typeof alerts.Alert> {}
 export interface Alerts extends Answer<typeof alerts.Alerts> {}
 export interface AlertFilter extends Filter<typeof alerts.ListAlerts> {}
-/** Where alerts and events are sent. */
+/** Limits that cues share. */
+export interface Gate extends Answer<typeof gates.Gate> {}
+export interface GateDetail extends Answer<typeof gates.GateDetail> {}
+export interface Gates extends Answer<typeof gates.Gates> {}
+export interface PutGate extends Given<typeof gates.PutGate> {}
+export interface PauseGate extends Given<typeof gates.PauseGate> {}
+export interface DeclaredGate extends Given<typeof gates.DeclaredGate> {}
 export type CostsQuery = Partial<Given<typeof costs.ReadCosts>>
 export interface CostSums extends Answer<typeof costs.CostSums> {}
+/** Where alerts and events are sent. */
 export interface Channel extends Answer<typeof channels.Channel> {}
 export interface Channels extends Answer<typeof channels.Channels> {}
 export interface PutChannel extends Given<typeof channels.PutChannel> {}

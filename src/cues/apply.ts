@@ -3,7 +3,9 @@ import type { FastifyInstance } from 'fastify'
 import type { Functions } from '../database/functions.ts'
 import { createYield } from '../database/yield.ts'
 import type { AddressRules, CheckedUrl } from '../deliveries/address.ts'
-import { ApiError, fault, invalid, sqlstates } from '../errors.ts'
+import { fault, invalid } from '../errors.ts'
+import type { DeclaredGate } from '../gates/schemas.ts'
+import { columnsOf } from '../gates/settings.ts'
 import { uniteSmall } from '../http/body.ts'
 import { validatorCompiler } from '../http/validation.ts'
 import type { Json } from '../json/canonical-json.ts'
@@ -35,15 +37,18 @@ export const applyCues = async (
   const { set } = request
   const [dry_run, prune, take_over] = [request.dry_run ?? false, request.prune ?? false, request.take_over ?? false]
   const list = await readCues(app, request.cues)
+  const gates = readGates(request.gates ?? [])
   return changeInTurn(`${caller.account_id} apply`, async () => {
-    const faults = [...list.faults]
+    const faults = [...gates.faults, ...list.faults]
     const accepted = await definitions(app, asking, list.cues, faults)
     const cues = await textOf(app, asking, accepted)
     const keys = list.names.filter(name => typeof name === 'string')
     // The list is refused anyway: only the other refusals are wanted.
     const isRefused = faults.length > 0
-    const rows = await fn.applyCues({ set, cues, keys, prune, take_over, dry_run: dry_run || isRefused, ...caller })
-    for (const { key, error, message } of rows) if (error !== null) faults.push(faultsOfCue(key, new ApiError(sqlstates[error]!, message!)))
+    const rows = await fn.applyCues({ set, cues, keys, prune, take_over, dry_run: dry_run || isRefused, gates: gates.columns, ...caller })
+    for (const { key, action, error: code, message } of rows) {
+      if (code !== null) faults.push((action === 'gate refused' ? faultsOfGate : faultsOfCue)(key, { code, message }))
+    }
     if (faults.length > 0) throw together(inOrder(faults, list.names))
     const keysOf = (action: string) => rows.flatMap(row => (row.action === action ? [row.key] : []))
     const updated = rows.filter(({ action }) => action === 'updated')
@@ -53,7 +58,10 @@ export const applyCues = async (
       created: keysOf('created'),
       updated: updated.map(({ key, before, after }) => ({ key, changes: changesBetween(before as Definition, after as Definition) })),
       unchanged: keysOf('unchanged'),
-      pruned: keysOf('pruned')
+      pruned: keysOf('pruned'),
+      ...(request.gates && {
+        gates: { created: keysOf('gate created'), updated: keysOf('gate changed'), unchanged: keysOf('gate same') }
+      })
     }
   })
 }
@@ -165,6 +173,24 @@ const textOf = async (app: FastifyInstance, asking: Asking, accepted: Wanted[]):
   }
   return `[${texts}]`
 }
+
+/** Columns of gates as JSON for `apply_cues`. */
+const readGates = (gates: DeclaredGate[]): { columns: string; faults: Fault[] } => {
+  const faults: Fault[] = []
+  const columns = gates.map(({ key, ...gate }, place) => {
+    try {
+      if (gates.findIndex(other => other.key === key) < place) throw invalid([fault(['key'], 'occurs more than once in the list')])
+      return { key, columns: columnsOf(gate) }
+    } catch (error) {
+      faults.push(faultsOfGate(key, error))
+      // The list is refused anyway, but cues that name the gate are not at fault.
+      return { key, columns: {} }
+    }
+  })
+  return { columns: JSON.stringify(columns), faults }
+}
+
+const faultsOfGate = (name: string, error: unknown): Fault => ({ name, ...faultsOf(error, ['body', 'gates', name]) })
 
 /** @throws the error unless it is a refusal */
 const faultsOfCue = (name: string | number, error: unknown): Fault => ({ name, ...faultsOf(error, ['body', 'cues', name]) })

@@ -1,5 +1,6 @@
 /** Declared cues on the wire. */
 import { type Static, Type } from 'typebox'
+import { DeclaredGate } from '../gates/schemas.ts'
 import type { Json } from '../json/canonical-json.ts'
 import { DeclaredSchedule } from '../schedule/schemas.ts'
 import { AnyJson, Nullable, Strict } from '../schemas.ts'
@@ -31,6 +32,9 @@ export const Apply = Strict({
     maxItems: MAX_DECLARED,
     description: 'The cues as they should be. Omitted fields have their defaults.'
   }),
+  gates: Type.Optional(
+    Type.Array(DeclaredGate, { maxItems: 100, description: 'Gates as they should be, whichever set uses them. None is deleted.' })
+  ),
   prune: Switch('Whether to delete cues of this set that are not in the list.'),
   dry_run: Switch('Whether to return what would be done, and do nothing.'),
   take_over: Switch('Whether cues of other sets become cues of this one; otherwise they are refused.')
@@ -55,6 +59,13 @@ export const Applied = Type.Object({
     })
   ),
   unchanged: Keys('Keys of cues that were the same; nothing was written for them.'),
-  pruned: Keys('Keys of deleted cues.')
+  pruned: Keys('Keys of deleted cues.'),
+  gates: Type.Optional(
+    Type.Object({
+      created: Keys('Keys of new gates.'),
+      updated: Keys('Keys of changed gates.'),
+      unchanged: Keys('Keys of gates that were the same.')
+    })
+  )
 })
 export type Applied = Static<typeof Applied>

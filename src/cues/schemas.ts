@@ -28,7 +28,13 @@ export const plain = {
   key: Nullable(Type.String({ ...bounds.key, description: 'Your own name for the cue, unique in the account.' })),
   description: Nullable(Type.String({ maxLength: 2000, description: 'For people.' })),
   tags: Type.Array(Tag, { ...bounds.tags, uniqueItems: true, description: 'Labels to filter by.' }),
-  overlap: Overlap('What becomes of a slot while an execution of the cue has not ended.')
+  overlap: Overlap('What becomes of a slot while an execution of the cue has not ended.'),
+  gate: Nullable(
+    Type.String({
+      ...bounds.gate,
+      description: 'The gate that its executions pass: its key, and behind `#` a part that is counted by itself.'
+    })
+  )
 }
 export type Plain = keyof typeof plain
 export const plainNames = Object.keys(plain) as Plain[]

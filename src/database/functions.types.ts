@@ -12,7 +12,7 @@ export const functions = {
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
-  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor'],
+  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor gates'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
   approve_device: ['value', 'code_hash link_id account_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now costs'],
@@ -52,6 +52,7 @@ export const functions = {
   delete_cue: ['value', 'account_id cue_id now version actor'],
   delete_cues: ['values', 'account_id cue_ids now actor'],
   delete_due_accounts: ['value', 'batch now'],
+  delete_gate: ['value', 'account_id key actor ip now'],
   delete_old_executions: ['value', 'before batch'],
   delete_worker: ['value', 'account_id worker_id now'],
   deletion_status: ['row', 'deletion_id now', 'stable'],
@@ -88,6 +89,8 @@ export const functions = {
   floods: ['rows', 'now', 'stable'],
   fold_usage: ['value', 'now'],
   forecast: ['rows', 'now', 'stable'],
+  gate_state: ['row', 'account_id gate now', 'stable'],
+  gate_states: ['row', 'account_id key now', 'stable'],
   gone_attempts: ['values', 'execution_ids attempts', 'stable'],
   hand_over_device_code: ['value', 'code_hash cell now'],
   has_live_worker: ['value', 'account_id now', 'stable'],
@@ -136,6 +139,7 @@ export const functions = {
   open_session: ['row', 'token_hash lifetime ip now'],
   passed_exclusions: ['rows', 'limit now skip', 'stable'],
   passed_windows: ['rows', 'limit now skip', 'stable'],
+  pause_gate: ['value', 'account_id key reason until actor ip now'],
   poll_device: ['row', 'code_hash token_hash limited now'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
@@ -146,6 +150,7 @@ export const functions = {
   put_calendar: ['value', 'account_id name description dates ranges revision now'],
   put_channel: ['value', 'account_id name type target types severity tags is_default enabled actor ip now'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
+  put_gate: ['value', 'account_id key gate actor ip now'],
   queue_operation: ['value', 'operation_id delay'],
   read_costs: ['rows', 'account_id by from to limit', 'stable'],
   read_cue_details: ['rows', 'account_ids cue_ids now', 'stable'],
@@ -187,6 +192,7 @@ export const functions = {
   requeue_operations: ['value', 'now'],
   requeue_purges: ['value', 'now'],
   resume_cues: ['value', 'cue_ids versions next_runs now next_slots'],
+  resume_gate: ['value', 'account_id key actor ip now'],
   reveal_key: ['row', 'account_id encryption_key_ids actor ip now'],
   revoke_key: ['value', 'account_id key_id actor ip now'],
   revoke_session: ['value', 'account_id session_id actor ip now'],
@@ -604,6 +610,29 @@ export type FloodsRow = {
 export type ForecastRow = {
   minute: Date
   slots: number
+}
+
+export type GateStateRow = {
+  running: number
+  waiting: number
+  oldest_waiting_seconds: number | null
+  next_start_at: Date | null
+  breaker_state: unknown | null
+  spent: string | null
+  reserved: string | null
+  period_ends_at: Date | null
+}
+
+export type GateStatesRow = {
+  running: number
+  waiting: number
+  oldest_waiting_seconds: number | null
+  next_start_at: Date | null
+  breaker_state: unknown | null
+  spent: string | null
+  reserved: string | null
+  period_ends_at: Date | null
+  parts: unknown
 }
 
 export type HeldSecondsRow = {
@@ -1165,7 +1194,7 @@ export type Functions = {
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
-  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null }) => Promise<ApplyCuesRow[]>
+  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null; gates?: object | string | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
   approveDevice: (args: { code_hash: Buffer; link_id: string; account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null; costs?: object | string | null }) => Promise<AttachEvidenceRow>
@@ -1205,6 +1234,7 @@ export type Functions = {
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
   deleteCues: (args: { account_id: string; cue_ids: string[]; actor?: string | null }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
+  deleteGate: (args: { account_id: string; key: string; actor?: string | null; ip?: string | null }) => Promise<void>
   deleteOldExecutions: (args: { before: Date; batch?: number | null }) => Promise<number>
   deleteWorker: (args: { account_id: string; worker_id: string }) => Promise<void>
   deletionStatus: (args: { deletion_id: string }) => Promise<DeletionStatusRow>
@@ -1241,6 +1271,8 @@ export type Functions = {
   floods: (args: object) => Promise<FloodsRow[]>
   foldUsage: (args: object) => Promise<number>
   forecast: (args: object) => Promise<ForecastRow[]>
+  gateState: (args: { account_id: string; gate: string }) => Promise<GateStateRow | undefined>
+  gateStates: (args: { account_id: string; key: string }) => Promise<GateStatesRow | undefined>
   goneAttempts: (args: { execution_ids: string[]; attempts: number[] }) => Promise<string[]>
   handOverDeviceCode: (args: { code_hash: Buffer; cell: number }) => Promise<number>
   hasLiveWorker: (args: { account_id: string }) => Promise<boolean>
@@ -1289,6 +1321,7 @@ export type Functions = {
   openSession: (args: { token_hash: Buffer; lifetime?: string | null; ip?: string | null }) => Promise<OpenSessionRow>
   passedExclusions: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedExclusionsRow[]>
   passedWindows: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
+  pauseGate: (args: { account_id: string; key: string; reason?: string | null; until?: Date | null; actor?: string | null; ip?: string | null }) => Promise<void>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
@@ -1299,6 +1332,7 @@ export type Functions = {
   putCalendar: (args: { account_id: string; name: string; description: string | null; dates: string[]; ranges: object | string; revision?: number | null }) => Promise<number>
   putChannel: (args: { account_id: string; name: string; type: ChannelType; target: string; types?: EventType[] | null; severity?: AlertSeverity | null; tags?: string[] | null; is_default?: boolean | null; enabled?: boolean | null; actor?: string | null; ip?: string | null }) => Promise<string>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
+  putGate: (args: { account_id: string; key: string; gate: object | string; actor?: string | null; ip?: string | null }) => Promise<string>
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>
   readCosts: (args: { account_id: string; by: string; from: Date; to: Date; limit?: number | null }) => Promise<ReadCostsRow[]>
   readCueDetails: (args: { account_ids: string[]; cue_ids: string[] }) => Promise<ReadCueDetailsRow[]>
@@ -1340,6 +1374,7 @@ export type Functions = {
   requeueOperations: (args: object) => Promise<number>
   requeuePurges: (args: object) => Promise<number>
   resumeCues: (args: { cue_ids: string[]; versions: number[]; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null }) => Promise<number>
+  resumeGate: (args: { account_id: string; key: string; actor?: string | null; ip?: string | null }) => Promise<void>
   revealKey: (args: { account_id: string; encryption_key_ids: string[]; actor?: string | null; ip?: string | null }) => Promise<RevealKeyRow>
   revokeKey: (args: { account_id: string; key_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
   revokeSession: (args: { account_id: string; session_id: string; actor?: string | null; ip?: string | null }) => Promise<void>

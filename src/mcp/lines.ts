@@ -14,7 +14,8 @@ export const CueLine = Type.Object({
   ...Type.Pick(cues.Cue, ['name', 'status', 'transport', 'schedule', 'next_run', 'run_count', 'version']).properties,
   callback_url: Type.Optional(Type.String()),
   ...Type.Partial(Type.Pick(cues.Cue, ['key', 'paused_by', 'pause_reason', 'paused_until', 'completed_reason'])).properties,
-  overlap: Type.Optional(Nullable(cues.Cue.properties.overlap))
+  overlap: Type.Optional(Nullable(cues.Cue.properties.overlap)),
+  gate: Type.Optional(Nullable(Type.String()))
 })
 export const cueLine = (cue: Cue) => ({
   ...cue,

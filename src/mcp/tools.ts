@@ -12,6 +12,7 @@ import { Overview } from '../overview/schemas.ts'
 import { Usage } from '../usage/schemas.ts'
 import { cueTools } from './cue-tools.ts'
 import { executionTools } from './execution-tools.ts'
+import { gateTools } from './gate-tools.ts'
 import { AlertLine, alertLine, EventLine, eventLine, more, page } from './lines.ts'
 import { Id, limit, NextStep, type Tool, tool } from './tool.ts'
 
@@ -56,6 +57,7 @@ export const tools: readonly Tool[] = [
       return { name, deleted: true }
     }
   }),
+  ...gateTools,
   ...executionTools,
   tool({
     name: 'get_costs',

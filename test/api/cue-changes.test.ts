@@ -18,6 +18,7 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   key: null,
   tags: [],
   overlap: 'allow',
+  gate: null,
   managed_by: null,
   name: 'n',
   description: null,

@@ -1,5 +1,4 @@
 /** The API's description: `/openapi.json` and `/docs`. */
-import { statSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { Type } from 'typebox'
@@ -30,8 +29,8 @@ t.test('the API describes itself', async t => {
     Object.values(methods).map(({ operationId }) => operationId)
   )
   t.ok(ids.every(Boolean) && new Set(ids).size === ids.length, 'operation ids are unique')
-  t.ok(statSync(new URL('../../src/openapi.json', import.meta.url)).size <= 350 * 1024)
   const text = JSON.stringify(body)
+  t.ok(text.length <= 350 * 1024)
   const named = Object.keys(body.components.schemas)
   t.strictSame(
     named.filter(name => !text.includes(`#/components/schemas/${name}"`)),

@@ -56,6 +56,12 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('putCalendar', ['holidays'], { dates: ['12-25', '2030-04-22'], description: 'Days off' })
   await send('listCalendars')
   await send('getCalendar', ['holidays'])
+  await send('putGate', ['openai'], { parallel: 5, rate: 60, per: '10s', description: 'The model' })
+  await send('listGates')
+  await send('pauseGate', ['openai'], { reason: 'Outage of the model' })
+  await send('resumeGate', ['openai'], {})
+  await send('getGate', ['openai'])
+  await send('deleteGate', ['openai'])
   await send('previewSchedule', [], { schedule: { cron: '0 9 * * MON-FRI', timezone: 'Europe/London' }, count: 2 })
   const cue = await send('createCue', [], {
     name: 'report',

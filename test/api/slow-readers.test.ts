@@ -11,7 +11,7 @@ type Options = NonNullable<Parameters<typeof build>[2]>
 
 /** The service on a port, with routes that return a megabyte, return a few bytes, and wait; counts the requests they handle. */
 const listening = async (t: Test, options: Options = {}) => {
-  const service = await build(t, undefined, options)
+  const service = await build(t, undefined, { isNew: true, ...options })
   const { app } = service
   const gate = Promise.withResolvers<void>()
   const counts = { handled: 0, ended: 0 }

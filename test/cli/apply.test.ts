@@ -88,6 +88,23 @@ t.test('applies files, shows the differences, and exports what applies as unchan
   exactly(t, await cli(['export']), { code: 0, err: 'pgcue: left out 1 cues without a key; see --add-keys\n', out: /^set: s\n/ })
 })
 
+t.test('applies gates with the cues of any set, and exports those in use', async t => {
+  const { cli } = await cliStage(t)
+  const stdin = [
+    'set: a\ncues: [{key: a, name: a, cron: "@daily", worker: true, gate: openai#one}]\n',
+    'set: b\ngates: [{key: openai, rate: 60, per: 10s, budget: {limit: "1.50", unit: usd, per: day}}, {key: other}]\ncues: []\n'
+  ].join('---\n')
+  exactly(t, await cli(['apply', '-f', '-'], { stdin }), { code: 0, out: /^\+ gate openai\n\+ gate other\n\+ a\na: 1 created/ })
+  const exported = (await cli(['export'])).out
+  t.match(exported, /^set: a\ngates:\n {2}- key: openai\n {4}rate: 60\n {4}per: 10s\n {4}budget:/)
+  t.notMatch(exported, /other|parallel|max_wait/)
+  exactly(t, await cli(['apply', '-f', '-', '--exit-code'], { stdin: exported }), { code: 0, out: /1 unchanged/ })
+  exactly(t, await cli(['apply', '-f', '-', '--exit-code'], { stdin: exported.replace('rate: 60', 'rate: 61') }), {
+    code: 6,
+    out: /^~ gate openai\n/
+  })
+})
+
 t.test('prints an example that applies', async t => {
   const { cli } = await cliStage(t)
   const { out } = await cli(['apply', '--example'])

@@ -37,6 +37,28 @@ t.test('creates, lists, shows and deletes a calendar, and cues that use it', asy
   })
 })
 
+t.test('puts, lists, pauses and deletes a gate, and cues that name it', async t => {
+  const { cli, json } = await cliStage(t)
+  const put = 'gates put openai --parallel 5 --rate 60 --per 10s --breaker-failures 3 --max-wait 1h'.split(' ')
+  exactly(t, await json(put), {
+    key: 'openai',
+    parallel: 5,
+    rate: 60,
+    per: '10s',
+    breaker: { failures: 3, open_seconds: 30 },
+    max_wait: '1h'
+  })
+  exactly(t, await cli(['gates', 'put', 'openai', '--order', '--parallel', '3']), { code: 1, err: /--parallel: .*must be 1 with order/ })
+  exactly(t, await cli(['gates', 'list']), { code: 0, out: /openai +5 +60 per 10s/ })
+  exactly(t, await cli(['gates', 'pause', 'openai', '--reason', 'outage', '--until', '+2h']), { code: 0, out: /pause reason +outage/ })
+  exactly(t, await json(['gates', 'resume', 'openai']), { paused_at: null })
+  const { id } = await json('cues create a --cron @daily --worker --gate openai#x'.split(' '))
+  exactly(t, await cli(['cues', 'get', id]), { out: /gate +openai#x/ })
+  exactly(t, await cli(['gates', 'delete', 'openai']), { code: 1, err: new RegExp(`used by ${id}`) })
+  await cli(['cues', 'delete', id])
+  exactly(t, await cli(['gates', 'delete', 'openai']), { code: 0, out: 'Gate openai deleted\n' })
+})
+
 t.test('sets, lists, tests and deletes a channel, and routes and snoozes alerts', async t => {
   const { cli, json, pool } = await cliStage(t)
   const hook = await receiver(t)

@@ -11,7 +11,7 @@ import { always } from '../support/seed.ts'
 import { build, eventually } from '../support/setup.ts'
 
 t.test("the service uses the database's clock", async t => {
-  const { app, pool } = await build(t)
+  const { app, pool } = await build(t, undefined, { isNew: true })
   const sql =
     "create or replace function cue.database_time() returns float8 language sql as 'select extract(epoch from timestamptz ''2040-07-01'') * 1000'"
   await pool.query(sql)

@@ -116,7 +116,7 @@ const reuse = async (t: Test, start: string | undefined, settings: Settings) => 
 
 /**
  * The service on its own database, with one registered account whose key every call carries. With a start time, the service and its SQL
- * functions use a clock that only `clock` moves. `isNew`: for tests that add routes.
+ * functions use a clock that only `clock` moves. `isNew`: for tests that add routes or hooks, or need the first use.
  */
 export const build = async (t: Test, start?: string, { isNew = false, ...settings }: Settings & { isNew?: boolean } = {}) => {
   const { env = {}, ...options } = settings

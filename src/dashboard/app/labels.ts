@@ -33,6 +33,7 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     queue_all: 'queue all runs',
     cancel_previous: 'cancel the previous run'
   },
+  gateOnFailure: { continue: 'the next one runs', pause: 'the gate pauses' },
   transport: { webhook: 'Webhook: pgcue calls you', worker: 'Worker: you claim it' },
   missedReason: {
     service_away: 'the service was away',
@@ -40,7 +41,8 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     excluded: 'excluded by the schedule',
     overlap: 'the previous run had not ended',
     queue_full: 'too many runs were queued',
-    held: 'held by the operator'
+    held: 'held by the operator',
+    gate: 'it waited too long at its gate'
   },
   noticeKind: { raised: 'alert', resolved: 'resolution', summary: 'summary of the snooze' },
   pauseCause: {

@@ -22,7 +22,8 @@ export const groups: { name: string; items: NavItem[] }[] = [
       { path: '/alerts', name: 'Alerts', icon: 'alert' },
       { path: '/channels', name: 'Channels', icon: 'bell' },
       { path: '/operations', name: 'Operations', icon: 'replay' },
-      { path: '/calendars', name: 'Calendars', icon: 'calendar' }
+      { path: '/calendars', name: 'Calendars', icon: 'calendar' },
+      { path: '/gates', name: 'Gates', icon: 'gate' }
     ]
   }
 ]

@@ -13,6 +13,7 @@ import { Destinations } from './pages/destinations.tsx'
 import { Errors } from './pages/errors.tsx'
 import { ExecutionPage } from './pages/execution.tsx'
 import { ExecutionsPage } from './pages/executions.tsx'
+import { GatePage, GatesPage } from './pages/gates.tsx'
 import { Inbox } from './pages/inbox.tsx'
 import { Keys } from './pages/keys.tsx'
 import { OperationPage, OperationsPage } from './pages/operations.tsx'
@@ -37,6 +38,8 @@ const pages: Record<string, ComponentType<never>> = {
   '/workers': Workers,
   '/alerts': Alerts,
   '/channels': ChannelsPage,
+  '/gates': GatesPage,
+  '/gates/:gate_key': GatePage,
   '/operations': OperationsPage,
   '/operations/:id': OperationPage,
   '/calendars': CalendarsPage,

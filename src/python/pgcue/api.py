@@ -56,6 +56,7 @@ class _CueInputOptional(TypedDict, total=False):
     description: Optional[str]
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
+    gate: Optional[str]
     retry: Optional[RetryInput]
     on_failure: Optional[OnFailureInput]
     delivery: Optional[DeliveryInput]
@@ -88,6 +89,7 @@ class _CueReplacementOptional(TypedDict, total=False):
     description: Optional[str]
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
+    gate: Optional[str]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -117,6 +119,7 @@ class CueUpdate(TypedDict, total=False):
     description: Optional[str]
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
+    gate: Optional[str]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -138,6 +141,7 @@ class _DeclaredCueOptional(TypedDict, total=False):
     description: Optional[str]
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
+    gate: Optional[str]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -234,12 +238,54 @@ class StrictVerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class CueSetGatesBreaker(TypedDict, total=False):
+    failures: int
+    open_seconds: int
+    max_open_seconds: int
+
+
+class _CueSetGatesBudgetNeeded(TypedDict):
+    limit: Union[str, float]
+    unit: str
+    per: Literal["day", "week", "month"]
+
+
+class _CueSetGatesBudgetOptional(TypedDict, total=False):
+    timezone: Optional[str]
+    reserve: Optional[Union[str, float]]
+
+
+class CueSetGatesBudget(_CueSetGatesBudgetNeeded, _CueSetGatesBudgetOptional):
+    pass
+
+
+class _CueSetGatesNeeded(TypedDict):
+    key: str
+
+
+class _CueSetGatesOptional(TypedDict, total=False):
+    parallel: Optional[int]
+    rate: Optional[int]
+    per: Optional[str]
+    order: Optional[bool]
+    on_failure: Optional[Literal["continue", "pause"]]
+    breaker: Optional[CueSetGatesBreaker]
+    budget: Optional[CueSetGatesBudget]
+    max_wait: Optional[str]
+    description: Optional[str]
+
+
+class CueSetGates(_CueSetGatesNeeded, _CueSetGatesOptional):
+    pass
+
+
 class _CueSetNeeded(TypedDict):
     set: str
     cues: List[DeclaredCue]
 
 
 class _CueSetOptional(TypedDict, total=False):
+    gates: List[CueSetGates]
     prune: Optional[bool]
     dry_run: Optional[bool]
     take_over: Optional[bool]
@@ -347,6 +393,39 @@ class CalendarInput(TypedDict, total=False):
     description: Optional[str]
     dates: List[str]
     ranges: List[RangeInput]
+
+
+class GateInputBreaker(TypedDict, total=False):
+    failures: int
+    open_seconds: int
+    max_open_seconds: int
+
+
+class _GateInputBudgetNeeded(TypedDict):
+    limit: Union[str, float]
+    unit: str
+    per: Literal["day", "week", "month"]
+
+
+class _GateInputBudgetOptional(TypedDict, total=False):
+    timezone: Optional[str]
+    reserve: Optional[Union[str, float]]
+
+
+class GateInputBudget(_GateInputBudgetNeeded, _GateInputBudgetOptional):
+    pass
+
+
+class GateInput(TypedDict, total=False):
+    parallel: Optional[int]
+    rate: Optional[int]
+    per: Optional[str]
+    order: Optional[bool]
+    on_failure: Optional[Literal["continue", "pause"]]
+    breaker: Optional[GateInputBreaker]
+    budget: Optional[GateInputBudget]
+    max_wait: Optional[str]
+    description: Optional[str]
 
 
 class _ChannelInputNeeded(TypedDict):
@@ -494,6 +573,7 @@ class Cue(TypedDict):
     description: Optional[str]
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
+    gate: Optional[str]
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -586,6 +666,7 @@ class ChangedCue(TypedDict):
     description: Optional[str]
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
+    gate: Optional[str]
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -698,6 +779,7 @@ class CueDetail(TypedDict):
     description: Optional[str]
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
+    gate: Optional[str]
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -797,13 +879,27 @@ class AppliedCuesUpdated(TypedDict):
     changes: Dict[str, Any]
 
 
-class AppliedCues(TypedDict):
+class AppliedCuesGates(TypedDict):
+    created: List[str]
+    updated: List[str]
+    unchanged: List[str]
+
+
+class _AppliedCuesNeeded(TypedDict):
     set: str
     dry_run: bool
     created: List[str]
     updated: List[AppliedCuesUpdated]
     unchanged: List[str]
     pruned: List[str]
+
+
+class _AppliedCuesOptional(TypedDict, total=False):
+    gates: AppliedCuesGates
+
+
+class AppliedCues(_AppliedCuesNeeded, _AppliedCuesOptional):
+    pass
 
 
 class _ScheduleNeeded(TypedDict):
@@ -877,6 +973,39 @@ class Calendar(TypedDict):
     description: Optional[str]
     dates: List[str]
     ranges: List[Range]
+    created_at: str
+    updated_at: str
+
+
+class GateBreaker(TypedDict):
+    failures: int
+    open_seconds: int
+    max_open_seconds: int
+
+
+class GateBudget(TypedDict):
+    limit: str
+    unit: str
+    per: Literal["day", "week", "month"]
+    timezone: str
+    reserve: Optional[str]
+
+
+class Gate(TypedDict):
+    key: str
+    parallel: Optional[int]
+    rate: Optional[int]
+    per: Optional[str]
+    order: bool
+    on_failure: Literal["continue", "pause"]
+    max_wait: str
+    description: Optional[str]
+    breaker: Optional[GateBreaker]
+    budget: Optional[GateBudget]
+    paused_at: Optional[str]
+    paused_by: Optional[str]
+    pause_reason: Optional[str]
+    paused_until: Optional[str]
     created_at: str
     updated_at: str
 
@@ -1557,6 +1686,7 @@ class _ListCuesResultCuesNeeded(TypedDict):
     description: Optional[str]
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
+    gate: Optional[str]
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -1708,6 +1838,87 @@ class ListCalendarsResult(TypedDict):
     total: int
     limit: int
     offset: int
+
+
+class ListGatesResult(TypedDict):
+    gates: List[Gate]
+    total: int
+    limit: int
+    offset: int
+
+
+class GetGateResultBreaker(TypedDict):
+    failures: int
+    open_seconds: int
+    max_open_seconds: int
+
+
+class GetGateResultBudget(TypedDict):
+    limit: str
+    unit: str
+    per: Literal["day", "week", "month"]
+    timezone: str
+    reserve: Optional[str]
+
+
+class GetGateResultBreakerState(TypedDict):
+    state: Literal["closed", "open", "probing"]
+    failures: int
+    open_until: Optional[str]
+
+
+class GetGateResultPartsBreakerState(TypedDict):
+    state: Literal["closed", "open", "probing"]
+    failures: int
+    open_until: Optional[str]
+
+
+class GetGateResultParts(TypedDict):
+    part: str
+    running: int
+    waiting: int
+    oldest_waiting_seconds: Optional[float]
+    next_start_at: Optional[str]
+    breaker_state: Optional[GetGateResultPartsBreakerState]
+    spent: Optional[str]
+    reserved: Optional[str]
+
+
+class GetGateResult(TypedDict):
+    key: str
+    parallel: Optional[int]
+    rate: Optional[int]
+    per: Optional[str]
+    order: bool
+    on_failure: Literal["continue", "pause"]
+    max_wait: str
+    description: Optional[str]
+    breaker: Optional[GetGateResultBreaker]
+    budget: Optional[GetGateResultBudget]
+    paused_at: Optional[str]
+    paused_by: Optional[str]
+    pause_reason: Optional[str]
+    paused_until: Optional[str]
+    created_at: str
+    updated_at: str
+    running: int
+    waiting: int
+    oldest_waiting_seconds: Optional[float]
+    next_start_at: Optional[str]
+    breaker_state: Optional[GetGateResultBreakerState]
+    spent: Optional[str]
+    reserved: Optional[str]
+    period_ends_at: Optional[str]
+    parts: List[GetGateResultParts]
+
+
+class PauseGateBody(TypedDict, total=False):
+    reason: Optional[str]
+    until: Optional[str]
+
+
+class ResumeGateBody(TypedDict):
+    pass
 
 
 class ListClaimableResultExecutions(TypedDict):
@@ -2190,6 +2401,30 @@ class Client(Transport):
     def delete_calendar(self, name: str) -> None:
         """Delete a calendar that no cue uses."""
         return self.call("DELETE", f"/v1/calendars/{segment(name)}")
+
+    def list_gates(self, *, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListGatesResult, Gate]:
+        """List gates by key."""
+        return Listing(lambda query: self.call("GET", "/v1/gates", query=query), "gates", {"limit": limit, "offset": offset})
+
+    def get_gate(self, gate_key: str) -> GetGateResult:
+        """Get a gate."""
+        return self.call("GET", f"/v1/gates/{segment(gate_key)}")
+
+    def put_gate(self, gate_key: str, body: Optional[GateInput] = None) -> Gate:
+        """Create or replace a gate."""
+        return self.call("PUT", f"/v1/gates/{segment(gate_key)}", body=body)
+
+    def delete_gate(self, gate_key: str) -> None:
+        """Delete a gate that no cue uses."""
+        return self.call("DELETE", f"/v1/gates/{segment(gate_key)}")
+
+    def pause_gate(self, gate_key: str, body: Optional[PauseGateBody] = None) -> Gate:
+        """Pause a gate: its executions are held until it is resumed."""
+        return self.call("POST", f"/v1/gates/{segment(gate_key)}/pause", body=body)
+
+    def resume_gate(self, gate_key: str, body: Optional[ResumeGateBody] = None) -> Gate:
+        """Resume a gate."""
+        return self.call("POST", f"/v1/gates/{segment(gate_key)}/resume", body=body)
 
     def list_claimable(self, *, task: Optional[str] = None, limit: Optional[int] = None, wait: Optional[float] = None) -> Listing[ListClaimableResult, ListClaimableResultExecutions]:
         """List claimable executions, oldest first."""

@@ -139,6 +139,7 @@ test('hostile text is shown as text, on every page', async t => {
       '/destinations',
       '/workers',
       '/calendars',
+      '/gates',
       '/calendars/evil',
       '/calendars/evil/edit',
       '/keys',

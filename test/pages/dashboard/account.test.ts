@@ -3,6 +3,44 @@ import { newAccount, stage, test } from '../../support/dashboard-stage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { exactly } from '../../support/exactly.ts'
 
+test('a gate is created, shown, paused, resumed, changed and deleted', async t => {
+  const { api_key, get } = await newAccount()
+  const page = await stage.open(t, { api_key, path: '/gates' })
+  await page.getByRole('heading', { name: 'No gates' }).waitFor()
+  await page.getByRole('button', { name: 'Create a gate' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Key').fill('openai')
+  await dialog.getByLabel('Runs at once').fill('5')
+  await dialog.getByLabel('Starts').fill('60')
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  await dialog.getByText(/goes with rate/).waitFor()
+  await dialog.getByLabel('in any interval of').fill('10s')
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  await page.getByText('5 at once, 60 per 10s').waitFor()
+  await page.getByRole('link', { name: 'openai' }).click()
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await dialog.getByLabel('Reason (optional)').fill('outage')
+  await dialog.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText('outage').waitFor()
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByRole('button', { name: 'Pause' }).waitFor()
+  await page.getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Runs at once').fill('')
+  await dialog.getByLabel('Breaker: failures in a row').fill('3')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('60 per 10s, breaker after 3 failures').waitFor()
+  exactly(t, await get('/v1/gates/openai'), {
+    parallel: null,
+    rate: 60,
+    per: '10s',
+    breaker: { failures: 3, open_seconds: 30 },
+    paused_at: null
+  })
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await page.getByRole('heading', { name: 'No gates' }).waitFor()
+})
+
 test('a calendar is made of dates that are clicked, and deleted once no cue uses it', async t => {
   const { api_key, get, post, patch } = await newAccount()
   const page = await stage.open(t, { api_key, path: '/calendars' })

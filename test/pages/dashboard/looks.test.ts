@@ -48,6 +48,7 @@ test('pages are accessible, on a desktop and on a phone', async t => {
       '/operations',
       '/channels',
       '/calendars',
+      '/gates',
       '/calendars/holidays',
       '/calendars/holidays/edit',
       '/keys',

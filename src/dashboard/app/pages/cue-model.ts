@@ -151,6 +151,7 @@ export const fields: readonly Field[] = [
   field('failures', 'verification.mode', 'Verification', 'choice', { options: verifications, members: modeMembers }),
   field('failures', 'catch_up', 'After an outage', 'choice', { ...same(defaults.catch_up), options: optionsOf('catchUp') }),
   field('failures', 'overlap', 'If the previous run has not ended', 'choice', { ...same(defaults.overlap), options: optionsOf('overlap') }),
+  field('delivery', 'gate', 'Gate', 'text', { placeholder: 'openai', hint: 'A limit that it shares with other cues.' }),
   field('failures', 'on_failure.pause_after', 'Pause after failures in a row', 'number', {
     ...bounds.on_failure_pause_after,
     hint: 'Leave it empty to never pause.'

@@ -41,7 +41,8 @@ const Json = ({ name, value }: { name: string; value: unknown }) =>
 
 const mono = (text: string | null | undefined): Children => text && <span class="mono break">{text}</span>
 
-export const Evidence = ({ outcome: { success, recorded_at, ...outcome } }: { outcome: Outcome }) => (
+type EvidenceProps = { outcome: Outcome; costs: Execution['costs'] }
+export const Evidence = ({ outcome: { success, recorded_at, ...outcome }, costs }: EvidenceProps) => (
   <div class="stack">
     <Facts
       items={[
@@ -59,6 +60,7 @@ export const Evidence = ({ outcome: { success, recorded_at, ...outcome } }: { ou
         ['Link', linked(outcome.result_url)],
         ['Reference', linked(outcome.result_ref)],
         ['Files', artifactLinks(outcome.artifacts)],
+        ['Costs', costs.map(({ amount, unit }) => `${amount} ${unit}`).join(', ')],
         ['Reason', outcome.verification_reason]
       ]}
     />

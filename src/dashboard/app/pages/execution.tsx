@@ -8,7 +8,7 @@ import { serviceRoot, serviceUrl } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { useMay } from '../session.ts'
 import { useZone, zoneFor } from '../time.ts'
-import { Button, ButtonLink, Code, Facts, Id, Loading, Panel, Tabs } from '../ui/basics.tsx'
+import { Button, ButtonLink, Code, count, Facts, Id, Loading, Panel, Tabs } from '../ui/basics.tsx'
 import { act, askToRemove, Dialog, show } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
@@ -108,7 +108,7 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
           </Panel>
           {execution.outcome && (
             <Panel title="Outcome" actions={isPending && <VerifyButtons id={execution.id} onDone={reload} />}>
-              <Evidence outcome={execution.outcome} />
+              <Evidence outcome={execution.outcome} costs={execution.costs} />
             </Panel>
           )}
         </div>
@@ -144,6 +144,13 @@ const Echo = ({ url }: { url: string }) => {
   )
 }
 
+const Held = ({ by, key, reason, since, ahead }: NonNullable<ExecutionDetail['held']>) => (
+  <>
+    {by === 'gate' && key ? <a href={to(`/gates/${encodeURIComponent(key.split('#')[0]!)}`)}>gate {key}</a> : 'earlier runs of its cue'}
+    {by === 'gate' && ` (${reason})`}, {count(ahead)} before it, since <When at={since} only="relative" />
+  </>
+)
+
 const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: CueDetail; zone?: string }) => {
   const { cue_id, created_at } = execution
   // A replay is a newer execution of the same cue.
@@ -173,6 +180,7 @@ const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: Cue
               </>
             )
           ],
+          ['Held', execution.held && <Held {...execution.held} />],
           ['Triggered by', labelOf('triggerKind', execution.triggered_by)],
           ['Replay of', execution.replayed_from && link(execution.replayed_from)],
           ['Replayed by', replayed.length > 0 ? replayed.map(({ id }) => link(id)) : null],

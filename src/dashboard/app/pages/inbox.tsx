@@ -70,7 +70,7 @@ export const Inbox = () => {
               {mayWrite && (
                 <TextField label="Note (optional)" value={note} onInput={setNote} maxLength={2000} hint="Kept with your decision." />
               )}
-              {chosen.outcome && <Evidence outcome={chosen.outcome} />}
+              {chosen.outcome && <Evidence outcome={chosen.outcome} costs={chosen.costs} />}
             </Panel>
           </div>
         ) : (
