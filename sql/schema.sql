@@ -5262,7 +5262,7 @@ AS $function$ select interval '15 minutes' $function$;
 comment on function cue.claim_lease() is 'Returns how long a worker holds a claim that it does not extend.';
 grant execute on function cue.claim_lease() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now(), p_tries integer DEFAULT 3)
  RETURNS TABLE(claim integer, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5283,6 +5283,8 @@ declare
   v_claims int[] := '{}';
   v_held int[] := '{}';
   v_gated boolean := cue.has_gates();
+  v_again int[] := '{}';
+  v_now timestamptz;
 begin
   if cue.has_holds() then
     v_held := array(
@@ -5318,17 +5320,25 @@ begin
   end if;
   if v_gated then
     v_tried := v_ids;
+    v_again := v_claims;
     select x.passed, x.begun_at, array(select v_claims[array_position(v_tried, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
-      into v_ids, p_now, v_claims from cue.pass_gates(v_tried, p_now) x;
+      into v_ids, v_now, v_claims from cue.pass_gates(v_tried, p_now) x;
+    v_again := array(select distinct u.n from unnest(v_again) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
   end if;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
-    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
+    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, coalesce(v_now, p_now)) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
+  if v_gated then perform cue.release_behind(v_tried, coalesce(v_now, p_now)); end if;
+  -- All that these found is held by gates now: there may be other work.
+  if v_again <> '{}' then
+    return query
+    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload
+      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_again) as u (n)), p_lease, p_now, p_tries - 1) c;
+  end if;
 end $function$;
-comment on function cue.claim_next(jsonb,interval,timestamp with time zone) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row without an execution.';
-grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone) to cue_service;
+comment on function cue.claim_next(jsonb,interval,timestamp with time zone,integer) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row without an execution.';
+grant execute on function cue.claim_next(jsonb,interval,timestamp with time zone,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_timeout(p_claim_timeout_seconds integer)
  RETURNS interval
@@ -10777,6 +10787,13 @@ begin
   v_room := cue.gate_room(g, p, case when g.ordered then 0 else cue.places_held(g, p_gate) end, cardinality(v_ahead), p_begun_at);
   v_ahead := v_ahead[:v_room.room];
   perform cue.hold_executions(array(select u.id from unnest(p_ids) as u (id) where u.id <> all (v_ahead)), 'gate', p_now);
+  -- Workers must not try the others one by one.
+  if v_room.room = 0 and not g.ordered then
+    perform cue.hold_executions(array(
+      select e.id from cue.held_executions h
+       cross join lateral (select x.id from cue.executions x where x.id = h.execution_id and x.claimable_at <= p_now limit 1 for update skip locked) e
+       where h.account_id = p_account_id and h.gate = p_gate and h.released_at is not null limit 1000), 'gate', p_now);
+  end if;
   perform cue.add_starts(g, p, v_ahead, p_begun_at);
   return v_ahead;
 end $function$;

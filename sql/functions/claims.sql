@@ -155,8 +155,9 @@ comment on function cue.has_gates is 'Returns whether any account has a gate.';
 
 -- p_claims: an array of {account_id, worker_id, tasks, "limit"}. Single claims for any task are served by one statement; the others are
 -- grouped by account and tasks.
-create or replace function cue.claim_next(p_claims jsonb, p_lease interval default cue.claim_lease(), p_now timestamptz default now())
-returns table (
+create or replace function cue.claim_next(
+  p_claims jsonb, p_lease interval default cue.claim_lease(), p_now timestamptz default now(), p_tries int default 3
+) returns table (
   claim int, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz,
   claim_token uuid, attempt int, payload text
 )
@@ -172,6 +173,8 @@ declare
   v_claims int[] := '{}';
   v_held int[] := '{}';
   v_gated boolean := cue.has_gates();
+  v_again int[] := '{}';
+  v_now timestamptz;
 begin
   if cue.has_holds() then
     v_held := array(
@@ -207,14 +210,22 @@ begin
   end if;
   if v_gated then
     v_tried := v_ids;
+    v_again := v_claims;
     select x.passed, x.begun_at, array(select v_claims[array_position(v_tried, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
-      into v_ids, p_now, v_claims from cue.pass_gates(v_tried, p_now) x;
+      into v_ids, v_now, v_claims from cue.pass_gates(v_tried, p_now) x;
+    v_again := array(select distinct u.n from unnest(v_again) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
   end if;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
-    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, p_now) c
+    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, coalesce(v_now, p_now)) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
+  if v_gated then perform cue.release_behind(v_tried, coalesce(v_now, p_now)); end if;
+  -- All that these found is held by gates now: there may be other work.
+  if v_again <> '{}' then
+    return query
+    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload
+      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_again) as u (n)), p_lease, p_now, p_tries - 1) c;
+  end if;
 end $$;
 comment on function cue.claim_next is
   'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row '

@@ -159,6 +159,13 @@ begin
   v_room := cue.gate_room(g, p, case when g.ordered then 0 else cue.places_held(g, p_gate) end, cardinality(v_ahead), p_begun_at);
   v_ahead := v_ahead[:v_room.room];
   perform cue.hold_executions(array(select u.id from unnest(p_ids) as u (id) where u.id <> all (v_ahead)), 'gate', p_now);
+  -- Workers must not try the others one by one.
+  if v_room.room = 0 and not g.ordered then
+    perform cue.hold_executions(array(
+      select e.id from cue.held_executions h
+       cross join lateral (select x.id from cue.executions x where x.id = h.execution_id and x.claimable_at <= p_now limit 1 for update skip locked) e
+       where h.account_id = p_account_id and h.gate = p_gate and h.released_at is not null limit 1000), 'gate', p_now);
+  end if;
   perform cue.add_starts(g, p, v_ahead, p_begun_at);
   return v_ahead;
 end $$;

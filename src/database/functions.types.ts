@@ -36,7 +36,7 @@ export const functions = {
   check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
   claim_address: ['value', 'email cell address now'],
   claim_executions: ['rows', 'account_id worker_id execution_id tasks limit lease now'],
-  claim_next: ['rows', 'claims lease now'],
+  claim_next: ['rows', 'claims lease now tries'],
   claimable_page: ['rows', 'account_id task limit bytes now', 'stable'],
   confirm_address: ['value', 'address_id now'],
   confirm_email: ['value', 'account_id now'],
@@ -1266,7 +1266,7 @@ export type Functions = {
   checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>
   claimAddress: (args: { email: string; cell: number; address?: string | null }) => Promise<number>
   claimExecutions: (args: { account_id: string; worker_id: string; execution_id?: string | null; tasks?: string[] | null; limit?: number | null; lease?: string | null }) => Promise<ClaimExecutionsRow[]>
-  claimNext: (args: { claims: object | string; lease?: string | null }) => Promise<ClaimNextRow[]>
+  claimNext: (args: { claims: object | string; lease?: string | null; tries?: number | null }) => Promise<ClaimNextRow[]>
   claimablePage: (args: { account_id: string; task?: string | null; limit?: number | null; bytes?: number | null }) => Promise<ClaimablePageRow[]>
   confirmAddress: (args: { address_id: string }) => Promise<void>
   confirmEmail: (args: { account_id: string }) => Promise<void>

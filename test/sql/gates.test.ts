@@ -510,3 +510,19 @@ t.test('costs in the answer of a webhook count against the budget, once', async 
     ['gate.budget_reached']
   )
 })
+
+t.test('workers get other work than that which a gate holds back', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 5 })
+  const cue = await s.cue({ gate: 'g', ...worker })
+  for (let n = 0; n < 5; n++) await s.fire(cue)
+  await s.pause('broken')
+  const plain = await s.fire(await s.cue(worker))
+  const request = { account_id: s.account_id, worker_id: 'w', tasks: null, limit: 1 }
+  const claims = await s.fn.claimNext({ claims: JSON.stringify([request, request]) })
+  t.same(
+    claims.map(({ execution_id }) => execution_id),
+    [plain]
+  )
+  t.equal((await s.held()).length, 5)
+})
