@@ -10,8 +10,8 @@ grant usage on schema cue to cue_reader, cue_service;
 
 create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
-create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused');
-comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.';
+create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open');
+comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, a cue paused after failures, or a gate whose breaker has been open for five minutes.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
 create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
@@ -1101,12 +1101,14 @@ create table cue.gate_parts (
   spent numeric not null default 0,
   spent_unit text,
   period_start timestamp with time zone,
+  alert_id uuid,
   budget_noted integer not null default 0,
   constraint gate_parts_pkey PRIMARY KEY (account_id, gate),
   constraint gate_parts_check CHECK (num_nulls(opened_at, open_until, open_seconds) = ANY (ARRAY[0, 3])),
   constraint gate_parts_check1 CHECK ((probe IS NULL) = (probe_id IS NULL)),
   constraint gate_parts_account_id_key_fkey FOREIGN KEY (account_id, key) REFERENCES cue.gates(account_id, key) ON DELETE CASCADE
 ) with (fillfactor=50);
+CREATE INDEX gate_parts_open ON cue.gate_parts USING btree (opened_at) WHERE ((opened_at IS NOT NULL) OR (alert_id IS NOT NULL));
 comment on table cue.gate_parts is 'Parts of gates that executions have reached, or whole gates. Whoever starts attempts behind one locks its row, and waits for nobody.';
 comment on column cue.gate_parts.account_id is 'The account.';
 comment on column cue.gate_parts.gate is 'As a cue names it: the gate''s key, and # and the part.';
@@ -1125,6 +1127,7 @@ comment on column cue.gate_parts.retry_at is 'When attempts may start again, by 
 comment on column cue.gate_parts.spent is 'Costs of the budget''s unit that were reported since period_start.';
 comment on column cue.gate_parts.spent_unit is 'The unit of spent. Null: none was counted yet.';
 comment on column cue.gate_parts.period_start is 'Begin of the period that was counted last.';
+comment on column cue.gate_parts.alert_id is 'The alert about its open breaker. Null: none, or it has been resolved.';
 comment on column cue.gate_parts.budget_noted is 'Which events of the period were written: 1 budget_warning, 2 budget_reached.';
 grant select on cue.gate_parts to cue_service;
 
@@ -3841,9 +3844,11 @@ begin
     perform cue.release_held(t.account_id, t.gate, p_now);
     p_after := t.account_id || ' ' || t.gate;
   end loop;
-  return case when found then p_after end;
+  if found then return p_after; end if;
+  perform cue.alert_open_gates(p_now);
+  return null;
 end $function$;
-comment on function cue.admit_held(text,integer,timestamp with time zone) is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate.';
+comment on function cue.admit_held(text,integer,timestamp with time zone) is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, raises alerts.';
 grant execute on function cue.admit_held(text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
@@ -3954,6 +3959,43 @@ begin
 end $function$;
 comment on function cue.alert_notice(uuid,timestamp with time zone) is 'Returns the body and signing secrets of an alert webhook, or no row.';
 grant execute on function cue.alert_notice(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.alert_open_gates(p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  p cue.gate_parts;
+  c cue.cues;
+  v_count int := 0;
+begin
+  for p in
+    select * from cue.gate_parts q
+     where (q.opened_at is not null or q.alert_id is not null) and (q.opened_at is null or q.alert_id is null and q.opened_at <= p_now - interval '5 minutes')
+     limit 100 for no key update skip locked
+  loop
+    if p.opened_at is null then
+      perform cue.resolve_gate_alert(p.alert_id, p_now);
+      p.alert_id := null;
+    else
+      select * into c from cue.cues q where q.id = cue.cue_at_gate(p) and q.deleted_at is null;
+      continue when not found or cue.lock_free_cues(array[c.id]) = '{}';
+      p.alert_id := coalesce(
+        cue.raise_alert(c, 'gate_open', 'high', format('Gate %s has been open for five minutes (failures in a row: %s)', p.gate, p.failures),
+                        jsonb_build_object('gate', p.gate, 'opened_at', cue.iso(p.opened_at), 'failure_count', p.failures), p.probe_id, p_now),
+        (select a.id from cue.alerts a where a.cue_id = c.id and a.alert_type = 'gate_open' and a.acknowledged_at is null));
+    end if;
+    update cue.gate_parts q set alert_id = p.alert_id where q.account_id = p.account_id and q.gate = p.gate;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.alert_open_gates(timestamp with time zone) is 'Raises alerts about gates that have been open for five minutes, and resolves those of gates that have closed; returns how many.';
+grant execute on function cue.alert_open_gates(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.alert_signing_secrets(a cue.accounts, p_now timestamp with time zone)
  RETURNS text[]
@@ -6055,6 +6097,21 @@ AS $function$
 $function$;
 comment on function cue.cron_values(text,integer,integer,text[]) is 'Returns the values of a valid field of a cron expression. Names stand for their subscripts in p_names.';
 grant execute on function cue.cron_values(text,integer,integer,text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.cue_at_gate(p cue.gate_parts)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select coalesce(
+    (select e.cue_id from cue.executions e where e.id = p.probe_id),
+    (select h.cue_id from cue.held_executions h
+      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
+    (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
+      where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1))
+$function$;
+comment on function cue.cue_at_gate(cue.gate_parts) is 'Returns the cue that an alert about an open gate belongs to.';
+grant execute on function cue.cue_at_gate(cue.gate_parts) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
  RETURNS jsonb
@@ -13423,7 +13480,7 @@ begin
     join cue.cue_runs r on r.cue_id = p_cue_id
    where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
      and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                           when 'cue_paused' then r.failed_runs = 0 else true end
+                           when 'cue_paused' then r.failed_runs = 0 when 'gate_open' then false else true end
   returning a.id
   loop
     perform cue.add_alert_event('alert.resolved', v_id, p_now);
@@ -13434,6 +13491,27 @@ begin
 end $function$;
 comment on function cue.resolve_alerts(text,timestamp with time zone) is 'Resolves the alerts of a cue that has just succeeded, unless their cause goes on.';
 grant execute on function cue.resolve_alerts(text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.resolve_gate_alert(p_alert_id uuid, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.alerts a
+     set resolved_at = p_now, resolution = jsonb_build_object(
+           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
+   where a.id = p_alert_id and a.resolved_at is null;
+  if found then
+    perform cue.add_alert_event('alert.resolved', p_alert_id, p_now);
+    perform cue.add_resolved_notices(array[p_alert_id], p_now);
+  end if;
+end $function$;
+comment on function cue.resolve_gate_alert(uuid,timestamp with time zone) is 'Resolves the alert about a gate that has closed.';
+grant execute on function cue.resolve_gate_alert(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.resume_cues(p_cue_ids text[], p_versions integer[], p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer

@@ -23,7 +23,7 @@ export const constants = {
 /** The labels of each enum, in order. */
 export const enums = {
   alertSeverity: ['info', 'warning', 'high', 'critical'],
-  alertType: ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused'],
+  alertType: ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open'],
   attemptResult: ['success', 'failed', 'lost'],
   auditEvent: ['account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed'],
   budgetPeriod: ['day', 'week', 'month'],

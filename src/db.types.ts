@@ -8,7 +8,7 @@ import type { IPostgresInterval } from "postgres-interval";
 
 export type AlertSeverity = "critical" | "high" | "info" | "warning";
 
-export type AlertType = "consecutive_failure" | "cue_paused" | "missed_window" | "outcome_timeout";
+export type AlertType = "consecutive_failure" | "cue_paused" | "gate_open" | "missed_window" | "outcome_timeout";
 
 export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
   ? U[]
@@ -1919,6 +1919,10 @@ export interface GateParts {
    * The account.
    */
   account_id: string;
+  /**
+   * The alert about its open breaker. Null: none, or it has been resolved.
+   */
+  alert_id: string | null;
   /**
    * Which events of the period were written: 1 budget_warning, 2 budget_reached.
    */

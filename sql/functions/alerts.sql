@@ -80,7 +80,7 @@ begin
     join cue.cue_runs r on r.cue_id = p_cue_id
    where a.id = u.id and u.cue_id = p_cue_id and u.resolved_at is null
      and case u.alert_type when 'consecutive_failure' then r.failed_deliveries = 0 and r.failed_outcomes = 0
-                           when 'cue_paused' then r.failed_runs = 0 else true end
+                           when 'cue_paused' then r.failed_runs = 0 when 'gate_open' then false else true end
   returning a.id
   loop
     perform cue.add_alert_event('alert.resolved', v_id, p_now);

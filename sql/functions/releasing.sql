@@ -155,9 +155,12 @@ begin
     perform cue.release_held(t.account_id, t.gate, p_now);
     p_after := t.account_id || ' ' || t.gate;
   end loop;
-  return case when found then p_after end;
+  if found then return p_after; end if;
+  perform cue.alert_open_gates(p_now);
+  return null;
 end $$;
-comment on function cue.admit_held is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate.';
+comment on function cue.admit_held is
+  'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, raises alerts.';
 
 create or replace function cue.miss_held(p_account_id uuid, p_gate text, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$

@@ -56,8 +56,9 @@ create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
 --- Why it waits: others of its cue run; the gate's limits on running executions or starts are reached, others come first, or the gate is paused, its
 --- breaker is open or its budget is spent.
 create type cue.held_reason as enum ('overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
---- Reason for an alert: consecutive failures, no success in time, no outcome in time, or a cue paused after failures.
-create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused');
+--- Reason for an alert: consecutive failures, no success in time, no outcome in time, a cue paused after failures, or a
+--- gate whose breaker has been open for five minutes.
+create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open');
 create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical'); --- Urgency of an alert, lowest first.
 --- What an operation does to its targets.
 create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
@@ -845,12 +846,14 @@ create table cue.gate_parts (
   spent numeric not null default 0, --- Costs of the budget's unit that were reported since period_start.
   spent_unit text, --- The unit of spent. Null: none was counted yet.
   period_start timestamptz, --- Begin of the period that was counted last.
+  alert_id uuid, --- The alert about its open breaker. Null: none, or it has been resolved.
   budget_noted int not null default 0, --- Which events of the period were written: 1 budget_warning, 2 budget_reached.
   primary key (account_id, gate),
   check (num_nulls(opened_at, open_until, open_seconds) in (0, 3)),
   check ((probe is null) = (probe_id is null)),
   foreign key (account_id, key) references cue.gates on delete cascade
 ) with (fillfactor = 50);
+create index gate_parts_open on cue.gate_parts (opened_at) where opened_at is not null or alert_id is not null;
 
 --- Attempts started behind gates: those that may still run, and those that a rate counts.
 create table cue.gate_starts (

@@ -1278,7 +1278,7 @@ class Alert(TypedDict):
     id: str
     cue_id: str
     execution_id: Optional[str]
-    alert_type: Literal["consecutive_failure", "missed_window", "outcome_timeout", "cue_paused"]
+    alert_type: Literal["consecutive_failure", "missed_window", "outcome_timeout", "cue_paused", "gate_open"]
     severity: Literal["info", "warning", "high", "critical"]
     message: str
     metadata: Dict[str, Any]
@@ -1348,7 +1348,7 @@ class OverviewPaused(TypedDict):
 
 class OverviewAlerts(TypedDict):
     id: str
-    alert_type: Literal["consecutive_failure", "missed_window", "outcome_timeout", "cue_paused"]
+    alert_type: Literal["consecutive_failure", "missed_window", "outcome_timeout", "cue_paused", "gate_open"]
     severity: Literal["info", "warning", "high", "critical"]
     message: str
     cue_id: str
@@ -2580,7 +2580,7 @@ class Client(Transport):
         """Get the hosts that webhooks went to in a time window."""
         return Listing(lambda query: self.call("GET", "/v1/destinations", query=query), "destinations", {"from": from_, "to": to})
 
-    def list_alerts(self, *, alert_type: Optional[Literal["consecutive_failure", "missed_window", "outcome_timeout", "cue_paused"]] = None, cue_id: Optional[str] = None, acknowledged: Optional[bool] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListAlertsResult, Alert]:
+    def list_alerts(self, *, alert_type: Optional[Literal["consecutive_failure", "missed_window", "outcome_timeout", "cue_paused", "gate_open"]] = None, cue_id: Optional[str] = None, acknowledged: Optional[bool] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListAlertsResult, Alert]:
         """List alerts, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/alerts", query=query), "alerts", {"alert_type": alert_type, "cue_id": cue_id, "acknowledged": acknowledged, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
