@@ -4698,7 +4698,9 @@ begin
   elsif p.opened_at is not null then
     room := case when exists (
       select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe) then 0 else least(1, p_wanted) end;
-  elsif v_seconds between 0 and 13 then
+  elsif v_seconds <= 13 then
+    -- Negative for a statement that began before the breaker closed.
+    v_seconds := greatest(0, v_seconds);
     room := least(p_wanted, greatest(0, (2 << v_seconds) - 1 - (p.starts - p.ramp_starts)))::int;
     if room < p_wanted then next_at := date_trunc('milliseconds', p.ramp_from + (v_seconds + 1) * interval '1 second' + interval '999 microseconds'); end if;
   end if;
@@ -4725,7 +4727,7 @@ CREATE OR REPLACE FUNCTION cue.budget_room(g cue.gates, p cue.gate_parts, p_want
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, p_now) and p.spent_unit = g.budget_unit then p.spent else 0 end;
+  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
 begin
   if g.budget_reserve is null then return case when v_free > 0 then p_wanted else 0 end; end if;
   v_free := v_free - cue.reserved(g, p.gate);
@@ -7928,7 +7930,8 @@ CREATE OR REPLACE FUNCTION cue.fold_budget(g cue.gates, p cue.gate_parts, p_now 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_start timestamptz := cue.budget_start(g, p_now);
+  -- No period comes back with a statement that began before its end.
+  v_start timestamptz := cue.budget_start(g, greatest(p_now, p.period_start));
   v_added numeric;
   v_spent numeric := p.spent;
 begin
@@ -7993,7 +7996,8 @@ declare
 begin
   if g.breaker_failures is null and p.opened_at is not null then p := cue.close_breaker(p, p_now); end if;
   for r in
-    delete from cue.gate_results q where q.account_id = p.account_id and q.gate = p.gate returning q.*
+    with gone as (delete from cue.gate_results q where q.account_id = p.account_id and q.gate = p.gate returning q.*)
+    select * from gone order by seq
   loop
     p.retry_at := greatest(p.retry_at, r.retry_at);
     continue when g.breaker_failures is null or r.success is null;
@@ -8396,23 +8400,40 @@ CREATE OR REPLACE FUNCTION cue.gate_states(p_account_id uuid, p_key text, p_now 
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  g cue.gates;
 begin
+  select * into g from cue.gates q where q.account_id = p_account_id and q.key = p_key;
   return query
-  with busy as materialized (
-    select p.gate, s.* from cue.gate_parts p cross join lateral cue.gate_state(p_account_id, p.gate, p_now) s
-     where p.account_id = p_account_id and p.key = p_key),
-  own as (select s.* from cue.gate_state(p_account_id, p_key, p_now) s)
-  select coalesce(sum(b.running), 0)::int, coalesce(sum(b.waiting), 0)::int, max(b.oldest_waiting_seconds),
-         case when count(b) > 0 then min(b.next_start_at) else o.next_start_at end,
-         coalesce((select x.breaker_state from busy x where x.breaker_state ->> 'state' <> 'closed' order by x.breaker_state ->> 'open_until' desc limit 1), o.breaker_state),
-         case when o.spent is not null then coalesce(sum(b.spent::numeric), 0)::text end,
-         case when o.spent is not null then coalesce(sum(b.reserved::numeric), 0)::text end, o.period_ends_at,
-         (select coalesce(jsonb_agg(jsonb_build_object(
-                   'part', split_part(x.gate, '#', 2), 'running', x.running, 'waiting', x.waiting, 'oldest_waiting_seconds', x.oldest_waiting_seconds,
-                   'next_start_at', cue.iso(x.next_start_at), 'breaker_state', x.breaker_state, 'spent', x.spent, 'reserved', x.reserved)), '[]')
-            from (select * from busy y where y.gate like '%#%' order by y.waiting desc, y.running desc, y.gate limit 10) x)
-    from own o left join busy b on true
-   group by o.next_start_at, o.breaker_state, o.spent, o.period_ends_at;
+  with waits as materialized (
+    select h.gate, count(*) as waiting, min(h.since) as since from cue.held_executions h
+     where h.account_id = p_account_id and h.held_by = 'gate' and cue.gate_key(h.gate) = p_key group by h.gate),
+  runs as materialized (
+    select s.gate, count(distinct s.execution_id) filter (where cue.holds_place(s, g.ordered)) as running,
+           case when g.budget_reserve > 0 then count(*) filter (where cue.keeps_reserve(s)) else 0 end as reserving
+      from cue.gate_starts s where s.account_id = p_account_id and s.holds and cue.gate_key(s.gate) = p_key group by s.gate),
+  busy as materialized (
+    select b.gate, t.* from (
+      select p.gate from cue.gate_parts p left join waits w using (gate) left join runs r using (gate)
+       where p.account_id = p_account_id and p.key = p_key and p.gate like '%#%'
+       order by w.waiting desc nulls last, r.running desc nulls last, p.gate limit 10) b
+     cross join lateral cue.gate_state(p_account_id, b.gate, p_now) t)
+  select coalesce((select sum(r.running) from runs r), 0)::int, coalesce((select sum(w.waiting) from waits w), 0)::int,
+         (select extract(epoch from p_now - min(w.since)) from waits w)::float8,
+         least((select min(b.next_start_at) from busy b), case when not exists (select from busy)
+                or exists (select from cue.gate_parts q where q.account_id = p_account_id and q.gate = p_key) then o.next_start_at end),
+         coalesce((select jsonb_build_object('state', case when q.open_until > p_now or q.probe is null then 'open' else 'probing' end,
+                                             'failures', q.failures, 'open_until', cue.iso(q.open_until))
+                     from cue.gate_parts q where q.account_id = p_account_id and q.key = p_key and q.opened_at is not null order by q.open_until desc limit 1),
+                  o.breaker_state),
+         case when g.budget_limit is not null then coalesce((
+           select trim_scale(sum(q.spent)) from cue.gate_parts q
+            where q.account_id = p_account_id and q.key = p_key and q.period_start = cue.budget_start(g, p_now) and q.spent_unit = g.budget_unit), 0)::text end,
+         case when g.budget_limit is not null then trim_scale(coalesce(g.budget_reserve, 0) * coalesce((select sum(r.reserving) from runs r), 0))::text end,
+         o.period_ends_at,
+         (select coalesce(jsonb_agg(to_jsonb(b) - '{gate,period_ends_at}'::text[] || jsonb_build_object('part', split_part(b.gate, '#', 2), 'next_start_at', cue.iso(b.next_start_at))
+                                    order by b.waiting desc, b.running desc, b.gate), '[]') from busy b)
+    from cue.gate_state(p_account_id, p_key, p_now) o;
 end $function$;
 comment on function cue.gate_states(uuid,text,timestamp with time zone) is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
 grant execute on function cue.gate_states(uuid,text,timestamp with time zone) to cue_service;

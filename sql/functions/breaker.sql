@@ -13,7 +13,9 @@ begin
   elsif p.opened_at is not null then
     room := case when exists (
       select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe) then 0 else least(1, p_wanted) end;
-  elsif v_seconds between 0 and 13 then
+  elsif v_seconds <= 13 then
+    -- Negative for a statement that began before the breaker closed.
+    v_seconds := greatest(0, v_seconds);
     room := least(p_wanted, greatest(0, (2 << v_seconds) - 1 - (p.starts - p.ramp_starts)))::int;
     if room < p_wanted then next_at := date_trunc('milliseconds', p.ramp_from + (v_seconds + 1) * interval '1 second' + interval '999 microseconds'); end if;
   end if;
@@ -59,7 +61,8 @@ declare
 begin
   if g.breaker_failures is null and p.opened_at is not null then p := cue.close_breaker(p, p_now); end if;
   for r in
-    delete from cue.gate_results q where q.account_id = p.account_id and q.gate = p.gate returning q.*
+    with gone as (delete from cue.gate_results q where q.account_id = p.account_id and q.gate = p.gate returning q.*)
+    select * from gone order by seq
   loop
     p.retry_at := greatest(p.retry_at, r.retry_at);
     continue when g.breaker_failures is null or r.success is null;

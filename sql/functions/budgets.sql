@@ -29,7 +29,7 @@ comment on function cue.reserved is 'Returns what running attempts of a gate or 
 create or replace function cue.budget_room(g cue.gates, p cue.gate_parts, p_wanted int, p_now timestamptz) returns int
 language plpgsql stable security definer as $$
 declare
-  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, p_now) and p.spent_unit = g.budget_unit then p.spent else 0 end;
+  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
 begin
   if g.budget_reserve is null then return case when v_free > 0 then p_wanted else 0 end; end if;
   v_free := v_free - cue.reserved(g, p.gate);
@@ -70,7 +70,8 @@ comment on function cue.add_spending is 'Adds what an execution has spent to the
 create or replace function cue.fold_budget(g cue.gates, p cue.gate_parts, p_now timestamptz) returns cue.gate_parts
 language plpgsql security definer as $$
 declare
-  v_start timestamptz := cue.budget_start(g, p_now);
+  -- No period comes back with a statement that began before its end.
+  v_start timestamptz := cue.budget_start(g, greatest(p_now, p.period_start));
   v_added numeric;
   v_spent numeric := p.spent;
 begin
