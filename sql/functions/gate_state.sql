@@ -85,9 +85,9 @@ begin
       from cue.gate_starts s where s.account_id = p_account_id and s.holds and cue.gate_key(s.gate) = p_key group by s.gate),
   busy as materialized (
     select b.gate, t.* from (
-      select p.gate from cue.gate_parts p left join waits w using (gate) left join runs r using (gate)
-       where p.account_id = p_account_id and p.key = p_key and p.gate like '%#%'
-       order by w.waiting desc nulls last, r.running desc nulls last, p.gate limit 10) b
+      -- Not a join: planned for few parts, it would compare each with all.
+      select x.gate from (select w.gate, w.waiting, 0 as running from waits w union all select r.gate, 0, r.running from runs r) x
+       where x.gate like '%#%' group by x.gate order by sum(x.waiting) desc, sum(x.running) desc, x.gate limit 10) b
      cross join lateral cue.gate_state(p_account_id, b.gate, p_now) t)
   select coalesce((select sum(r.running) from runs r), 0)::int, coalesce((select sum(w.waiting) from waits w), 0)::int,
          (select extract(epoch from p_now - min(w.since)) from waits w)::float8,
