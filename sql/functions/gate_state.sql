@@ -1,4 +1,4 @@
--- What gates do now, for people. Nothing here decides anything.
+-- The state of gates, for people. Nothing here decides anything.
 
 create or replace function cue.gate_reason(p_account_id uuid, p_gate text, p_now timestamptz default now()) returns cue.held_reason
 language plpgsql stable security definer as $$

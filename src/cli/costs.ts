@@ -18,6 +18,6 @@ Example
       costs.map(({ cue_id, tag, day, ...sum }) => ({ name: cue_id ?? tag ?? day, ...sum })),
       ['name', 'amount', 'unit']
     )
-    if (has_more) return 'There are more: ask for a shorter period.'
+    if (has_more) return 'There are more. Use a shorter period.'
   }
 })

@@ -166,7 +166,7 @@ export const createMethods = (options: ClientOptions) => {
       delete: (key: string, o?: CallOptions) => remove(gate(key), o)
     },
 
-    /** What executions reported as costs, by cue, tag or day. */
+    /** Sums of the costs that executions reported, by cue, tag or day. */
     costs: (query?: T.CostsQuery, o?: CallOptions) => get<T.CostSums>('/v1/costs', query, o),
 
     /** Where alerts and events are sent. */

@@ -1,4 +1,4 @@
-/** What an account's executions cost. */
+/** Sums of the costs that an account's executions reported. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { fault, invalid } from '../errors.ts'
 import { CostSums, ReadCosts } from './schemas.ts'

@@ -40,7 +40,7 @@ export const CostSums = Type.Object({
     }),
     { description: 'Days in order, otherwise the most first; at most 1,000.' }
   ),
-  has_more: Type.Boolean({ description: 'Whether there are more than 1,000 sums: ask for a shorter period.' }),
+  has_more: Type.Boolean({ description: 'Whether there are more than 1,000 sums; use a shorter period.' }),
   from: Timestamp,
   to: Timestamp
 })

@@ -183,8 +183,8 @@ t.test('after 3 days and 20 tries it is disabled, with one mail and one event, a
   await send()
   const { failing_since, ...disabled } = await get(`${path}/${id}`)
   exactly(t, disabled, { status: 'disabled', tries: 20, disabled_at: clock.now().toISOString(), next_try_at: null })
-  const told = hook.requests.filter(({ path }) => path === '/watcher').map(({ body }) => JSON.parse(body))
-  exactly(t, told, [{ type: 'endpoint.disabled', data: { id, status: 'disabled', tries: 20, failing_since } }])
+  const reports = hook.requests.filter(({ path }) => path === '/watcher').map(({ body }) => JSON.parse(body))
+  exactly(t, reports, [{ type: 'endpoint.disabled', data: { id, status: 'disabled', tries: 20, failing_since } }])
   t.strictSame(
     pluck(
       await rows("select data ->> 'endpoint_id' as id from pgboss.job where name = 'mails' and data ->> 'kind' = 'endpoint_disabled'"),

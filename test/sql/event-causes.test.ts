@@ -1,4 +1,4 @@
-// What is an event, for whom, and what it contains.
+// Causes of events, their subscribers and their content.
 import t from 'tap'
 import type { EventType } from '../../src/db.types.ts'
 import { type EventStage, eventStage, worker } from '../support/event-stage.ts'

@@ -1,4 +1,4 @@
-// What gates do now, with parts, and statements that began before others which have committed since.
+// The state of gates with parts, and statements that began before others which have committed since.
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { gatesStage } from '../support/gates-stage.ts'

@@ -79,7 +79,7 @@ const changed = new Set<string>()
 let next = 0
 const readChanged = () => {
   next = Date.now() + pollMs()
-  // What is paused is read when it goes on.
+  // Paused reads are made when it goes on.
   void client.invalidateQueries({
     predicate: ({ queryHash }) => changed.has(queryHash),
     refetchType: isPausedNow() ? 'none' : 'active'

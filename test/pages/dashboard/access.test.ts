@@ -1,4 +1,4 @@
-/** What sessions may see and do, and text that would do harm. */
+/** Rights of sessions, and text that would do harm. */
 import { inspect } from '../../support/browser.ts'
 import { hourly, newAccount, operatorToken, screens, stage, test } from '../../support/dashboard-stage.ts'
 import { cellNumbers } from '../../support/two-cells.ts'

@@ -19,7 +19,7 @@ test('a key opens a session, which the browser keeps without the key', async t =
   await page.getByRole('heading', { name: 'Cues', exact: true }).waitFor()
   await page.getByRole('heading', { name: 'No cues yet' }).waitFor()
   t.notOk(/^0$/m.test(await page.locator('main').innerText()), 'no number without a name')
-  t.ok(page.url().endsWith('/dashboard/cues'), 'on the page that was asked for')
+  t.ok(page.url().endsWith('/dashboard/cues'), 'on the requested page')
   await page.getByText(email).first().waitFor()
 
   const kept = await page.evaluate<string>(

@@ -1,4 +1,4 @@
-/** What people do with cues, outcomes, alerts and errors. */
+/** Work with cues, outcomes, alerts and errors. */
 import { hourly, newAccount, stage, test } from '../../support/dashboard-stage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { pluck } from '../../support/exactly.ts'
