@@ -5898,7 +5898,7 @@ declare
 begin
   select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
   perform cue.record_cue_events(
-    p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
+    p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text collate "default", array[cardinality(v_ids)])), v_ids, '{}', p_now);
   return query
   select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)

@@ -175,6 +175,7 @@ comment on function cue.raise_refused is 'Raises the error for a cue that add_cu
 
 -- Without an id: another transaction has locked the account (is_locked), another cue has the key (taken_by), or message says why. With none of
 -- these, create_cue raises the error, or can create the cue now.
+-- session_user has the collation of names, which ids must not get: no index of ids would be used.
 create or replace function cue.create_each_cue(
   p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}',
   p_actors text[] default null
@@ -186,7 +187,7 @@ declare
 begin
   select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
   perform cue.record_cue_events(
-    p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text, array[cardinality(v_ids)])), v_ids, '{}', p_now);
+    p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text collate "default", array[cardinality(v_ids)])), v_ids, '{}', p_now);
   return query
   select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
