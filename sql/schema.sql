@@ -8389,7 +8389,7 @@ begin
   end if;
   return next;
 end $function$;
-comment on function cue.gate_state(uuid,text,timestamp with time zone) is 'Returns what a gate, or a part of it, does now; no row if there is no such gate.';
+comment on function cue.gate_state(uuid,text,timestamp with time zone) is 'Returns the current state of a gate or a part; no row if not found.';
 grant execute on function cue.gate_state(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.gate_states(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
@@ -8435,7 +8435,7 @@ begin
                                     order by b.waiting desc, b.running desc, b.gate), '[]') from busy b)
     from cue.gate_state(p_account_id, p_key, p_now) o;
 end $function$;
-comment on function cue.gate_states(uuid,text,timestamp with time zone) is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
+comment on function cue.gate_states(uuid,text,timestamp with time zone) is 'Returns the current state of a gate: sums over its parts, and the ten busiest; no row if not found.';
 grant execute on function cue.gate_states(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.gone_attempts(p_execution_ids uuid[], p_attempts integer[])

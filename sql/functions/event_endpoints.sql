@@ -1,4 +1,4 @@
--- Event endpoints: addresses that the events of an account are sent to. An endpoint is a reader of the feed with a place of its own, up to which it has
+-- Event endpoints: addresses that the events of an account are sent to. An endpoint keeps its own place in the feed, up to which it has
 -- got its events; so an event costs no row and no job per endpoint, and the order of the feed is kept by sending one event after the other. A turn
 -- sends a few of them. While due_at is set, a job waits for that instant: the next turn, the next try, or another engine's turn if this one crashes. An
 -- endpoint that has everything has no job until the next publication adds one. That happens after the commit of the events (see publish_events), and a

@@ -64,7 +64,7 @@ begin
   end if;
   return next;
 end $$;
-comment on function cue.gate_state is 'Returns what a gate, or a part of it, does now; no row if there is no such gate.';
+comment on function cue.gate_state is 'Returns the current state of a gate or a part; no row if not found.';
 
 -- Sums, and the ten busiest parts: those where most wait or run. Only these are looked at one by one: there may be 10,000.
 create or replace function cue.gate_states(p_account_id uuid, p_key text, p_now timestamptz default now()) returns table (
@@ -106,7 +106,7 @@ begin
                                     order by b.waiting desc, b.running desc, b.gate), '[]') from busy b)
     from cue.gate_state(p_account_id, p_key, p_now) o;
 end $$;
-comment on function cue.gate_states is 'Returns what a gate does now: sums over its parts, and the ten busiest; no row if there is no such gate.';
+comment on function cue.gate_states is 'Returns the current state of a gate: sums over its parts, and the ten busiest; no row if not found.';
 
 -- By the first that waits at each of up to 1,000 gates and parts, and up to 10,000 that wait for others of their cue.
 create or replace function cue.held_seconds(p_now timestamptz default now()) returns table (reason text, seconds float8)

@@ -1,4 +1,4 @@
--- Firing of cues whose executions can be held. Locks as in firing.sql; where a cue is locked after cue_runs, nobody is waited for.
+-- Firing of cues whose executions can be held. Locks as in firing.sql; a cue that is locked after cue_runs is skipped if it is locked already.
 
 -- Usually no execution of a tracked cue is open: a few statements fire all of those. The caller has locked their cue_runs.
 create or replace function cue.fire_idle_cues(

@@ -16,7 +16,7 @@ import { resultsOf } from '../support/stage.ts'
 
 const start = '2030-01-15T09:00:00Z'
 const service = serviceAt(start)
-/** With a database of its own: another day makes a partition. */
+/** In its own database, because a later day adds a partition. */
 const overDays = () => serviceAt(start)()
 const path = '/v1/event-endpoints'
 

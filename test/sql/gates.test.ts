@@ -142,7 +142,7 @@ t.test('a paused gate starts nothing until it is resumed, or its pause ends', as
   t.same(await s.beginIds(), [id])
 })
 
-t.test('parts are counted by themselves, with the settings of their gate, and changes apply to what waits', async t => {
+t.test('parts are counted by themselves, with the settings of their gate, and changes apply to waiting executions', async t => {
   const s = await gatesStage(t)
   await s.gate({ parallel: 1 })
   const [a, b] = [await s.cue({ gate: 'g#a' }), await s.cue({ gate: 'g#b' })]
@@ -154,7 +154,7 @@ t.test('parts are counted by themselves, with the settings of their gate, and ch
   t.equal((await s.held()).length, 1)
 })
 
-t.test('max_wait: what waits longer is missed', async t => {
+t.test('max_wait: an execution that waits longer is missed', async t => {
   const s = await gatesStage(t)
   await s.gate({ parallel: 1, max_wait: '10s' })
   const cue = await s.cue({ gate: 'g' })
@@ -268,7 +268,7 @@ t.test('a cue that leaves its gate takes its waiting executions along, and one t
   t.equal(await s.finish([...first, ...second]), 2)
 })
 
-t.test('a worker that is not there does not keep webhooks of its gate waiting, and its executions are missed', async t => {
+t.test('executions of an absent worker hold up no webhooks of their gate, and are missed', async t => {
   const s = await gatesStage(t)
   await s.gate({ parallel: 1 })
   const id = await s.fire(

@@ -47,9 +47,8 @@ test('an event changes the page without a poll, and what happened while the tab 
   t.equal(reads.length, 1, 'nothing is read while nobody looks')
   await page.evaluate(hide(false))
   await pausedSoon(0)
-  t.match(
-    reads.find(read => read.startsWith('/v1/events')),
-    /after=\w+/,
+  t.ok(
+    reads.some(read => /^\/v1\/events.*after=\w+/.test(read)),
     'goes on where it was'
   )
   t.same(page.complaints, [])

@@ -13,7 +13,7 @@ export const Chart = ({ label, times, series, unit }: Props) => {
   const text = (at: number) => (last - first < 3 * 86_400_000 ? hourTime : shortTime)(at, localZone()).replace(/, .*/, '')
   const point = (value: number, n: number) =>
     `${Math.round(((times[n]! - first) / Math.max(last - first, 1)) * width)} ${Math.round((1 - value / most) * height)}`
-  /** A gap where there is no value. */
+  /** Null leaves a gap. */
   const path = (values: Series['values']) =>
     values.map((value, n) => (value === null ? '' : `${values[n - 1] == null ? 'M' : 'L'}${point(value, n)}`)).join('')
   return (
