@@ -3109,7 +3109,7 @@ begin
      where n.payload_id is not null;
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
-  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, c.overlap <> 'allow' or c.gate is not null, cue.schedule_key(c)
+  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, cue.can_be_held(c), cue.schedule_key(c)
     from unnest(v_ids, p_next_runs, p_next_slots) as n (cue_id, next_run, next_slot)
    cross join lateral (select * from cue.cues q where q.id = n.cue_id limit 1) c;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
@@ -4291,7 +4291,7 @@ AS $function$
 declare
   c cue.cues;
   v_id uuid;
-  v_is_queued boolean;
+  v_held_by cue.held_by;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
@@ -4305,9 +4305,9 @@ begin
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(c.payload, c.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_is_queued => v_is_queued);
+  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_held_by => v_held_by);
   insert into cue.backfilled_slots (cue_id, slot, execution_id) values (p_cue_id, p_slot, v_id);
   return query select * from cue.executions where id = v_id;
 end $function$;
@@ -4821,6 +4821,14 @@ AS $function$
 $function$;
 comment on function cue.calendars_by_revision(bigint[]) is 'Returns calendars for engines; those that have changed since are left out.';
 grant execute on function cue.calendars_by_revision(bigint[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.can_be_held(c cue.cues)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select c.tracked or c.gate is not null $function$;
+comment on function cue.can_be_held(cue.cues) is 'Returns whether executions of a cue can be held, so that functions for plain cues must leave it alone.';
+grant execute on function cue.can_be_held(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_deletion(p_deletion_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -5587,6 +5595,28 @@ begin
 end $function$;
 comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.continue_held(c cue.cues, h cue.held_executions, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_next cue.held_by := case when h.held_by < 'overlap' and c.overlap <> 'allow' and cue.waits_for_others(h) then 'overlap'
+                              when c.gate is not null then 'gate' end;
+begin
+  if v_next is null then
+    perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
+    return;
+  end if;
+  perform cue.add_held(array[h.execution_id], v_next, array[greatest(h.due_at, p_now)], h.since);
+  if v_next = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
+end $function$;
+comment on function cue.continue_held(cue.cues,cue.held_executions,timestamp with time zone) is 'Has a held execution pass the check that it was held by.';
+grant execute on function cue.continue_held(cue.cues,cue.held_executions,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_accounts()
  RETURNS bigint
@@ -7679,9 +7709,9 @@ begin
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     if c.overlap = 'allow' and c.tracked and not exists (select from cue.open_executions_of(c.id)) then
-      update cue.cues set tracked = false where id = c.id;
-      update cue.cue_runs set tracked = c.gate is not null where cue_id = c.id;
       c.tracked := false;
+      update cue.cues set tracked = false where id = c.id;
+      update cue.cue_runs set tracked = cue.can_be_held(c) where cue_id = c.id;
     end if;
     v_slot := coalesce(r.next_slot, d.expected);
     v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
@@ -7720,7 +7750,7 @@ declare
   f cue.fires;
   v_id uuid;
   v_version int;
-  v_is_queued boolean;
+  v_held_by cue.held_by;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
@@ -7754,10 +7784,10 @@ begin
     c.payload := case when c.payload_id is null then p_payload end;
     c.payload_ref := null;
   end if;
-  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_is_queued => v_is_queued);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_held_by => v_held_by);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;
@@ -11065,7 +11095,7 @@ comment on function cue.payload_bytes_used(uuid,timestamp with time zone) is 'Re
 grant execute on function cue.payload_bytes_used(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.place_execution(p_cue_id text, p_overlap cue.overlap, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(is_queued boolean, refused cue.missed_reason)
+ RETURNS TABLE(held_by cue.held_by, refused cue.missed_reason)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -11077,7 +11107,6 @@ declare
   v_queued int;
   v_ended int;
 begin
-  is_queued := false;
   if p_overlap = 'cancel_previous' then
     perform cue.supersede_executions(p_cue_id, p_now);
   elsif p_overlap <> 'allow' then
@@ -11096,18 +11125,18 @@ begin
     refused := case when v_open = 0 then null
                     when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
                     when v_queued >= cue.queue_limit() then 'queue_full' end;
-    is_queued := v_open > 0;
+    held_by := case when v_open > 0 then 'overlap' end;
   end if;
   if refused is null and cue.is_gate_full((select c.account_id from cue.cues c where c.id = p_cue_id), (select c.gate from cue.cues c where c.id = p_cue_id)) then
     refused := 'queue_full';
   end if;
   return next;
 end $function$;
-comment on function cue.place_execution(text,cue.overlap,timestamp with time zone) is 'Decides about a tracked cue''s next execution: now, queued, or refused.';
+comment on function cue.place_execution(text,cue.overlap,timestamp with time zone) is 'Decides about a tracked cue''s next execution: now, held by others of its cue, or refused.';
 grant execute on function cue.place_execution(text,cue.overlap,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.place_request(c cue.cues, p_overlap cue.overlap, p_now timestamp with time zone DEFAULT now())
- RETURNS boolean
+ RETURNS cue.held_by
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -11120,7 +11149,7 @@ begin
   if cue.is_gate_full(c.account_id, c.gate) then
     raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
   end if;
-  if p_overlap = 'allow' then return false; end if;
+  if p_overlap = 'allow' then return null; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
   if v_place.refused = 'queue_full' then
@@ -11129,9 +11158,9 @@ begin
     raise exception 'Cue % is running% (overlap: %). Try again when it has ended.', c.id,
       case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap using errcode = cue.refusal('QU029');
   end if;
-  return v_place.is_queued;
+  return v_place.held_by;
 end $function$;
-comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it, QU046 if its gate is full.';
+comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU046 if its gate is full.';
 grant execute on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.places_held(g cue.gates, p_gate text)
@@ -11609,7 +11638,7 @@ end $function$;
 comment on function cue.queue_endpoints(uuid[],timestamp with time zone) is 'Adds jobs for the endpoints of accounts that have new events, except those whose job waits.';
 grant execute on function cue.queue_endpoints(uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_is_queued boolean DEFAULT false, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_held_by cue.held_by DEFAULT NULL::cue.held_by, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -11620,21 +11649,19 @@ AS $function$
 declare
   v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_slot_due_at, p_now);
-  v_at_gate boolean := not p_is_queued and c.gate is not null and v_due_at <= p_now;
+  v_held_by cue.held_by := coalesce(p_held_by, case when c.gate is not null and v_due_at <= p_now then 'gate'::cue.held_by end);
 begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      c, v_id, p_scheduled_for, case when p_is_queued or v_at_gate then 'infinity' else v_due_at end, p_triggered_by,
+      c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
       p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
-  if p_is_queued then
-    perform cue.add_held(array[v_id], 'overlap', array[v_due_at], p_now);
-  elsif v_at_gate then
-    perform cue.add_held(array[v_id], 'gate', array[v_due_at], p_now);
-    perform cue.release_held(c.account_id, c.gate, p_now);
+  if v_held_by is not null then
+    perform cue.add_held(array[v_id], v_held_by, array[v_due_at], p_now);
+    if v_held_by = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   elsif c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
@@ -11642,8 +11669,8 @@ begin
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) is 'Creates a pending execution: due, claimable, or held by others of its cue or its gate.';
-grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,boolean,timestamp with time zone) to cue_service;
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone) is 'Creates a pending execution: due, claimable, or held.';
+grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_limit()
  RETURNS integer
@@ -12980,13 +13007,14 @@ begin
     select h.cue_id from cue.held_executions h where h.held_by = 'overlap' and h.cue_id > p_after group by h.cue_id order by h.cue_id limit p_limit
   loop
     p_after := v_cue_id;
-    continue when exists (select from cue.open_executions_of(v_cue_id) o where not o.is_queued);
+    continue when (
+      select cue.waits_for_others(h) from cue.held_executions h where h.cue_id = v_cue_id and h.held_by = 'overlap' order by h.place limit 1);
     perform from cue.cue_runs where cue_id = v_cue_id for update skip locked;
     if found then perform cue.start_queued(v_cue_id, p_now); end if;
   end loop;
   return case when found then p_after end;
 end $function$;
-comment on function cue.repair_queues(text,integer,timestamp with time zone) is 'Starts queued executions of cues of which none runs; returns the last cue.';
+comment on function cue.repair_queues(text,integer,timestamp with time zone) is 'Starts queued executions of cues that wait for no other; returns the last cue.';
 grant execute on function cue.repair_queues(text,integer,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
@@ -13001,7 +13029,7 @@ declare
   e cue.executions;
   c cue.cues;
   v_id uuid;
-  v_is_queued boolean;
+  v_held_by cue.held_by;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -13017,7 +13045,7 @@ begin
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
-  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
   if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
@@ -13027,7 +13055,7 @@ begin
   c.payload_id := e.payload_id;
   c.payload_ref := null;
   c.task := e.task;
-  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_is_queued);
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by);
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $function$;
@@ -13938,7 +13966,7 @@ begin
     perform cue.note_missed_slots(c, v_place.refused, p_slot, p_slot, 1, p_last_slot, p_now);
     return false;
   end if;
-  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_slot_due_at => p_slot_due_at, p_now => p_now);
+  perform cue.queue_execution(c, 'schedule', p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_now => p_now);
   return true;
 end $function$;
 comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
@@ -13958,7 +13986,7 @@ declare
   v_ids uuid[];
   v_made int := 0;
 begin
-  if c.tracked or c.gate is not null then
+  if cue.can_be_held(c) then
     for i in 1 .. cardinality(v_due) loop
       v_made := v_made + cue.run_slot(c, p_slots[i], p_last_slot, v_due[i], p_slots_due[i])::int;
       p_last_slot := p_slots[i];
@@ -14416,16 +14444,8 @@ declare
   h cue.held_executions;
 begin
   perform cue.close_executions(array[p_cue_id]);
-  if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
   select * into h from cue.held_executions q where q.cue_id = p_cue_id and q.held_by = 'overlap' order by q.place limit 1 for update skip locked;
-  if not found then return; end if;
-  h.gate := (select c.gate from cue.cues c where c.id = p_cue_id);
-  if h.gate is null then
-    perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
-  else
-    perform cue.add_held(array[h.execution_id], 'gate', array[greatest(h.due_at, p_now)], h.since);
-    perform cue.release_held(h.account_id, h.gate, p_now);
-  end if;
+  if found and not cue.waits_for_others(h) then perform cue.continue_held(c, h, p_now) from cue.cues c where c.id = p_cue_id; end if;
 end $function$;
 comment on function cue.start_queued(text,timestamp with time zone) is 'Starts the execution that is first in a cue''s queue, if none is running.';
 grant execute on function cue.start_queued(text,timestamp with time zone) to cue_service;
@@ -15042,6 +15062,23 @@ end $function$;
 comment on function cue.waiting_work(timestamp with time zone,integer) is 'Returns work by kind, counted up to p_limit, and its oldest, or when it is due.';
 grant execute on function cue.waiting_work(timestamp with time zone,integer) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.waits_for_others(h cue.held_executions)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select exists (
+    select from cue.open_executions_of(h.cue_id) o
+     where o.execution_id <> h.execution_id
+       and not exists (
+         select from cue.held_executions q where q.execution_id = o.execution_id and q.held_by <= 'overlap' and q.place > h.place))
+$function$;
+comment on function cue.waits_for_others(cue.held_executions) is 'Returns whether a held execution of a tracked cue has to wait for the end of another one.';
+grant execute on function cue.waits_for_others(cue.held_executions) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.wake(p_channel text, p_at timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
@@ -15257,7 +15294,7 @@ begin
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
-     set version = version + 1, tracked = c.tracked or c.gate is not null,
+     set version = version + 1, tracked = cue.can_be_held(c),
          next_run = case when c.status <> 'active' then null when p_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when p_reschedule then p_next_slot else next_slot end,
          refused_from = case when c.status = 'active' and not p_reschedule then refused_from end,

@@ -8,7 +8,7 @@ language plpgsql security definer as $$
 declare
   c cue.cues;
   v_id uuid;
-  v_is_queued boolean;
+  v_held_by cue.held_by;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
@@ -22,9 +22,9 @@ begin
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(c.payload, c.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_is_queued => v_is_queued);
+  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_held_by => v_held_by);
   insert into cue.backfilled_slots (cue_id, slot, execution_id) values (p_cue_id, p_slot, v_id);
   return query select * from cue.executions where id = v_id;
 end $$;

@@ -71,7 +71,7 @@ declare
   v_ids uuid[];
   v_made int := 0;
 begin
-  if c.tracked or c.gate is not null then
+  if cue.can_be_held(c) then
     for i in 1 .. cardinality(v_due) loop
       v_made := v_made + cue.run_slot(c, p_slots[i], p_last_slot, v_due[i], p_slots_due[i])::int;
       p_last_slot := p_slots[i];

@@ -131,7 +131,7 @@ begin
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
-     set version = version + 1, tracked = c.tracked or c.gate is not null,
+     set version = version + 1, tracked = cue.can_be_held(c),
          next_run = case when c.status <> 'active' then null when p_reschedule then date_trunc('milliseconds', p_next_run) else next_run end,
          next_slot = case when c.status <> 'active' then null when p_reschedule then p_next_slot else next_slot end,
          refused_from = case when c.status = 'active' and not p_reschedule then refused_from end,
@@ -262,7 +262,7 @@ declare
   f cue.fires;
   v_id uuid;
   v_version int;
-  v_is_queued boolean;
+  v_held_by cue.held_by;
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
@@ -296,10 +296,10 @@ begin
     c.payload := case when c.payload_id is null then p_payload end;
     c.payload_ref := null;
   end if;
-  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_is_queued => v_is_queued);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_held_by => v_held_by);
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;

@@ -112,7 +112,7 @@ begin
      where n.payload_id is not null;
   end if;
   insert into cue.cue_runs (cue_id, account_id, transport, next_run, next_slot, tracked, schedule_key)
-  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, c.overlap <> 'allow' or c.gate is not null, cue.schedule_key(c)
+  select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, cue.can_be_held(c), cue.schedule_key(c)
     from unnest(v_ids, p_next_runs, p_next_slots) as n (cue_id, next_run, next_slot)
    cross join lateral (select * from cue.cues q where q.id = n.cue_id limit 1) c;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;

@@ -3,27 +3,25 @@
 -- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now(),
-  p_is_queued boolean default false, p_slot_due_at timestamptz default null
+  p_held_by cue.held_by default null, p_slot_due_at timestamptz default null
 ) returns uuid
 language plpgsql security definer as $$
 declare
   v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_slot_due_at, p_now);
-  v_at_gate boolean := not p_is_queued and c.gate is not null and v_due_at <= p_now;
+  v_held_by cue.held_by := coalesce(p_held_by, case when c.gate is not null and v_due_at <= p_now then 'gate'::cue.held_by end);
 begin
   insert into cue.new_executions
   select n.*
     from cue.new_execution(
-      c, v_id, p_scheduled_for, case when p_is_queued or v_at_gate then 'infinity' else v_due_at end, p_triggered_by,
+      c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
       p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
-  if p_is_queued then
-    perform cue.add_held(array[v_id], 'overlap', array[v_due_at], p_now);
-  elsif v_at_gate then
-    perform cue.add_held(array[v_id], 'gate', array[v_due_at], p_now);
-    perform cue.release_held(c.account_id, c.gate, p_now);
+  if v_held_by is not null then
+    perform cue.add_held(array[v_id], v_held_by, array[v_due_at], p_now);
+    if v_held_by = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   elsif c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
@@ -31,7 +29,7 @@ begin
   end if;
   return v_id;
 end $$;
-comment on function cue.queue_execution is 'Creates a pending execution: due, claimable, or held by others of its cue or its gate.';
+comment on function cue.queue_execution is 'Creates a pending execution: due, claimable, or held.';
 
 create or replace function cue.wake_workers(p_account_id uuid, p_at timestamptz) returns void
 language sql as $$ select pg_notify('cue_claimable', p_account_id || ' ' || floor(extract(epoch from p_at) * 1000)::bigint) $$;
@@ -66,7 +64,7 @@ declare
   e cue.executions;
   c cue.cues;
   v_id uuid;
-  v_is_queued boolean;
+  v_held_by cue.held_by;
 begin
   select * into e from cue.executions where id = p_execution_id and account_id = p_account_id;
   if found then
@@ -82,7 +80,7 @@ begin
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
-  v_is_queued := cue.place_request(c, p_overlap, p_now);
+  v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
   if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
@@ -92,7 +90,7 @@ begin
   c.payload_id := e.payload_id;
   c.payload_ref := null;
   c.task := e.task;
-  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_is_queued);
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by);
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $$;

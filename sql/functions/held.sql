@@ -1,6 +1,10 @@
 -- The waiting room: one way in, add_held for new executions and hold_executions for those that exist, and one way out, release_executions. An
 -- execution waits for one thing at a time, in the order of the labels of held_by: whoever releases it has the next check made. Waits for nobody.
 
+create or replace function cue.can_be_held(c cue.cues) returns boolean
+language sql immutable as $$ select c.tracked or c.gate is not null $$;
+comment on function cue.can_be_held is 'Returns whether executions of a cue can be held, so that functions for plain cues must leave it alone.';
+
 -- New executions, which are due at infinity.
 create or replace function cue.add_held(
   p_execution_ids uuid[], p_held_by cue.held_by, p_due_at timestamptz[], p_now timestamptz default now()
@@ -45,6 +49,22 @@ begin
   perform cue.drop_attempt_jobs(p_execution_ids);
 end $$;
 comment on function cue.hold_executions is 'Holds waiting executions until they are released.';
+
+-- To the next check, after the one that it was held by. The caller has locked the cue, its cue_runs and h.
+create or replace function cue.continue_held(c cue.cues, h cue.held_executions, p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+declare
+  v_next cue.held_by := case when h.held_by < 'overlap' and c.overlap <> 'allow' and cue.waits_for_others(h) then 'overlap'
+                              when c.gate is not null then 'gate' end;
+begin
+  if v_next is null then
+    perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
+    return;
+  end if;
+  perform cue.add_held(array[h.execution_id], v_next, array[greatest(h.due_at, p_now)], h.since);
+  if v_next = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
+end $$;
+comment on function cue.continue_held is 'Has a held execution pass the check that it was held by.';
 
 -- Each is due at its instant, or now if that has passed, in whole milliseconds, as engines count. Those behind a gate stay listed there until they pass
 -- it. A locked one stays held, and one that has ended leaves.

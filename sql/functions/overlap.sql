@@ -26,6 +26,17 @@ language sql stable as $$
 $$;
 comment on function cue.open_executions_of is 'Returns the executions of a tracked cue that have not ended.';
 
+-- For all that came before it, and for those that run, or wait for a gate. Not for later ones that have not reached this check.
+create or replace function cue.waits_for_others(h cue.held_executions) returns boolean
+language sql stable security definer as $$
+  select exists (
+    select from cue.open_executions_of(h.cue_id) o
+     where o.execution_id <> h.execution_id
+       and not exists (
+         select from cue.held_executions q where q.execution_id = o.execution_id and q.held_by <= 'overlap' and q.place > h.place))
+$$;
+comment on function cue.waits_for_others is 'Returns whether a held execution of a tracked cue has to wait for the end of another one.';
+
 -- The caller has locked the cue's cue_runs. Waits for nobody: a queued execution whose row is locked is left to repair_queues.
 create or replace function cue.start_queued(p_cue_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -33,16 +44,8 @@ declare
   h cue.held_executions;
 begin
   perform cue.close_executions(array[p_cue_id]);
-  if exists (select from cue.open_executions_of(p_cue_id) o where not o.is_queued) then return; end if;
   select * into h from cue.held_executions q where q.cue_id = p_cue_id and q.held_by = 'overlap' order by q.place limit 1 for update skip locked;
-  if not found then return; end if;
-  h.gate := (select c.gate from cue.cues c where c.id = p_cue_id);
-  if h.gate is null then
-    perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
-  else
-    perform cue.add_held(array[h.execution_id], 'gate', array[greatest(h.due_at, p_now)], h.since);
-    perform cue.release_held(h.account_id, h.gate, p_now);
-  end if;
+  if found and not cue.waits_for_others(h) then perform cue.continue_held(c, h, p_now) from cue.cues c where c.id = p_cue_id; end if;
 end $$;
 comment on function cue.start_queued is 'Starts the execution that is first in a cue''s queue, if none is running.';
 
@@ -108,14 +111,13 @@ comment on function cue.refuse_superseded is 'Raises QU016 for a worker whose ex
 
 -- The caller has locked the cue and its cue_runs, and creates the execution with queue_execution unless it is refused.
 create or replace function cue.place_execution(p_cue_id text, p_overlap cue.overlap, p_now timestamptz default now())
-returns table (is_queued boolean, refused cue.missed_reason)
+returns table (held_by cue.held_by, refused cue.missed_reason)
 language plpgsql security definer as $$
 declare
   v_open int;
   v_queued int;
   v_ended int;
 begin
-  is_queued := false;
   if p_overlap = 'cancel_previous' then
     perform cue.supersede_executions(p_cue_id, p_now);
   elsif p_overlap <> 'allow' then
@@ -134,17 +136,17 @@ begin
     refused := case when v_open = 0 then null
                     when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
                     when v_queued >= cue.queue_limit() then 'queue_full' end;
-    is_queued := v_open > 0;
+    held_by := case when v_open > 0 then 'overlap' end;
   end if;
   if refused is null and cue.is_gate_full((select c.account_id from cue.cues c where c.id = p_cue_id), (select c.gate from cue.cues c where c.id = p_cue_id)) then
     refused := 'queue_full';
   end if;
   return next;
 end $$;
-comment on function cue.place_execution is 'Decides about a tracked cue''s next execution: now, queued, or refused.';
+comment on function cue.place_execution is 'Decides about a tracked cue''s next execution: now, held by others of its cue, or refused.';
 
 -- For executions that a person requests. The caller has locked the cue and its cue_runs.
-create or replace function cue.place_request(c cue.cues, p_overlap cue.overlap, p_now timestamptz default now()) returns boolean
+create or replace function cue.place_request(c cue.cues, p_overlap cue.overlap, p_now timestamptz default now()) returns cue.held_by
 language plpgsql security definer as $$
 declare
   v_place record;
@@ -152,7 +154,7 @@ begin
   if cue.is_gate_full(c.account_id, c.gate) then
     raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
   end if;
-  if p_overlap = 'allow' then return false; end if;
+  if p_overlap = 'allow' then return null; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
   if v_place.refused = 'queue_full' then
@@ -161,9 +163,9 @@ begin
     raise exception 'Cue % is running% (overlap: %). Try again when it has ended.', c.id,
       case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap using errcode = cue.refusal('QU029');
   end if;
-  return v_place.is_queued;
+  return v_place.held_by;
 end $$;
-comment on function cue.place_request is 'Returns whether a requested execution is to be queued; QU029 if p_overlap skips it, QU046 if its gate is full.';
+comment on function cue.place_request is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU046 if its gate is full.';
 
 -- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, moves the schedule on, and counts
 -- the execution.
@@ -179,7 +181,7 @@ begin
     perform cue.note_missed_slots(c, v_place.refused, p_slot, p_slot, 1, p_last_slot, p_now);
     return false;
   end if;
-  perform cue.queue_execution(c, 'schedule', p_slot, p_is_queued => v_place.is_queued, p_slot_due_at => p_slot_due_at, p_now => p_now);
+  perform cue.queue_execution(c, 'schedule', p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_now => p_now);
   return true;
 end $$;
 comment on function cue.run_slot is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
@@ -203,10 +205,11 @@ begin
     select h.cue_id from cue.held_executions h where h.held_by = 'overlap' and h.cue_id > p_after group by h.cue_id order by h.cue_id limit p_limit
   loop
     p_after := v_cue_id;
-    continue when exists (select from cue.open_executions_of(v_cue_id) o where not o.is_queued);
+    continue when (
+      select cue.waits_for_others(h) from cue.held_executions h where h.cue_id = v_cue_id and h.held_by = 'overlap' order by h.place limit 1);
     perform from cue.cue_runs where cue_id = v_cue_id for update skip locked;
     if found then perform cue.start_queued(v_cue_id, p_now); end if;
   end loop;
   return case when found then p_after end;
 end $$;
-comment on function cue.repair_queues is 'Starts queued executions of cues of which none runs; returns the last cue.';
+comment on function cue.repair_queues is 'Starts queued executions of cues that wait for no other; returns the last cue.';

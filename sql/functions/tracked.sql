@@ -103,9 +103,9 @@ begin
        and not (cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now));
     continue when not found or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
     if c.overlap = 'allow' and c.tracked and not exists (select from cue.open_executions_of(c.id)) then
-      update cue.cues set tracked = false where id = c.id;
-      update cue.cue_runs set tracked = c.gate is not null where cue_id = c.id;
       c.tracked := false;
+      update cue.cues set tracked = false where id = c.id;
+      update cue.cue_runs set tracked = cue.can_be_held(c) where cue_id = c.id;
     end if;
     v_slot := coalesce(r.next_slot, d.expected);
     v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
