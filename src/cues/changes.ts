@@ -6,6 +6,7 @@ import { rulesOf, type Schedule } from '../schedule/schedule.ts'
 import type { GivenSchedule } from '../schedule/schemas.ts'
 import type { StoredCalendars } from '../schedule/stored-calendars.ts'
 import { lastInstant } from '../schedule/timetable.ts'
+import { approvalOf } from './approval.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { type Change, type Columns, hasWindow, nextOf, reschedule, revisions } from './next-runs.ts'
@@ -160,7 +161,7 @@ const scheduleColumns = (schedule: Schedule) => ({
   schedule_rules: rulesOf(schedule)
 })
 
-type Settings = Pick<CreateCue, Group | Plain | 'catch_up'>
+type Settings = Pick<CreateCue, Group | Plain | 'catch_up' | 'approval'>
 
 /** The columns set by a request, merged with the stored cue, if any. Headers in `headerNames` may be given as masks. */
 const settingColumns = (
@@ -172,6 +173,7 @@ const settingColumns = (
   const columns: Columns = {}
   for (const name of plainNames) if (request[name] !== undefined) columns[name] = request[name] ?? defaultOf(name)
   if (request.catch_up !== undefined) columns.catch_up = catchUp(request.catch_up)
+  if (request.approval !== undefined) columns.approval = approvalOf(request.approval, stored?.approval)
   for (const name of groupNames) {
     const object = request[name]
     if (stored ? says(object) : object != null) Object.assign(columns, groupColumns(name, object ?? null, stored?.[name]))

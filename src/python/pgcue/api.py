@@ -63,6 +63,7 @@ class _CueInputOptional(TypedDict, total=False):
     alerts: Optional[AlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[VerificationInput]
+    approval: Optional[ApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -96,6 +97,7 @@ class _CueReplacementOptional(TypedDict, total=False):
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -126,6 +128,7 @@ class CueUpdate(TypedDict, total=False):
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
 
 
 class _DeclaredCueNeeded(TypedDict):
@@ -148,6 +151,7 @@ class _DeclaredCueOptional(TypedDict, total=False):
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -200,6 +204,12 @@ class VerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class ApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class StrictCallbackInput(TypedDict, total=False):
     url: Optional[str]
     method: Literal["POST", "PUT", "PATCH", "GET"]
@@ -236,6 +246,12 @@ class StrictAlertSettingsInput(TypedDict, total=False):
 
 class StrictVerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
+
+
+class StrictApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
 
 
 class CueSetGatesBreaker(TypedDict, total=False):
@@ -488,7 +504,7 @@ class OperationInputFilter(_OperationInputFilterOptionalKeywords, _OperationInpu
 
 
 class _OperationInputNeeded(TypedDict):
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
 
 
 _OperationInputOptionalKeywords = TypedDict("_OperationInputOptionalKeywords", {"from": 'Optional[str]'}, total=False)
@@ -606,6 +622,7 @@ class Cue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -674,6 +691,12 @@ class Verification(TypedDict):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class Approval(TypedDict):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class ChangedCue(TypedDict):
     id: str
     name: str
@@ -699,6 +722,7 @@ class ChangedCue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -742,7 +766,7 @@ class CueDetailExecutionsCosts(TypedDict):
 class CueDetailExecutionsHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -773,7 +797,7 @@ class CueDetailExecutions(TypedDict):
     costs: List[CueDetailExecutionsCosts]
     held: Optional[CueDetailExecutionsHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
     created_at: str
     updated_at: str
 
@@ -783,7 +807,7 @@ class CueDetailMissed(TypedDict):
     last: str
     count: int
     policy: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]
     recorded_at: str
 
 
@@ -812,6 +836,7 @@ class CueDetail(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -871,7 +896,7 @@ class CueHistoryGaps(TypedDict):
     first: str
     last: str
     count: int
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]
 
 
 _CueHistoryNeededKeywords = TypedDict("_CueHistoryNeededKeywords", {"from": 'str'})
@@ -1064,7 +1089,7 @@ class ExecutionCosts(TypedDict):
 class ExecutionHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1095,7 +1120,7 @@ class Execution(TypedDict):
     costs: List[ExecutionCosts]
     held: Optional[ExecutionHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
     created_at: str
     updated_at: str
 
@@ -1108,7 +1133,7 @@ class ExecutionDetailCosts(TypedDict):
 class ExecutionDetailHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1152,7 +1177,7 @@ class ExecutionDetail(TypedDict):
     costs: List[ExecutionDetailCosts]
     held: Optional[ExecutionDetailHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
     created_at: str
     updated_at: str
     payload: Any
@@ -1223,7 +1248,7 @@ class Worker(TypedDict):
 
 class Operation(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1244,7 +1269,7 @@ class OperationDetailErrors(TypedDict):
 
 class OperationDetail(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1293,7 +1318,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached", "approval.requested", "approval.decided"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
@@ -1397,6 +1422,7 @@ class Account(TypedDict):
     alert_webhook_url: Optional[str]
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
     scopes: List[str]
     is_operator: bool
     created_at: str
@@ -1406,7 +1432,7 @@ class Key(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     created_by: Literal["user", "register", "migration", "mcp-exchange"]
     is_default: bool
@@ -1737,6 +1763,7 @@ class _ListCuesResultCuesNeeded(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -2235,6 +2262,7 @@ class UpdateAccountBody(TypedDict, total=False):
     alert_webhook_url: str
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
 
 
 class DeleteAccountResult(TypedDict):
@@ -2258,7 +2286,7 @@ class CreateKeyResult(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     api_key: str
 
@@ -2268,7 +2296,7 @@ class _CreateKeyBodyNeeded(TypedDict):
 
 
 class _CreateKeyBodyOptional(TypedDict, total=False):
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
 
 
 class CreateKeyBody(_CreateKeyBodyNeeded, _CreateKeyBodyOptional):
@@ -2329,7 +2357,7 @@ class RefreshSessionResult(TypedDict):
 class ListSessionsResultSessions(TypedDict):
     id: str
     is_current: bool
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     key_id: Optional[str]
     key_label: Optional[str]
     ip: Optional[str]
@@ -2460,7 +2488,7 @@ class Client(Transport):
         """Replay, cancel, pause … many executions or cues, or backfill one cue."""
         return self.call("POST", "/v1/operations", body=body, headers={"idempotency-key": idempotency_key, "x-confirm-destructive": "true"})
 
-    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
+    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
         """List operations, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/operations", query=query), "operations", {"type": type, "status": status, "limit": limit, "offset": offset})
 
