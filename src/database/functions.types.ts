@@ -460,6 +460,7 @@ export type ExecutionsRow = {
   attempt_ms: number | null
   held_ms: number | null
   missed_reason: MissedReason | null
+  is_fixed: boolean | null
 }
 
 export type ClaimExecutionsRow = {
