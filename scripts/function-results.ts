@@ -5,7 +5,7 @@
 
 /** Functions that return exactly one row, or raise an error. */
 export const single = new Set(
-  `abort_operation allow apply_subscription attach_evidence beat_engine begin_channel_test begin_endpoint_test begin_test cancel_execution create_event_endpoint create_operation deletion_status
+  `abort_operation allow apply_subscription attach_evidence beat_engine begin_channel_test begin_endpoint_test begin_test cancel_execution create_event_endpoint create_operation decide_approval deletion_status
    dismiss_execution exchange_session_token fire_cue hold next_wakes open_key_session open_session poll_device read_destinations
    read_errors read_memory read_operator read_overview refresh_session replay_execution report_outcome reveal_key
    service_health verify_outcome`.split(/\s+/)

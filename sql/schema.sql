@@ -2384,7 +2384,8 @@ create view cue.dead_execution_view as
     d.error_group,
     e.held,
     e.held_ms,
-    e.missed_reason
+    e.missed_reason,
+    e.approval
    FROM cue.dead_letters d
      CROSS JOIN LATERAL ( SELECT v.id,
             v.account_id,
@@ -2426,7 +2427,8 @@ create view cue.dead_execution_view as
             v.error_group,
             v.held,
             v.held_ms,
-            v.missed_reason
+            v.missed_reason,
+            v.approval
            FROM cue.execution_view v
           WHERE v.id = d.execution_id
          LIMIT 1) e;
@@ -2530,6 +2532,7 @@ create view cue.execution_detail_view as
     held,
     held_ms,
     missed_reason,
+    approval,
     ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
@@ -2577,7 +2580,8 @@ create view cue.execution_item_view as
     cue.iso(updated_at) AS updated_at,
     held,
     held_ms,
-    missed_reason
+    missed_reason,
+    approval
    FROM cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 grant select on cue.execution_item_view to cue_reader, cue_service;
@@ -2647,7 +2651,10 @@ create view cue.execution_view as
             ELSE NULL::jsonb
         END AS held,
     e.held_ms,
-    e.missed_reason
+    e.missed_reason,
+    ( SELECT cue.describe_approval(a.*) AS describe_approval
+           FROM cue.approvals a
+          WHERE a.execution_id = e.id AND (e.held_ms IS NOT NULL OR ('infinity'::timestamp with time zone = ANY (ARRAY[e.attempt_due_at, e.claimable_at])))) AS approval
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name,
             q.tags
@@ -2912,6 +2919,99 @@ UNION ALL
 comment on view cue.unserved_periods is 'Periods in which due slots were not taken: outages and long holds.';
 grant select on cue.unserved_periods to cue_reader, cue_service;
 
+create view cue.waiting_execution_view as
+ SELECT a.execution_id AS id,
+    a.account_id,
+    a.cue_id,
+    e.cue_name,
+    e.transport,
+    e.task,
+    e.scheduled_for,
+    e.due_at,
+    e.status,
+    e.outcome_state,
+    e.outcome_success,
+    e.triggered_by,
+    e.replayed_from,
+    e.attempts,
+    e.http_status,
+    e.error_message,
+    e.started_at,
+    e.last_attempt_at,
+    e.delivered_at,
+    e.next_retry,
+    e.claimed_by_worker,
+    e.claimed_at,
+    e.last_heartbeat_at,
+    e.lease_expires_at,
+    e.ended_at,
+    e.created_at,
+    e.updated_at,
+    e.outcome,
+    e.costs,
+    e.metadata,
+    e.artifacts,
+    e.result_type,
+    e.has_evidence,
+    e.payload,
+    e.response_body,
+    e.cue_tags,
+    e.reported_error,
+    e.error_group,
+    e.held,
+    e.held_ms,
+    e.missed_reason,
+    e.approval
+   FROM cue.approvals a
+     CROSS JOIN LATERAL ( SELECT v.id,
+            v.account_id,
+            v.cue_id,
+            v.cue_name,
+            v.transport,
+            v.task,
+            v.scheduled_for,
+            v.due_at,
+            v.status,
+            v.outcome_state,
+            v.outcome_success,
+            v.triggered_by,
+            v.replayed_from,
+            v.attempts,
+            v.http_status,
+            v.error_message,
+            v.started_at,
+            v.last_attempt_at,
+            v.delivered_at,
+            v.next_retry,
+            v.claimed_by_worker,
+            v.claimed_at,
+            v.last_heartbeat_at,
+            v.lease_expires_at,
+            v.ended_at,
+            v.created_at,
+            v.updated_at,
+            v.outcome,
+            v.costs,
+            v.metadata,
+            v.artifacts,
+            v.result_type,
+            v.has_evidence,
+            v.payload,
+            v.response_body,
+            v.cue_tags,
+            v.reported_error,
+            v.error_group,
+            v.held,
+            v.held_ms,
+            v.missed_reason,
+            v.approval
+           FROM cue.execution_view v
+          WHERE v.id = a.execution_id
+         LIMIT 1) e
+  WHERE a.decision IS NULL;
+comment on view cue.waiting_execution_view is 'Executions that wait for approval.';
+grant select on cue.waiting_execution_view to cue_reader, cue_service;
+
 create view cue.waiting_retries as
  SELECT count(*) AS waiting,
     min(at) AS first_at,
@@ -3005,7 +3105,7 @@ declare
   v_code text;
   v_message text;
 begin
-  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.target_state(o.type, p_target) then
+  if cue.acts_on_executions(o.type) and p_state is distinct from cue.target_state(o.type, p_target) then
     return '{"result": "skipped"}';
   end if;
   select q.* into c from cue.cues q where q.id = (cue.cues_of_targets(o, array[p_target]))[1] and q.account_id = o.account_id and q.deleted_at is null;
@@ -3013,14 +3113,18 @@ begin
   if c.id <> all (p_free) then return '{"result": "later"}'; end if;
   select version into v_version from cue.cue_runs where cue_id = c.id;
   case o.type
-    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap);
+    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap, o.created_by);
     when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, p_running => true);
     when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
-    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap);
+    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap, p_actor => o.created_by);
+    when 'approve' then
+      perform cue.decide_approval(o.account_id, p_target::uuid, 'approved', o.settings ->> 'reason', 'operation', o.created_by, null, p_now);
+    when 'reject' then
+      perform cue.decide_approval(o.account_id, p_target::uuid, 'rejected', o.settings ->> 'reason', 'operation', o.created_by, null, p_now);
     when 'backfill' then
-      perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
+      perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap, o.created_by);
       v_done := found;
-    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null, p_may_approve => o.may_approve);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
         raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
@@ -3037,7 +3141,7 @@ begin
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception
-  when sqlstate 'QU001' or sqlstate 'QU002' then return '{"result": "skipped"}';
+  when sqlstate 'QU001' or sqlstate 'QU002' or sqlstate 'QU074' then return '{"result": "skipped"}';
   when sqlstate 'QU014' or lock_not_available or deadlock_detected or serialization_failure then return '{"result": "later"}';
   when others then
     get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
@@ -3052,6 +3156,14 @@ end $function$;
 comment on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) is 'Does to one target what a single call would do; returns its result as an object.';
 grant execute on function cue.act_on_target(cue.operations,text,text,text[],jsonb,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.acts_on_executions(p_type cue.operation_type)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select p_type in ('replay', 'cancel', 'dismiss', 'approve', 'reject') $function$;
+comment on function cue.acts_on_executions(cue.operation_type) is 'Returns whether the targets of an operation are executions.';
+grant execute on function cue.acts_on_executions(cue.operation_type) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_alert_event(p_type cue.event_type, p_alert_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
@@ -3064,6 +3176,20 @@ AS $function$
 $function$;
 comment on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an alert.';
 grant execute on function cue.add_alert_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.add_approval_event(p_type cue.event_type, p_execution_id uuid, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select cue.add_event(a.account_id, p_type, d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a)), p_now, a.cue_id, a.execution_id)
+    from cue.approvals a cross join lateral cue.execution_data(array[a.execution_id]) d where a.execution_id = p_execution_id
+$function$;
+comment on function cue.add_approval_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an approval, with its execution as lists show it.';
+grant execute on function cue.add_approval_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_budget_event(g cue.gates, p cue.gate_parts, p_type cue.event_type, p_now timestamp with time zone)
  RETURNS void
@@ -4245,6 +4371,14 @@ end $function$;
 comment on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) is 'Applies a subscription event, and sets the resulting plan.';
 grant execute on function cue.apply_subscription(text,text,text,text,uuid,cue.plan,text,timestamp with time zone,boolean,integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.approval_limit()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 100 $function$;
+comment on function cue.approval_limit() is 'Returns the maximum number of executions of a cue that wait for approval.';
+grant execute on function cue.approval_limit() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.approve_device(p_code_hash bytea, p_link_id uuid, p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4371,7 +4505,7 @@ end $function$;
 comment on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) is 'Returns those of these ended attempts that failed and have attempts left.';
 grant execute on function cue.attempts_to_repeat(uuid[],integer[],text[],text[],boolean[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.backfill_slot(p_account_id uuid, p_cue_id text, p_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
+CREATE OR REPLACE FUNCTION cue.backfill_slot(p_account_id uuid, p_cue_id text, p_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap, p_actor text DEFAULT NULL::text)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4398,12 +4532,12 @@ begin
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_held_by => v_held_by);
+  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_held_by => v_held_by, p_requested_by => p_actor);
   insert into cue.backfilled_slots (cue_id, slot, execution_id) values (p_cue_id, p_slot, v_id);
   return query select * from cue.executions where id = v_id;
 end $function$;
-comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) is 'Runs a slot that did not run, with its nominal time, and returns its execution.';
-grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap) to cue_service;
+comment on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap,text) is 'Runs a slot that did not run, with its nominal time, and returns its execution.';
+grant execute on function cue.backfill_slot(uuid,text,timestamp with time zone,timestamp with time zone,cue.overlap,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.beat_engine(p_engine_id uuid, p_version text, p_lateness_ms integer DEFAULT NULL::integer, p_open_deliveries integer DEFAULT 0, p_missed_after interval DEFAULT cue.missed_after(), p_now timestamp with time zone DEFAULT now(), p_name text DEFAULT NULL::text, p_full_accounts uuid[] DEFAULT '{}'::uuid[], p_passed_over text[] DEFAULT '{}'::text[])
  RETURNS TABLE(database_now timestamp with time zone, outage_recorded boolean, engines integer)
@@ -5011,6 +5145,7 @@ begin
   perform cue.add_execution_events('execution.cancelled', v_ids, p_now);
   delete from cue.open_executions where execution_id = any (v_ids);
   delete from cue.held_executions where execution_id = any (v_ids);
+  delete from cue.approvals where execution_id = any (v_ids) and decision is null;
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);
@@ -5702,14 +5837,16 @@ CREATE OR REPLACE FUNCTION cue.continue_held(c cue.cues, h cue.held_executions, 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_next cue.held_by := case when h.held_by < 'overlap' and c.overlap <> 'allow' and cue.waits_for_others(h) then 'overlap'
-                              when c.gate is not null then 'gate' end;
+  v_next cue.held_by := case when h.held_by < 'approval' and c.approval is not null then 'approval'
+                              when h.held_by < 'overlap' and c.overlap <> 'allow' and cue.waits_for_others(h) then 'overlap'
+                              when c.gate is not null and h.due_at <= p_now then 'gate' end;
 begin
   if v_next is null then
     perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
     return;
   end if;
   perform cue.add_held(array[h.execution_id], v_next, array[greatest(h.due_at, p_now)], h.since);
+  if v_next = 'approval' then perform cue.request_approval(c, h.execution_id, null, p_now); end if;
   if v_next = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
 end $function$;
 comment on function cue.continue_held(cue.cues,cue.held_executions,timestamp with time zone) is 'Has a held execution pass the check that it was held by.';
@@ -6088,7 +6225,7 @@ end $function$;
 comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone,boolean) is 'Creates an API key and returns its id; QU031 above ten per hour, QU052 for scope approve without p_may_approve.';
 grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_states jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_states jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS SETOF cue.operations
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6100,10 +6237,13 @@ declare
   o cue.operations;
   v_total int := jsonb_array_length(p_targets);
   v_missing int := coalesce(cardinality(p_missing), 0);
-  v_code text := case when p_type in ('replay', 'cancel', 'dismiss') then 'QU002' else 'QU001' end;
+  v_code text := case when cue.acts_on_executions(p_type) then 'QU002' else 'QU001' end;
   v_running text;
   v_oldest timestamptz;
 begin
+  if p_type in ('approve', 'reject') and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can approve and reject.' using errcode = cue.refusal('QU052');
+  end if;
   -- Rather than the account's row, which others need.
   perform pg_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, 'operations'), 0));
   select id into v_running from cue.operations where account_id = p_account_id and type = p_type and status = 'running';
@@ -6118,13 +6258,13 @@ begin
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   insert into cue.operations (id, account_id, type, name, status, settings, rate_per_minute, total, failed, errors, paced_at, worked_at,
-                              created_by, created_at, ended_at)
+                              created_by, may_approve, created_at, ended_at)
   values ('op_' || substring(cue.new_cue_id() from 5), p_account_id, p_type, p_name,
           case when v_total = 0 then 'completed'::cue.operation_status else 'running' end, p_settings, p_rate_per_minute, v_total + v_missing,
           v_missing,
           (select coalesce(jsonb_agg(jsonb_build_object('target', m.id, 'code', v_code, 'message', m.id || ' not found') order by m.n), '[]')
              from unnest(p_missing) with ordinality as m (id, n) where m.n <= 100),
-          p_now, p_now, p_actor, p_now, case when v_total = 0 then p_now end)
+          p_now, p_now, p_actor, p_may_approve, p_now, case when v_total = 0 then p_now end)
   returning * into o;
   insert into cue.operation_targets (operation_id, place, targets, states)
   select o.id, (g.n - 1) / 20, array_agg(g.target order by g.n),
@@ -6137,8 +6277,8 @@ begin
     || p_settings - '{paused_until,overlap}'::text[], p_now);
   return next o;
 end $function$;
-comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
-grant execute on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone) to cue_service;
+comment on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone,boolean) is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour, QU052 it decides about approvals without p_may_approve.';
+grant execute on function cue.create_operation(uuid,cue.operation_type,jsonb,text[],text,integer,jsonb,jsonb,text,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_ticket(p_account_id uuid, p_subject text, p_message text, p_severity cue.ticket_severity DEFAULT 'medium'::cue.ticket_severity, p_type cue.ticket_type DEFAULT 'bug'::cue.ticket_type, p_tracked boolean DEFAULT false, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -6334,7 +6474,7 @@ CREATE OR REPLACE FUNCTION cue.cues_of_targets(o cue.operations, p_targets text[
 AS $function$
 begin
   if o.type = 'backfill' then return array[o.settings ->> 'cue_id']; end if;
-  if o.type in ('replay', 'cancel', 'dismiss') then
+  if cue.acts_on_executions(o.type) then
     return array(
       select x.cue_id from unnest(p_targets) as u (id)
        cross join lateral (select e.cue_id from cue.executions e where e.id = u.id::uuid limit 1) x);
@@ -6356,6 +6496,40 @@ AS $function$
 $function$;
 comment on function cue.database_time() is 'Returns the time now in epoch milliseconds, with fractions.';
 grant execute on function cue.database_time() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.decide_approval(p_account_id uuid, p_execution_id uuid, p_decision cue.approval_decision, p_reason text DEFAULT NULL::text, p_source cue.approval_source DEFAULT 'call'::cue.approval_source, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(execution_id uuid, decision cue.approval_decision, decided_by text, decided_at timestamp with time zone)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  c cue.cues := cue.lock_cue_of(p_account_id, p_execution_id);
+  e cue.executions;
+  a cue.approvals;
+begin
+  select * into e from cue.executions where id = p_execution_id for update;
+  select * into a from cue.approvals q where q.execution_id = p_execution_id;
+  if a.decision is null and a.expires_at <= p_now then
+    a.decision := 'expired';
+    a.decided_at := a.expires_at;
+  end if;
+  if a.decision is not null then perform cue.raise_decided(a); end if;
+  if a.execution_id is null then
+    raise exception 'Only an execution that waits for approval can be %; execution % is %.', p_decision, e.id, e.status using errcode = cue.refusal('QU011');
+  end if;
+  if p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor) then
+    raise exception 'Execution % was requested with this key, which therefore cannot approve it.', e.id using errcode = cue.refusal('QU075');
+  end if;
+  select p_decision, p_now, p_actor, p_source, p_reason into a.decision, a.decided_at, a.decided_by, a.decided_via, a.reason;
+  perform cue.end_approval(c, e, a, p_ip, p_now);
+  return query select a.execution_id, a.decision, a.decided_by, a.decided_at;
+end $function$;
+comment on function cue.decide_approval(uuid,uuid,cue.approval_decision,text,cue.approval_source,text,text,timestamp with time zone) is 'Approves or rejects an execution that waits for approval; QU002 not found, QU011 not waiting, QU074 decided before, QU075 requested by the same key.';
+grant execute on function cue.decide_approval(uuid,uuid,cue.approval_decision,text,cue.approval_source,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.default_scopes()
  RETURNS cue.key_scope[]
@@ -6599,6 +6773,8 @@ begin
          delete from cue.%2$I a using gone where a.execution_id = gone.id),
        requests as (
          delete from cue.%5$I f using gone where f.execution_id = gone.id),
+       approvals as (
+         delete from cue.approvals a using gone where a.execution_id = gone.id),
        letters as (
          delete from cue.dead_letters l using gone where l.execution_id = gone.id)
        select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
@@ -6655,6 +6831,19 @@ $function$;
 comment on function cue.deletion_status(uuid,timestamp with time zone) is 'Returns a deletion''s status: pending, cancelled or completed.';
 grant execute on function cue.deletion_status(uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.describe_approval(a cue.approvals)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select jsonb_build_object(
+    'message', a.message, 'requested_at', cue.iso(a.requested_at), 'requested_by', a.requested_by, 'expires_at', cue.iso(a.expires_at),
+    'on_expiry', a.on_expiry, 'decision', a.decision, 'decided_at', cue.iso(a.decided_at), 'decided_by', a.decided_by, 'decided_via', a.decided_via,
+    'reason', a.reason)
+$function$;
+comment on function cue.describe_approval(cue.approvals) is 'Returns an approval as the API shows it with its execution.';
+grant execute on function cue.describe_approval(cue.approvals) to cue_reader, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.describe_held(h cue.held_executions, p_due_at timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -6667,11 +6856,12 @@ begin
   if h.released_at is not null and p_due_at <= h.released_at then return null; end if;
   return jsonb_build_object(
     'by', h.held_by, 'key', h.gate,
-    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else 'overlap' end, 'since', cue.iso(h.since),
+    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else h.held_by::text::cue.held_reason end, 'since', cue.iso(h.since),
     'ahead', case h.held_by
       when 'gate' then (
         select count(*) from cue.held_executions o
          where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
+      when 'approval' then 0
       else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
 end $function$;
 comment on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) is 'Returns what a held execution waits for, as the API shows it.';
@@ -7029,6 +7219,44 @@ begin
 end $function$;
 comment on function cue.enable_event_endpoint(uuid,uuid,boolean,text,text,timestamp with time zone) is 'Continues an endpoint at the first event that it has not got, or after all (p_skips); returns whether events are missing there. QU047 if not found.';
 grant execute on function cue.enable_event_endpoint(uuid,uuid,boolean,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.end_approval(c cue.cues, e cue.executions, a cue.approvals, p_ip text, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  h cue.held_executions;
+  v_runs boolean := a.decision = 'approved' or a.decision = 'expired' and a.on_expiry = 'run';
+begin
+  update cue.approvals
+     set decision = a.decision, decided_at = a.decided_at, decided_by = a.decided_by, decided_via = a.decided_via, reason = a.reason, remind_at = null
+   where execution_id = a.execution_id;
+  select * into h from cue.held_executions q where q.execution_id = e.id for update;
+  if v_runs then
+    perform cue.continue_held(c, h, p_now);
+  else
+    update cue.executions
+       set status = case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
+           error_message = case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end,
+           missed_reason = case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason,
+           attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
+           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - h.since), 2147483647)
+     where id = e.id returning * into e;
+    delete from cue.held_executions where execution_id = e.id;
+    perform cue.count_ended(e.status);
+    perform cue.end_one_time_cue(c, 'failed', p_now);
+    perform cue.follow_end(c, p_now);
+  end if;
+  perform cue.record_event(c.account_id, 'approval.decided', coalesce(a.decided_by, 'service'), p_ip, jsonb_strip_nulls(jsonb_build_object(
+    'execution_id', e.id, 'cue_id', c.id, 'decision', a.decision, 'via', a.decided_via, 'reason', a.reason)), p_now);
+  perform cue.add_approval_event('approval.decided', e.id, p_now);
+end $function$;
+comment on function cue.end_approval(cue.cues,cue.executions,cue.approvals,text,timestamp with time zone) is 'Records the decision about an execution, and has it go on or end.';
+grant execute on function cue.end_approval(cue.cues,cue.executions,cue.approvals,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_endpoint_turn(p_endpoint_id uuid, p_turn integer, p_place bigint DEFAULT NULL::bigint, p_http_status integer DEFAULT NULL::integer, p_error text DEFAULT NULL::text, p_retry_after_ms integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(tries integer, status cue.endpoint_status)
@@ -7852,7 +8080,7 @@ end $function$;
 comment on function cue.fire_busy_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],text[],timestamp with time zone) is 'Fires due tracked cues one by one, except those of p_except; returns the number of cues moved.';
 grant execute on function cue.fire_busy_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],text[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
+CREATE OR REPLACE FUNCTION cue.fire_cue(p_account_id uuid, p_cue_id text, p_payload text DEFAULT NULL::text, p_task text DEFAULT NULL::text, p_version integer DEFAULT NULL::integer, p_send_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_idempotency_key text DEFAULT NULL::text, p_request_hash text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap, p_actor text DEFAULT NULL::text)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -7902,13 +8130,14 @@ begin
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_held_by => v_held_by);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_held_by => v_held_by,
+                              p_requested_by => coalesce(p_actor, session_user::text collate "default"));
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;
 end $function$;
-comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) is 'Fires a cue now or at p_send_at; returns the execution, also for a repeated key.';
-grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
+comment on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap,text) is 'Fires a cue now or at p_send_at; returns the execution, also for a repeated key.';
+grant execute on function cue.fire_cue(uuid,text,text,text,integer,timestamp with time zone,text,text,timestamp with time zone,cue.overlap,text) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fire_idle_cues(p_cue_ids text[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[], p_next_slots timestamp with time zone[], p_now timestamp with time zone)
  RETURNS text[]
@@ -7932,12 +8161,12 @@ begin
     with named as materialized (
       select u.id, u.next, u.n, c.* from unnest(p_cue_ids, p_next) with ordinality as u (id, next, n)
         left join lateral (
-          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules from cue.cues q where q.id = u.id limit 1) c on true),
+          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.approval from cue.cues q where q.id = u.id limit 1) c on true),
     crowded as materialized (
       select g.account_id, g.gate from (select distinct n.account_id, n.gate from named n where n.gate is not null) g
        where cue.is_gate_full(g.account_id, g.gate, cardinality(p_cue_ids)))
     select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true
-                 and n.next is not null and not exists (select from cue.open_executions o where o.cue_id = n.id)
+                 and n.next is not null and n.approval is null and not exists (select from cue.open_executions o where o.cue_id = n.id)
                  and not exists (select from crowded f where f.account_id = n.account_id and f.gate = n.gate) then n.id end
       from named n order by n.n);
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_idle, v_accounts, v_slots, v_expected
@@ -8641,6 +8870,20 @@ begin
 end $function$;
 comment on function cue.hand_over_device_code(bytea,integer,timestamp with time zone) is 'Lets a sign-in continue in another cell; returns its cell.';
 grant execute on function cue.hand_over_device_code(bytea,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.has_approval_queue(p_cue_id text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select count(*) >= cue.approval_limit() from (
+    select from cue.approvals a where a.cue_id = p_cue_id and a.decision is null limit cue.approval_limit()) q
+$function$;
+comment on function cue.has_approval_queue(text) is 'Returns whether as many executions of a cue wait for approval as may.';
+grant execute on function cue.has_approval_queue(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.has_callback(p_callback_url text, p_on_failure_webhook text)
  RETURNS boolean
@@ -9351,7 +9594,7 @@ AS $function$
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
-               v.updated_at, v.held, v.held_ms, v.missed_reason
+               v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
@@ -10152,6 +10395,38 @@ $function$;
 comment on function cue.may_resume(cue.cues) is 'Returns whether the plan allows one more active cue; the caller has locked the account.';
 grant execute on function cue.may_resume(cue.cues) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.meet_approvals(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  a cue.approvals;
+  c cue.cues;
+  e cue.executions;
+  v_count int := 0;
+begin
+  for a in select * from cue.approvals q where q.decision is null and q.expires_at <= p_now order by q.expires_at limit p_limit loop
+    continue when cue.lock_free_cues(array[a.cue_id]) = '{}';
+    select * into e from cue.executions where id = a.execution_id for update skip locked;
+    continue when not found;
+    -- A decision may have been committed since the row was read.
+    select * into a from cue.approvals q where q.execution_id = a.execution_id and q.decision is null;
+    continue when not found;
+    select * into c from cue.cues where id = a.cue_id;
+    a.decision := 'expired';
+    a.decided_at := a.expires_at;
+    perform cue.end_approval(c, e, a, null, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count + cue.remind_approvals(p_limit, p_now);
+end $function$;
+comment on function cue.meet_approvals(integer,timestamp with time zone) is 'Ends approvals that have expired, and sends reminders of others; returns how many.';
+grant execute on function cue.meet_approvals(integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.memory_changes(p_old jsonb, p_new jsonb)
  RETURNS text[]
  LANGUAGE plpgsql
@@ -10652,6 +10927,8 @@ begin
          least((select e.outcome_deadline_at from cue.executions e where e.outcome_deadline_at is not null order by e.outcome_deadline_at limit 1),
                (select e.claim_deadline_at from cue.executions e where e.claim_deadline_at < 'infinity' order by e.claim_deadline_at limit 1),
                (select e.lease_expires_at from cue.executions e where e.lease_expires_at is not null order by e.lease_expires_at limit 1),
+               (select min(a.expires_at) from cue.approvals a where a.decision is null),
+               (select min(a.remind_at) from cue.approvals a where a.remind_at is not null),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
                (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
@@ -10659,7 +10936,7 @@ begin
          (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
          exists (select from cue.flights);
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause or an approval or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.not_overtaking(p_account_id uuid, p_gate text, p_ids uuid[])
@@ -11240,27 +11517,34 @@ AS $function$
 declare
   v_open int;
   v_queued int;
+  v_held int;
   v_ended int;
 begin
   if p_overlap = 'cancel_previous' then
     perform cue.supersede_executions(p_cue_id, p_now);
   elsif p_overlap <> 'allow' then
     for n in 1 .. 2 loop
-      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and x.is_queued), count(*) filter (where not x.is_open)
-        into v_open, v_queued, v_ended
+      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and x.held_by = 'overlap'),
+             count(*) filter (where x.is_open and x.held_by <= 'overlap'), count(*) filter (where not x.is_open)
+        into v_open, v_queued, v_held, v_ended
         from cue.open_executions o
        cross join lateral (
          select (select e.ended_at is null from cue.executions e where e.id = o.execution_id) is true as is_open,
-                exists (select from cue.held_executions h where h.execution_id = o.execution_id and h.held_by = 'overlap') as is_queued) x
+                (select h.held_by from cue.held_executions h where h.execution_id = o.execution_id)) x
        where o.cue_id = p_cue_id;
       exit when v_ended = 0 and (v_queued = 0 or v_queued < v_open);
       -- An end has left something.
       perform cue.start_queued(p_cue_id, p_now);
     end loop;
+    -- If all of them are held, the first counts as running.
+    v_queued := least(v_held, v_open - 1);
     refused := case when v_open = 0 then null
                     when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
                     when v_queued >= cue.queue_limit() then 'queue_full' end;
     held_by := case when v_open > 0 then 'overlap' end;
+  end if;
+  if refused is null and (select c.approval is not null from cue.cues c where c.id = p_cue_id) and cue.has_approval_queue(p_cue_id) then
+    refused := 'queue_full';
   end if;
   if refused is null and cue.is_gate_full((select c.account_id from cue.cues c where c.id = p_cue_id), (select c.gate from cue.cues c where c.id = p_cue_id)) then
     refused := 'queue_full';
@@ -11284,6 +11568,10 @@ begin
   if cue.is_gate_full(c.account_id, c.gate) then
     raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
   end if;
+  if c.approval is not null and cue.has_approval_queue(c.id) then
+    raise exception '% executions of cue % wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id
+      using errcode = cue.refusal('QU035');
+  end if;
   if p_overlap = 'allow' then return null; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
@@ -11295,7 +11583,7 @@ begin
   end if;
   return v_place.held_by;
 end $function$;
-comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU046 if its gate is full.';
+comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU035 or QU046 if too many wait for approval or at its gate.';
 grant execute on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.places_held(g cue.gates, p_gate text)
@@ -11343,6 +11631,22 @@ begin
 end $function$;
 comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status; the first poll after approval stores a session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.principal_of(p_actor text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce((select 'key:' || s.key_id from cue.sessions s where 'session:' || s.id = p_actor and s.id = substring(p_actor from 9)::uuid), p_actor)
+   where p_actor like 'session:%'
+  union all
+  select p_actor where p_actor not like 'session:%'
+$function$;
+comment on function cue.principal_of(text) is 'Returns the key that an actor uses, or the actor.';
+grant execute on function cue.principal_of(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.probe_now(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -11446,9 +11750,13 @@ begin
   delete from cue.backfilled_slots where execution_id = any (array(
     select execution_id from cue.backfilled_slots where execution_id < v_first order by execution_id limit p_batch for update skip locked));
   get diagnostics v_count = row_count;
+  if v_count > 0 then return v_count; end if;
+  delete from cue.approvals where execution_id = any (array(
+    select execution_id from cue.approvals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
-comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters and backfilled slots whose executions have been dropped; returns how many.';
+comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots and approvals whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamp with time zone)
@@ -11629,6 +11937,7 @@ begin
   delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
   delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
   delete from cue.dead_letters where execution_id = any (v_ids);
+  delete from cue.approvals where execution_id = any (v_ids);
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $function$;
@@ -11801,7 +12110,7 @@ end $function$;
 comment on function cue.queue_endpoints(uuid[],timestamp with time zone) is 'Adds jobs for the endpoints of accounts that have new events, except those whose job waits.';
 grant execute on function cue.queue_endpoints(uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_held_by cue.held_by DEFAULT NULL::cue.held_by, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_held_by cue.held_by DEFAULT NULL::cue.held_by, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_requested_by text DEFAULT NULL::text)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -11812,7 +12121,10 @@ AS $function$
 declare
   v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_slot_due_at, p_now);
-  v_held_by cue.held_by := coalesce(p_held_by, case when c.gate is not null and v_due_at <= p_now then 'gate'::cue.held_by end);
+  v_held_by cue.held_by := case
+    when c.approval is not null and p_held_by is distinct from 'after' then 'approval'
+    when p_held_by is not null then p_held_by
+    when c.gate is not null and v_due_at <= p_now then 'gate' end;
 begin
   insert into cue.new_executions
   select n.*
@@ -11825,6 +12137,7 @@ begin
   if v_held_by is not null then
     perform cue.add_held(array[v_id], v_held_by, array[v_due_at], p_now);
     if v_held_by = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
+    if v_held_by = 'approval' then perform cue.request_approval(c, v_id, p_requested_by, p_now); end if;
   elsif c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
@@ -11832,8 +12145,8 @@ begin
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone) is 'Creates a pending execution: due, claimable, or held.';
-grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone) to cue_service;
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,text) is 'Creates a pending execution: due, claimable, or held.';
+grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_limit()
  RETURNS integer
@@ -11888,6 +12201,17 @@ begin
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.raise_decided(a cue.approvals)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'Execution % was % before. The first decision counts.', a.execution_id, a.decision using errcode = cue.refusal('QU074'),
+    detail = jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at));
+end $function$;
+comment on function cue.raise_decided(cue.approvals) is 'Raises QU074 with the first decision.';
+grant execute on function cue.raise_decided(cue.approvals) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_no_endpoint(p_endpoint_id uuid)
  RETURNS void
@@ -13146,6 +13470,32 @@ end $function$;
 comment on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) is 'Does what release_held does, for webhooks, workers or (null) all.';
 grant execute on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.remind_approvals(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  a cue.approvals;
+  v_count int := 0;
+begin
+  for a in
+    select * from cue.approvals q where q.remind_at <= p_now and q.expires_at > p_now is not false order by q.remind_at limit p_limit for update skip locked
+  loop
+    update cue.approvals
+       set reminders = a.reminders + 1,
+           remind_at = case when a.requested_at + interval '24 hours' > p_now then a.requested_at + interval '24 hours' end
+     where execution_id = a.execution_id;
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.remind_approvals(integer,timestamp with time zone) is 'Sends reminders of approvals that still wait; returns how many.';
+grant execute on function cue.remind_approvals(integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.rename_key(p_account_id uuid, p_key_id uuid, p_label text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -13192,7 +13542,7 @@ end $function$;
 comment on function cue.repair_queues(text,integer,timestamp with time zone) is 'Starts queued executions of cues that wait for no other; returns the last cue.';
 grant execute on function cue.repair_queues(text,integer,timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap)
+CREATE OR REPLACE FUNCTION cue.replay_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_overlap cue.overlap DEFAULT 'allow'::cue.overlap, p_actor text DEFAULT NULL::text)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -13230,12 +13580,12 @@ begin
   c.payload_id := e.payload_id;
   c.payload_ref := null;
   c.task := e.task;
-  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by);
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by, p_requested_by => coalesce(p_actor, session_user::text collate "default"));
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $function$;
-comment on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) is 'Runs an ended execution again; QU002 not found, QU012 not ended, QU029 skipped.';
-grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap) to cue_operator, cue_service;
+comment on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap,text) is 'Runs an ended execution again; QU002 not found, QU012 not ended, QU029 skipped.';
+grant execute on function cue.replay_execution(uuid,uuid,timestamp with time zone,cue.overlap,text) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.replicas(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(name text, is_alive boolean, version text, started_at timestamp with time zone, last_seen_at timestamp with time zone, stopped_at timestamp with time zone, lateness_ms integer, open_deliveries integer, engine_id uuid)
@@ -13323,6 +13673,27 @@ begin
 end $function$;
 comment on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text,jsonb) is 'Records a handler''s outcome, and ends the execution unless it is retried.';
 grant execute on function cue.report_outcome(uuid,uuid,boolean,text,text,jsonb,text,text,text,text,jsonb,uuid,timestamp with time zone,text,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.request_approval(c cue.cues, p_execution_id uuid, p_requested_by text, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_expires_at timestamptz := p_now + extract(epoch from (c.approval ->> 'expires')::interval) * interval '1 second';
+begin
+  insert into cue.approvals (execution_id, account_id, cue_id, message, on_expiry, requested_at, requested_by, expires_at, remind_at)
+  values (p_execution_id, c.account_id, c.id, c.approval ->> 'message', (c.approval ->> 'on_expiry')::cue.approval_expiry, p_now,
+          cue.principal_of(p_requested_by), v_expires_at, p_now + interval '1 hour');
+  if c.transport = 'webhook' then perform cue.fix_callback(c, p_execution_id); end if;
+  perform cue.wake('cue_deadline', least(v_expires_at, p_now + interval '1 hour'));
+  perform cue.add_approval_event('approval.requested', p_execution_id, p_now);
+end $function$;
+comment on function cue.request_approval(cue.cues,uuid,text,timestamp with time zone) is 'Requests the approval that an execution waits for, which is sent to the callback that its cue has now.';
+grant execute on function cue.request_approval(cue.cues,uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.request_deletion(p_account_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -14669,6 +15040,7 @@ begin
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
   delete from cue.held_executions where execution_id = e.id;
+  delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
@@ -14979,7 +15351,7 @@ CREATE OR REPLACE FUNCTION cue.target_state(p_type cue.operation_type, p_target 
 AS $function$
 begin
   if p_type = 'backfill' then return null; end if;
-  if p_type in ('replay', 'cancel', 'dismiss') then
+  if cue.acts_on_executions(p_type) then
     return (select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
               from cue.executions e where e.id = p_target::uuid);
   end if;

@@ -2,6 +2,7 @@
 
 /** The constants of sql/constants.sql; durations in milliseconds. */
 export const constants = {
+  approvalLimit: 100,
   artifactsBytes: 65536,
   claimLeaseMs: 900000,
   countedTo: 10000,

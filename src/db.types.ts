@@ -1179,6 +1179,7 @@ export interface CurrentHolds {
 
 export interface DeadExecutionView {
   account_id: string | null;
+  approval: Json | null;
   artifacts: string | null;
   attempts: number | null;
   claimed_at: Timestamp | null;
@@ -1625,6 +1626,7 @@ export interface ExecutionBriefView {
 
 export interface ExecutionDetailView {
   account_id: string | null;
+  approval: Json | null;
   artifacts: string | null;
   attempt_log: Json | null;
   attempts: number | null;
@@ -1669,6 +1671,7 @@ export interface ExecutionDetailView {
 }
 
 export interface ExecutionItemView {
+  approval: Json | null;
   artifacts: string | null;
   attempts: number | null;
   claimed_at: string | null;
@@ -1910,6 +1913,7 @@ export interface Executions {
 
 export interface ExecutionView {
   account_id: string | null;
+  approval: Json | null;
   artifacts: string | null;
   attempts: number | null;
   claimed_at: Timestamp | null;
@@ -3266,6 +3270,51 @@ export interface UsageCounters {
   succeeded: Generated<number>;
 }
 
+export interface WaitingExecutionView {
+  account_id: string | null;
+  approval: Json | null;
+  artifacts: string | null;
+  attempts: number | null;
+  claimed_at: Timestamp | null;
+  claimed_by_worker: string | null;
+  costs: Json | null;
+  created_at: Timestamp | null;
+  cue_id: string | null;
+  cue_name: string | null;
+  cue_tags: string[] | null;
+  delivered_at: Timestamp | null;
+  due_at: Timestamp | null;
+  ended_at: Timestamp | null;
+  error_group: string | null;
+  error_message: string | null;
+  has_evidence: boolean | null;
+  held: Json | null;
+  held_ms: number | null;
+  http_status: number | null;
+  id: string | null;
+  last_attempt_at: Timestamp | null;
+  last_heartbeat_at: Timestamp | null;
+  lease_expires_at: Timestamp | null;
+  metadata: string | null;
+  missed_reason: MissedReason | null;
+  next_retry: Timestamp | null;
+  outcome: Json | null;
+  outcome_state: OutcomeState | null;
+  outcome_success: boolean | null;
+  payload: string | null;
+  replayed_from: string | null;
+  reported_error: string | null;
+  response_body: string | null;
+  result_type: string | null;
+  scheduled_for: Timestamp | null;
+  started_at: Timestamp | null;
+  status: ExecutionStatus | null;
+  task: string | null;
+  transport: Transport | null;
+  triggered_by: TriggerKind | null;
+  updated_at: Timestamp | null;
+}
+
 export interface WaitingRetries {
   first_at: Timestamp | null;
   last_at: Timestamp | null;
@@ -3399,6 +3448,7 @@ export interface DB {
   unattended_tasks: UnattendedTasks;
   unserved_periods: UnservedPeriods;
   usage_counters: UsageCounters;
+  waiting_execution_view: WaitingExecutionView;
   waiting_retries: WaitingRetries;
   worker_view: WorkerView;
   workers: Workers;

@@ -25,6 +25,7 @@ export const statuses = {
   calendar_limit_exceeded: 403,
   limit_reached: 403,
   gate_limit_exceeded: 403,
+  own_request: 403,
   approval_protected: 403,
   execution_limit_exceeded: 403,
   not_execution_owner: 403,
@@ -55,6 +56,7 @@ export const statuses = {
   idempotency_key_in_use: 409,
   key_taken: 409,
   managed_elsewhere: 409,
+  already_decided: 409,
   calendar_in_use: 409,
   gate_in_use: 409,
   gate_full: 429,
@@ -148,6 +150,8 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU071: 'device_code_expired',
   QU072: 'device_code_exists',
   QU073: 'invalid_status',
+  QU074: 'already_decided', // DETAIL: the decision as JSON
+  QU075: 'own_request',
   QU076: 'approval_protected'
 }
 
@@ -168,6 +172,9 @@ export type About = {
   cue_ids?: string[]
   operation_id?: string
   version?: number
+  decision?: string
+  decided_by?: string | null
+  decided_at?: string
 }
 
 type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; about?: About; cause?: unknown }
@@ -279,6 +286,7 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
   if (detail === undefined) return undefined
   if (code === 'key_taken') return { cue_id: detail }
   if (code === 'operation_running') return { operation_id: detail }
+  if (code === 'already_decided') return JSON.parse(detail)
   return code === 'calendar_in_use' || code === 'gate_in_use' ? { cue_ids: JSON.parse(detail) } : undefined
 }
 

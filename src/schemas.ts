@@ -103,7 +103,10 @@ export const ErrorBody = Type.Object(
       cue_ids: Type.Optional(
         Type.Array(Type.String(), { description: 'With `calendar_in_use` and `gate_in_use`: up to 100 of the cues that use it.' })
       ),
-      version: Type.Optional(Type.Integer({ description: 'With `version_conflict`: the current version.' }))
+      version: Type.Optional(Type.Integer({ description: 'With `version_conflict`: the current version.' })),
+      decision: Type.Optional(Type.String({ description: 'With `already_decided`: the first decision.' })),
+      decided_by: Type.Optional(Nullable(Type.String({ description: 'Who made it; null: it expired.' }))),
+      decided_at: Type.Optional(Type.String({ format: 'date-time' }))
     }),
     detail: Type.Optional(
       Type.Array(

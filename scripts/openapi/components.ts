@@ -84,6 +84,8 @@ const responses: Record<string, TSchema> = {
   EventEndpoint: endpoints.EventEndpoint,
   Execution: executions.Execution,
   ExecutionDetail: executions.ExecutionDetail,
+  ExecutionApproval: executions.Execution.properties.approval,
+  Decision: executions.Decision,
   Outcome: executions.Outcome,
   ReportedOutcome: outcomes.Reported,
   Claim: workers.Claim,

@@ -2,7 +2,8 @@
 
 -- Returns no row if the slot was backfilled before. QU001 not found, QU011 a one-time cue, QU029 skipped, as p_overlap says, QU032 above the plan's limit.
 create or replace function cue.backfill_slot(
-  p_account_id uuid, p_cue_id text, p_slot timestamptz, p_now timestamptz default now(), p_overlap cue.overlap default 'allow'
+  p_account_id uuid, p_cue_id text, p_slot timestamptz, p_now timestamptz default now(), p_overlap cue.overlap default 'allow',
+  p_actor text default null
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
@@ -24,7 +25,7 @@ begin
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_held_by => v_held_by);
+  v_id := cue.queue_execution(c, 'backfill', p_slot, p_now => p_now, p_held_by => v_held_by, p_requested_by => p_actor);
   insert into cue.backfilled_slots (cue_id, slot, execution_id) values (p_cue_id, p_slot, v_id);
   return query select * from cue.executions where id = v_id;
 end $$;

@@ -260,7 +260,7 @@ comment on function cue.admit_fire is 'Raises QU031 if the cue was fired as ofte
 create or replace function cue.fire_cue(
   p_account_id uuid, p_cue_id text, p_payload text default null, p_task text default null, p_version int default null,
   p_send_at timestamptz default null, p_idempotency_key text default null, p_request_hash text default null,
-  p_now timestamptz default now(), p_overlap cue.overlap default 'allow'
+  p_now timestamptz default now(), p_overlap cue.overlap default 'allow', p_actor text default null
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
@@ -305,7 +305,8 @@ begin
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
   update cue.cue_runs set run_count = run_count + 1 where cue_id = p_cue_id;
-  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_held_by => v_held_by);
+  v_id := cue.queue_execution(c, 'manual_fire', greatest(p_send_at, p_now), p_now => p_now, p_held_by => v_held_by,
+                              p_requested_by => coalesce(p_actor, session_user::text collate "default"));
   insert into cue.fires (id, cue_id, account_id, fired_at, idempotency_key, request_hash, execution_id)
   values (cue.uuid_v7(p_now), p_cue_id, p_account_id, p_now, p_idempotency_key, p_request_hash, v_id);
   return query select * from cue.executions where id = v_id;

@@ -3,13 +3,16 @@
 -- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now(),
-  p_held_by cue.held_by default null, p_slot_due_at timestamptz default null
+  p_held_by cue.held_by default null, p_slot_due_at timestamptz default null, p_requested_by text default null
 ) returns uuid
 language plpgsql security definer as $$
 declare
   v_id uuid := cue.uuid_v7(p_now);
   v_due_at timestamptz := greatest(p_scheduled_for, p_slot_due_at, p_now);
-  v_held_by cue.held_by := coalesce(p_held_by, case when c.gate is not null and v_due_at <= p_now then 'gate'::cue.held_by end);
+  v_held_by cue.held_by := case
+    when c.approval is not null and p_held_by is distinct from 'after' then 'approval'
+    when p_held_by is not null then p_held_by
+    when c.gate is not null and v_due_at <= p_now then 'gate' end;
 begin
   insert into cue.new_executions
   select n.*
@@ -22,6 +25,7 @@ begin
   if v_held_by is not null then
     perform cue.add_held(array[v_id], v_held_by, array[v_due_at], p_now);
     if v_held_by = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
+    if v_held_by = 'approval' then perform cue.request_approval(c, v_id, p_requested_by, p_now); end if;
   elsif c.transport = 'webhook' then
     perform cue.enqueue_attempts(array[v_id], array[v_due_at]);
   else
@@ -57,7 +61,8 @@ end $$;
 comment on function cue.admit_execution is 'Counts one requested execution against the monthly limit; QU032 above it.';
 
 create or replace function cue.replay_execution(
-  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_overlap cue.overlap default 'allow'
+  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_overlap cue.overlap default 'allow',
+  p_actor text default null
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
@@ -90,7 +95,7 @@ begin
   c.payload_id := e.payload_id;
   c.payload_ref := null;
   c.task := e.task;
-  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by);
+  v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by, p_requested_by => coalesce(p_actor, session_user::text collate "default"));
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
 end $$;
@@ -117,6 +122,7 @@ begin
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
   delete from cue.held_executions where execution_id = e.id;
+  delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
@@ -172,6 +178,7 @@ begin
   perform cue.add_execution_events('execution.cancelled', v_ids, p_now);
   delete from cue.open_executions where execution_id = any (v_ids);
   delete from cue.held_executions where execution_id = any (v_ids);
+  delete from cue.approvals where execution_id = any (v_ids) and decision is null;
   perform cue.count_ended('failed') from unnest(v_ids);
   perform cue.end_one_time_cue(c, 'failed', p_now) from cue.cues c where c.id = any (v_cues) and c.schedule_type = 'once';
   return coalesce(cardinality(v_ids), 0);

@@ -54,14 +54,16 @@ comment on function cue.hold_executions is 'Holds waiting executions until they 
 create or replace function cue.continue_held(c cue.cues, h cue.held_executions, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
-  v_next cue.held_by := case when h.held_by < 'overlap' and c.overlap <> 'allow' and cue.waits_for_others(h) then 'overlap'
-                              when c.gate is not null then 'gate' end;
+  v_next cue.held_by := case when h.held_by < 'approval' and c.approval is not null then 'approval'
+                              when h.held_by < 'overlap' and c.overlap <> 'allow' and cue.waits_for_others(h) then 'overlap'
+                              when c.gate is not null and h.due_at <= p_now then 'gate' end;
 begin
   if v_next is null then
     perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
     return;
   end if;
   perform cue.add_held(array[h.execution_id], v_next, array[greatest(h.due_at, p_now)], h.since);
+  if v_next = 'approval' then perform cue.request_approval(c, h.execution_id, null, p_now); end if;
   if v_next = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
 end $$;
 comment on function cue.continue_held is 'Has a held execution pass the check that it was held by.';

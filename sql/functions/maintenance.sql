@@ -91,6 +91,8 @@ begin
          delete from cue.%2$I a using gone where a.execution_id = gone.id),
        requests as (
          delete from cue.%5$I f using gone where f.execution_id = gone.id),
+       approvals as (
+         delete from cue.approvals a using gone where a.execution_id = gone.id),
        letters as (
          delete from cue.dead_letters l using gone where l.execution_id = gone.id)
        select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
@@ -124,6 +126,7 @@ begin
   delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
   delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
   delete from cue.dead_letters where execution_id = any (v_ids);
+  delete from cue.approvals where execution_id = any (v_ids);
   perform cue.drop_attempt_jobs(v_ids);
   return cardinality(v_ids);
 end $$;

@@ -8,17 +8,20 @@
 create or replace function cue.create_operation(
   p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] default '{}', p_name text default null,
   p_rate_per_minute int default null, p_settings jsonb default '{}', p_states jsonb default null, p_actor text default session_user,
-  p_now timestamptz default now()
+  p_now timestamptz default now(), p_may_approve boolean default false
 ) returns setof cue.operations
 language plpgsql security definer as $$
 declare
   o cue.operations;
   v_total int := jsonb_array_length(p_targets);
   v_missing int := coalesce(cardinality(p_missing), 0);
-  v_code text := case when p_type in ('replay', 'cancel', 'dismiss') then 'QU002' else 'QU001' end;
+  v_code text := case when cue.acts_on_executions(p_type) then 'QU002' else 'QU001' end;
   v_running text;
   v_oldest timestamptz;
 begin
+  if p_type in ('approve', 'reject') and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can approve and reject.' using errcode = cue.refusal('QU052');
+  end if;
   -- Rather than the account's row, which others need.
   perform pg_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, 'operations'), 0));
   select id into v_running from cue.operations where account_id = p_account_id and type = p_type and status = 'running';
@@ -33,13 +36,13 @@ begin
       detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
   end if;
   insert into cue.operations (id, account_id, type, name, status, settings, rate_per_minute, total, failed, errors, paced_at, worked_at,
-                              created_by, created_at, ended_at)
+                              created_by, may_approve, created_at, ended_at)
   values ('op_' || substring(cue.new_cue_id() from 5), p_account_id, p_type, p_name,
           case when v_total = 0 then 'completed'::cue.operation_status else 'running' end, p_settings, p_rate_per_minute, v_total + v_missing,
           v_missing,
           (select coalesce(jsonb_agg(jsonb_build_object('target', m.id, 'code', v_code, 'message', m.id || ' not found') order by m.n), '[]')
              from unnest(p_missing) with ordinality as m (id, n) where m.n <= 100),
-          p_now, p_now, p_actor, p_now, case when v_total = 0 then p_now end)
+          p_now, p_now, p_actor, p_may_approve, p_now, case when v_total = 0 then p_now end)
   returning * into o;
   insert into cue.operation_targets (operation_id, place, targets, states)
   select o.id, (g.n - 1) / 20, array_agg(g.target order by g.n),
@@ -52,13 +55,17 @@ begin
     || p_settings - '{paused_until,overlap}'::text[], p_now);
   return next o;
 end $$;
-comment on function cue.create_operation is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour.';
+comment on function cue.create_operation is 'Creates an operation with its targets and queues it; QU025 if one of its type is running, QU031 above 10 per hour, QU052 it decides about approvals without p_may_approve.';
+
+create or replace function cue.acts_on_executions(p_type cue.operation_type) returns boolean
+language sql immutable as $$ select p_type in ('replay', 'cancel', 'dismiss', 'approve', 'reject') $$;
+comment on function cue.acts_on_executions is 'Returns whether the targets of an operation are executions.';
 
 create or replace function cue.target_state(p_type cue.operation_type, p_target text) returns text
 language plpgsql stable security definer as $$
 begin
   if p_type = 'backfill' then return null; end if;
-  if p_type in ('replay', 'cancel', 'dismiss') then
+  if cue.acts_on_executions(p_type) then
     return (select e.status || case when exists (select from cue.dead_letters d where d.execution_id = e.id) then ' dead' else '' end
               from cue.executions e where e.id = p_target::uuid);
   end if;
@@ -227,7 +234,7 @@ create or replace function cue.cues_of_targets(o cue.operations, p_targets text[
 language plpgsql stable security definer as $$
 begin
   if o.type = 'backfill' then return array[o.settings ->> 'cue_id']; end if;
-  if o.type in ('replay', 'cancel', 'dismiss') then
+  if cue.acts_on_executions(o.type) then
     return array(
       select x.cue_id from unnest(p_targets) as u (id)
        cross join lateral (select e.cue_id from cue.executions e where e.id = u.id::uuid limit 1) x);
@@ -251,7 +258,7 @@ declare
   v_code text;
   v_message text;
 begin
-  if o.type in ('replay', 'cancel', 'dismiss') and p_state is distinct from cue.target_state(o.type, p_target) then
+  if cue.acts_on_executions(o.type) and p_state is distinct from cue.target_state(o.type, p_target) then
     return '{"result": "skipped"}';
   end if;
   select q.* into c from cue.cues q where q.id = (cue.cues_of_targets(o, array[p_target]))[1] and q.account_id = o.account_id and q.deleted_at is null;
@@ -259,14 +266,18 @@ begin
   if c.id <> all (p_free) then return '{"result": "later"}'; end if;
   select version into v_version from cue.cue_runs where cue_id = c.id;
   case o.type
-    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap);
+    when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap, o.created_by);
     when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, p_running => true);
     when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
-    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap);
+    when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap, p_actor => o.created_by);
+    when 'approve' then
+      perform cue.decide_approval(o.account_id, p_target::uuid, 'approved', o.settings ->> 'reason', 'operation', o.created_by, null, p_now);
+    when 'reject' then
+      perform cue.decide_approval(o.account_id, p_target::uuid, 'rejected', o.settings ->> 'reason', 'operation', o.created_by, null, p_now);
     when 'backfill' then
-      perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap);
+      perform cue.backfill_slot(o.account_id, c.id, p_target::timestamptz, p_now, v_overlap, o.created_by);
       v_done := found;
-    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null);
+    when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null, p_may_approve => o.may_approve);
     when 'pause' then
       if (o.settings ->> 'paused_until')::timestamptz > c.at then
         raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
@@ -283,7 +294,7 @@ begin
   end case;
   return jsonb_build_object('result', case when v_done then 'succeeded' else 'skipped' end);
 exception
-  when sqlstate 'QU001' or sqlstate 'QU002' then return '{"result": "skipped"}';
+  when sqlstate 'QU001' or sqlstate 'QU002' or sqlstate 'QU074' then return '{"result": "skipped"}';
   when sqlstate 'QU014' or lock_not_available or deadlock_detected or serialization_failure then return '{"result": "later"}';
   when others then
     get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;

@@ -116,27 +116,34 @@ language plpgsql security definer as $$
 declare
   v_open int;
   v_queued int;
+  v_held int;
   v_ended int;
 begin
   if p_overlap = 'cancel_previous' then
     perform cue.supersede_executions(p_cue_id, p_now);
   elsif p_overlap <> 'allow' then
     for n in 1 .. 2 loop
-      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and x.is_queued), count(*) filter (where not x.is_open)
-        into v_open, v_queued, v_ended
+      select count(*) filter (where x.is_open), count(*) filter (where x.is_open and x.held_by = 'overlap'),
+             count(*) filter (where x.is_open and x.held_by <= 'overlap'), count(*) filter (where not x.is_open)
+        into v_open, v_queued, v_held, v_ended
         from cue.open_executions o
        cross join lateral (
          select (select e.ended_at is null from cue.executions e where e.id = o.execution_id) is true as is_open,
-                exists (select from cue.held_executions h where h.execution_id = o.execution_id and h.held_by = 'overlap') as is_queued) x
+                (select h.held_by from cue.held_executions h where h.execution_id = o.execution_id)) x
        where o.cue_id = p_cue_id;
       exit when v_ended = 0 and (v_queued = 0 or v_queued < v_open);
       -- An end has left something.
       perform cue.start_queued(p_cue_id, p_now);
     end loop;
+    -- If all of them are held, the first counts as running.
+    v_queued := least(v_held, v_open - 1);
     refused := case when v_open = 0 then null
                     when p_overlap = 'skip' or p_overlap = 'queue_one' and v_queued > 0 then 'overlap'
                     when v_queued >= cue.queue_limit() then 'queue_full' end;
     held_by := case when v_open > 0 then 'overlap' end;
+  end if;
+  if refused is null and (select c.approval is not null from cue.cues c where c.id = p_cue_id) and cue.has_approval_queue(p_cue_id) then
+    refused := 'queue_full';
   end if;
   if refused is null and cue.is_gate_full((select c.account_id from cue.cues c where c.id = p_cue_id), (select c.gate from cue.cues c where c.id = p_cue_id)) then
     refused := 'queue_full';
@@ -154,6 +161,10 @@ begin
   if cue.is_gate_full(c.account_id, c.gate) then
     raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
   end if;
+  if c.approval is not null and cue.has_approval_queue(c.id) then
+    raise exception '% executions of cue % wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id
+      using errcode = cue.refusal('QU035');
+  end if;
   if p_overlap = 'allow' then return null; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
@@ -165,7 +176,7 @@ begin
   end if;
   return v_place.held_by;
 end $$;
-comment on function cue.place_request is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU046 if its gate is full.';
+comment on function cue.place_request is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU035 or QU046 if too many wait for approval or at its gate.';
 
 -- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, moves the schedule on, and counts
 -- the execution.

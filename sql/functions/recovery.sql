@@ -246,6 +246,8 @@ begin
          least((select e.outcome_deadline_at from cue.executions e where e.outcome_deadline_at is not null order by e.outcome_deadline_at limit 1),
                (select e.claim_deadline_at from cue.executions e where e.claim_deadline_at < 'infinity' order by e.claim_deadline_at limit 1),
                (select e.lease_expires_at from cue.executions e where e.lease_expires_at is not null order by e.lease_expires_at limit 1),
+               (select min(a.expires_at) from cue.approvals a where a.decision is null),
+               (select min(a.remind_at) from cue.approvals a where a.remind_at is not null),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
                (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
@@ -254,5 +256,5 @@ begin
          exists (select from cue.flights);
 end $$;
 comment on function cue.next_wakes is
-  'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next '
+  'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause or an approval or the next excluded slot, the next '
   'cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';

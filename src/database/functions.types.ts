@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EndpointStatus, EventType, ExecutionStatus, KeyScope, MissedReason, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, ApprovalDecision, ApprovalSource, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EndpointStatus, EventType, ExecutionStatus, KeyScope, MissedReason, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
@@ -46,11 +46,12 @@ export const functions = {
   create_each_cue: ['rows', 'account_ids cues next_runs now next_slots actors'],
   create_event_endpoint: ['row', 'account_id url types tag cue_ids description actor ip now'],
   create_key: ['value', 'account_id label key_hash prefix scopes actor ip now may_approve'],
-  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now'],
+  create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now may_approve'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now', 'stable'],
   cue_id_by_key: ['value', 'account_id key', 'stable'],
   database_time: ['value', ''],
+  decide_approval: ['row', 'account_id execution_id decision reason source actor ip now'],
   delete_calendar: ['value', 'account_id name'],
   delete_channel: ['value', 'account_id name actor ip now'],
   delete_cue: ['value', 'account_id cue_id now version actor may_approve'],
@@ -91,7 +92,7 @@ export const functions = {
   find_address: ['value', 'email', 'stable'],
   find_device_code: ['rows', 'code_hash now', 'stable'],
   finish_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies now'],
-  fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap'],
+  fire_cue: ['row', 'account_id cue_id payload task version send_at idempotency_key request_hash now overlap actor'],
   fire_tracked_cues: ['value', 'cue_ids versions expected next success_due missed_after now next_slots'],
   floods: ['rows', 'now', 'stable'],
   fold_usage: ['value', 'now'],
@@ -127,6 +128,7 @@ export const functions = {
   mail_payment_failed: ['row', 'account_id', 'stable'],
   mail_registered: ['row', 'account_id key_id', 'stable'],
   maintain_partitions: ['value', 'months now'],
+  meet_approvals: ['value', 'limit now'],
   memory_notice: ['row', 'subscription_id release now'],
   miss_unclaimed: ['value', 'limit now'],
   move_calendar_cues: ['values', 'cue_ids versions expected next_runs next_slots excluded_at later_than now'],
@@ -191,7 +193,7 @@ export const functions = {
   release_gates: ['value', 'account_ids gates now'],
   rename_key: ['value', 'account_id key_id label actor ip now'],
   repair_queues: ['value', 'after limit now'],
-  replay_execution: ['row', 'account_id execution_id now overlap'],
+  replay_execution: ['row', 'account_id execution_id now overlap actor'],
   replicas: ['rows', 'now', 'stable'],
   report_outcome: ['row', 'account_id execution_id success result error metadata external_id result_url result_type summary artifacts claim_token now result_ref costs'],
   request_deletion: ['value', 'account_id actor ip now'],
@@ -555,6 +557,13 @@ export type CueDetailByKeyRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+}
+
+export type DecideApprovalRow = {
+  execution_id: string
+  decision: ApprovalDecision
+  decided_by: string
+  decided_at: Date
 }
 
 export type DeletionStatusRow = {
@@ -1067,6 +1076,7 @@ export type ReadExecutionDetailsRow = {
   held: unknown
   held_ms: number
   missed_reason: MissedReason
+  approval: unknown
   attempt_log: unknown
 }
 
@@ -1282,11 +1292,12 @@ export type Functions = {
   createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null; actors?: (string | null)[] | null }) => Promise<CreateEachCueRow[]>
   createEventEndpoint: (args: { account_id: string; url: string; types: EventType[]; tag?: string | null; cue_ids?: string[] | null; description?: string | null; actor?: string | null; ip?: string | null }) => Promise<CreateEventEndpointRow>
   createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null; may_approve?: boolean | null }) => Promise<string>
-  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
+  createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null; may_approve?: boolean | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
   cueIdByKey: (args: { account_id: string; key: string }) => Promise<string | null>
   databaseTime: (args: object) => Promise<number>
+  decideApproval: (args: { account_id: string; execution_id: string; decision: ApprovalDecision; reason?: string | null; source?: ApprovalSource | null; actor?: string | null; ip?: string | null }) => Promise<DecideApprovalRow>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
   deleteChannel: (args: { account_id: string; name: string; actor?: string | null; ip?: string | null }) => Promise<void>
   deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null; may_approve?: boolean | null }) => Promise<void>
@@ -1327,7 +1338,7 @@ export type Functions = {
   findAddress: (args: { email: string }) => Promise<number>
   findDeviceCode: (args: { code_hash: Buffer }) => Promise<FindDeviceCodeRow[]>
   finishAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[] }) => Promise<number>
-  fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null; overlap?: Overlap | null }) => Promise<ExecutionsRow>
+  fireCue: (args: { account_id: string; cue_id: string; payload?: string | null; task?: string | null; version?: number | null; send_at?: Date | null; idempotency_key?: string | null; request_hash?: string | null; overlap?: Overlap | null; actor?: string | null }) => Promise<ExecutionsRow>
   fireTrackedCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; next_slots?: (Date | null)[] | null }) => Promise<number>
   floods: (args: object) => Promise<FloodsRow[]>
   foldUsage: (args: object) => Promise<number>
@@ -1363,6 +1374,7 @@ export type Functions = {
   mailPaymentFailed: (args: { account_id: string }) => Promise<MailPaymentFailedRow | undefined>
   mailRegistered: (args: { account_id: string; key_id: string }) => Promise<MailRegisteredRow | undefined>
   maintainPartitions: (args: { months?: number | null }) => Promise<number>
+  meetApprovals: (args: { limit?: number | null }) => Promise<number>
   memoryNotice: (args: { subscription_id: string; release: string }) => Promise<MemoryNoticeRow | undefined>
   missUnclaimed: (args: { limit?: number | null }) => Promise<number>
   moveCalendarCues: (args: { cue_ids: string[]; versions: number[]; expected: (Date | null)[]; next_runs: (Date | null)[]; next_slots: (Date | null)[]; excluded_at: (Date | null)[]; later_than?: Date | null }) => Promise<string[]>
@@ -1427,7 +1439,7 @@ export type Functions = {
   releaseGates: (args: { account_ids: string[]; gates: string[] }) => Promise<void>
   renameKey: (args: { account_id: string; key_id: string; label: string; actor?: string | null; ip?: string | null }) => Promise<void>
   repairQueues: (args: { after?: string | null; limit?: number | null }) => Promise<string | null>
-  replayExecution: (args: { account_id: string; execution_id: string; overlap?: Overlap | null }) => Promise<ExecutionsRow>
+  replayExecution: (args: { account_id: string; execution_id: string; overlap?: Overlap | null; actor?: string | null }) => Promise<ExecutionsRow>
   replicas: (args: object) => Promise<ReplicasRow[]>
   reportOutcome: (args: { account_id: string; execution_id: string; success: boolean; result?: string | null; error?: string | null; metadata?: object | string | null; external_id?: string | null; result_url?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; claim_token?: string | null; result_ref?: string | null; costs?: object | string | null }) => Promise<ExecutionsRow>
   requestDeletion: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>

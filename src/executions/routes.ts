@@ -71,6 +71,52 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   )
 
   app.post(
+    '/v1/executions/:execution_id/approve',
+    {
+      config: { scope: 'approve', errors: ['invalid_state', 'already_decided', 'own_request'] },
+      schema: {
+        tags,
+        operationId: 'approveExecution',
+        summary: 'Approve an execution that waits for approval',
+        description: 'It runs at once, unless its overlap or gate holds it. The key that fired or replayed it cannot approve it.',
+        params,
+        body: schemas.Approve,
+        response: { 200: schemas.Decision }
+      }
+    },
+    async request =>
+      (await app.fn.decideApproval({
+        ...request.params,
+        decision: 'approved',
+        reason: request.body?.reason,
+        ...request.caller
+      })) as Static<typeof schemas.Decision>
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/reject',
+    {
+      config: { scope: 'approve', errors: ['invalid_state', 'already_decided'] },
+      schema: {
+        tags,
+        operationId: 'rejectExecution',
+        summary: 'Reject an execution that waits for approval',
+        description: 'It ends as `failed`, without `on_failure`, an alert or a dead letter.',
+        params,
+        body: schemas.Reject,
+        response: { 200: schemas.Decision }
+      }
+    },
+    async request =>
+      (await app.fn.decideApproval({
+        ...request.params,
+        decision: 'rejected',
+        reason: request.body.reason,
+        ...request.caller
+      })) as Static<typeof schemas.Decision>
+  )
+
+  app.post(
     '/v1/executions/:execution_id/cancel',
     {
       config: { scope: 'write', errors: ['invalid_state'] },

@@ -43,6 +43,22 @@ export const Outcome = Type.Object({
   )
 })
 
+const Approval = Type.Object(
+  {
+    message: Nullable(Type.String()),
+    requested_at: Timestamp,
+    requested_by: Nullable(Type.String({ description: 'Who fired or replayed it, such as `key:ID`; null: its schedule.' })),
+    expires_at: Nullable(Timestamp),
+    on_expiry: Type.Enum([...enums.approvalExpiry]),
+    decision: Nullable(Type.Enum([...enums.approvalDecision], { description: 'Null while it waits.' })),
+    decided_at: Nullable(Timestamp),
+    decided_by: Nullable(Type.String({ description: 'As in the audit log; null: it expired.' })),
+    decided_via: Nullable(Type.Enum([...enums.approvalSource])),
+    reason: Nullable(Type.String())
+  },
+  { description: 'The approval that it waits for, or waited for.' }
+)
+
 const execution = {
   id: Type.String({ format: 'uuid' }),
   cue_id: Type.String(),
@@ -75,7 +91,9 @@ const execution = {
   held: Nullable(
     Type.Object(
       {
-        by: Type.Enum([...enums.heldBy], { description: '`overlap`: others of its cue. `gate`: the gate of its cue.' }),
+        by: Type.Enum([...enums.heldBy], {
+          description: '`approval`: a person. `overlap`: others of its cue. `gate`: the gate of its cue.'
+        }),
         key: Nullable(Type.String({ description: 'The gate, with its part.' })),
         reason: Type.Enum([...enums.heldReason], { description: 'Why the gate lets none start now.' }),
         since: Timestamp,
@@ -85,7 +103,12 @@ const execution = {
     )
   ),
   held_ms: Nullable(Type.Integer({ description: 'Milliseconds for which it was held before; not a part of its lateness.' })),
-  missed_reason: Nullable(Type.Enum([...enums.missedReason], { description: '`gate`: it waited at its gate for longer than `max_wait`.' })),
+  missed_reason: Nullable(
+    Type.Enum([...enums.missedReason], {
+      description: '`gate`: it waited at its gate for longer than `max_wait`. `approval_expired`: nobody decided in time.'
+    })
+  ),
+  approval: Nullable(Approval),
   created_at: Timestamp,
   updated_at: Timestamp
 }
@@ -134,6 +157,7 @@ export const filters = {
   error_group: Type.Optional(
     Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The group of a dead letter, as in `GET /v1/errors`.' })
   ),
+  held: Type.Optional(Type.Enum(['approval'], { description: 'Those that wait for approval.' })),
   tag: TagFilter,
   from: Type.Optional({ ...Instant, description: 'Created at or after this instant.' }),
   to: Type.Optional({ ...Instant, description: 'Created before this instant.' })
@@ -199,6 +223,17 @@ export const Dismissed = Type.Object({
   id: Type.String({ format: 'uuid' }),
   status: Type.Enum(['failed', 'missed', 'outcome_timeout']),
   dead: Type.Boolean({ description: 'False from now on.' })
+})
+
+const Reason = Type.String({ minLength: 1, maxLength: 500, description: 'Stays with the execution.' })
+export const Approve = Type.Optional(Type.Union([Strict({ reason: Type.Optional(Nullable(Reason)) }), Type.Null()]))
+export const Reject = Strict({ reason: Reason })
+
+export const Decision = Type.Object({
+  execution_id: Type.String({ format: 'uuid' }),
+  decision: Type.Enum([...enums.approvalDecision]),
+  decided_by: Type.String(),
+  decided_at: Timestamp
 })
 
 export const Cancelled = Type.Object({

@@ -11,7 +11,7 @@ type Asking = Pick<FastifyRequest, 'caller'>
 
 /** Members that only some types have. */
 const ownTypes = {
-  reason: ['pause'],
+  reason: ['pause', 'approve', 'reject'],
   until: ['pause'],
   overlap: ['replay', 'fire', 'backfill'],
   cue_id: ['backfill'],
@@ -21,11 +21,12 @@ const ownTypes = {
 
 /** @throws ApiError for what no filter or id can repair, before anything is read */
 export const checkOperation = (request: CreateOperation, confirmation: unknown, now: Date): void => {
-  const { type, dry_run, until } = request
+  const { type, dry_run, until, reason } = request
   for (const [name, types] of Object.entries(ownTypes))
     if (request[name as keyof typeof ownTypes] != null && !(types as readonly string[]).includes(type))
       throw invalid([fault([name], `is only for type ${types.join(', ')}`)])
   if (until != null && new Date(until) <= now) throw invalid([fault(['until'], 'must be in the future')])
+  if (type === 'reject' && !dry_run && !reason) throw invalid([fault(['reason'], 'is required with type reject')])
   if (type === 'delete' && !dry_run && confirmation !== 'true')
     throw new ApiError('confirmation_required', 'This cannot be undone. To confirm, send the header X-Confirm-Destructive: true.')
 }
@@ -65,9 +66,11 @@ const selected = async (app: FastifyInstance, { caller: { account_id } }: Asking
   })
 }
 
-/** The columns that pausing sets, as for one cue. Without any, cues that are paused already stay as they are. */
-const settingsOf = ({ reason, until, overlap, cue_id }: CreateOperation) => ({
-  ...((reason != null || until != null) && { pause_reason: reason ?? null, paused_until: until == null ? null : new Date(until) }),
+/** The reason of decisions, or the columns that pausing sets, as for one cue. Without any, cues that are paused already stay as they are. */
+const settingsOf = ({ type, reason, until, overlap, cue_id }: CreateOperation) => ({
+  ...(type !== 'pause' && reason != null && { reason }),
+  ...(type === 'pause' &&
+    (reason != null || until != null) && { pause_reason: reason ?? null, paused_until: until == null ? null : new Date(until) }),
   ...(overlap != null && { overlap }),
   ...(cue_id != null && { cue_id })
 })

@@ -11,7 +11,7 @@ import { CueId, Nullable, orElse, Page, Strict, Tag, Timestamp } from '../schema
 export const types = enums.operationType
 export type OperationType = (typeof types)[number]
 /** What each type acts on. */
-export const isOnExecutions = (type: OperationType) => ['replay', 'cancel', 'dismiss'].includes(type)
+export const isOnExecutions = (type: OperationType) => ['replay', 'cancel', 'dismiss', 'approve', 'reject'].includes(type)
 
 /** Maximum targets of an operation, of those named by id, and of a backfill. */
 export const MAX_TARGETS = 100_000
@@ -36,8 +36,8 @@ const Filter = Strict(
   },
   {
     description:
-      'Which cues or executions, by the filters of their lists; at least one. Executions are those of the last 7 days, unless `from` is given. ' +
-      'Without `status`: `replay` takes ended executions, `cancel` those that have not ended, `dismiss` dead letters; `pause` and `fire` take ' +
+      'Which cues or executions, by the filters of their lists; at least one. Executions are those of the last 7 days, unless `from` is given or they wait for approval. ' +
+      'Without `status`: `replay` takes ended executions, `cancel` those that have not ended, `dismiss` dead letters, `approve` and `reject` those that wait for approval; `pause` and `fire` take ' +
       'active and paused cues, `resume` paused ones.'
   }
 )
@@ -45,7 +45,7 @@ const Filter = Strict(
 export const CreateOperation = Strict({
   type: Type.Enum([...types], {
     description:
-      '`replay`, `cancel` and `dismiss` act on executions, the others on cues. `backfill` runs the slots of one cue, `cue_id`, in a period in the past, ' +
+      '`replay`, `cancel`, `dismiss`, `approve` and `reject` act on executions, the others on cues. `approve` and `reject` need the scope `approve`. `backfill` runs the slots of one cue, `cue_id`, in a period in the past, ' +
       'unless they have an execution: at most 1,000, oldest first, with their nominal `scheduled_for`.'
   }),
   filter: Type.Optional(Nullable(Filter)),
@@ -67,7 +67,9 @@ export const CreateOperation = Strict({
   dry_run: Type.Optional(
     Nullable(Type.Boolean({ description: 'Whether to return the number of targets and the first 10, and do nothing.' }))
   ),
-  reason: Type.Optional(Nullable(Type.String({ ...bounds.pause_reason, description: 'With `pause`: as for one cue.' }))),
+  reason: Type.Optional(
+    Nullable(Type.String({ ...bounds.pause_reason, description: 'With `pause`, `approve` and `reject`: as for one.' }))
+  ),
   until: Type.Optional(Nullable({ ...Instant, description: 'With `pause`: as for one cue.' })),
   overlap: Type.Optional(
     Nullable(

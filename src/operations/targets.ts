@@ -9,7 +9,7 @@ import { validatorCompiler } from '../http/validation.ts'
 import { isCueId } from '../schemas.ts'
 import * as schemas from './schemas.ts'
 
-/** Executions are those of this many milliseconds, unless the filter says otherwise. */
+/** Executions are those of this many milliseconds, unless the filter says otherwise, or they wait for approval. */
 const WINDOW_MS = 7 * 86_400_000
 
 /** Either view: their columns differ, and only those of `columns` are selected. */
@@ -43,8 +43,10 @@ const executionsOf = (
   ids: string[] | null,
   now: Date
 ): Targets => {
-  const from = filter.from ?? new Date(+now - WINDOW_MS).toISOString()
-  const window = ids ? {} : { ...filter, from, ...(type === 'dismiss' && { dead: true }) }
+  const isDecision = type === 'approve' || type === 'reject'
+  const from = isDecision ? filter.from : (filter.from ?? new Date(+now - WINDOW_MS).toISOString())
+  const implied = { ...(type === 'dismiss' && { dead: true }), ...(isDecision && { held: 'approval' as const }) }
+  const window = ids ? {} : { ...filter, from, ...implied }
   let query = matchingExecutions(db, account_id, window, now) as unknown as Query
   if (ids) query = query.where(sql<boolean>`id = any (${ids.filter(isUuid)}::uuid[])`)
   else if (type === 'replay') query = query.where(sql<boolean>`ended_at is not null`)

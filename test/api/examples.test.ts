@@ -205,6 +205,11 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   const { session_token } = await send('openSession', [], { token }, { as: nobody })
   const session = as({ id: '', email: '', api_key: session_token })
   await send('revealKey', [], undefined, { as: session })
+  const refunds = await service.post('/v1/cues', { ...worker, name: 'refund', approval: { message: 'Refund $50?' } })
+  for (const name of ['approveExecution', 'rejectExecution']) {
+    const { id } = await service.post(`/v1/cues/${refunds.id}/fire`)
+    await send(name, [id], { reason: name === 'approveExecution' ? 'The customer is right' : 'Too much' }, { as: session })
+  }
   await send('exchangeToken', [], { session_token: (await signIn(account.email)).session_token, client_id: 'my-agent' }, { as: nobody })
   clock.advance('1 second')
   await send('openBrowserSession', [], { api_key: account.api_key }, { as: nobody })

@@ -17,6 +17,7 @@ const scopesOf = (method: string, path: string): string[] | undefined => {
     return [...enums.keyScope]
   if (/^\/v1\/(auth|billing|support|memory-block)\b/.test(path) || /^(PUT|POST|DELETE) \/v1\/(channels|event-endpoints)\b/.test(call))
     return ['account']
+  if (/\/(approve|reject)$/.test(path)) return ['approve']
   if (/^GET \/v1\/(workers|executions\/(claimable|{execution_id}))$/.test(call)) return ['read', 'worker']
   if (/\/(claim|heartbeat|release|outcome|evidence|{worker_id})$/.test(path)) return ['worker']
   return method === 'GET' || path === '/v1/schedules/preview' ? ['read'] : ['write']

@@ -166,6 +166,7 @@ t.test('cue_reader can read every view and nothing else', async t => {
   t.strictSame(
     await callable(),
     [
+      'describe_approval',
       'describe_held',
       'executions_used',
       'iso',
@@ -254,6 +255,7 @@ t.test('cue_operator can fire, replay and cancel in psql, which wakes an engine'
     ...[
       'acknowledge_alert',
       'cancel_execution',
+      'describe_approval',
       'describe_held',
       'destinations',
       'disk_use',

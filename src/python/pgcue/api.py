@@ -18,6 +18,9 @@ class _ErrorErrorOptional(TypedDict, total=False):
     operation_id: str
     cue_ids: List[str]
     version: int
+    decision: str
+    decided_by: Optional[str]
+    decided_at: str
 
 
 class ErrorError(_ErrorErrorNeeded, _ErrorErrorOptional):
@@ -496,6 +499,7 @@ class _OperationInputFilterOptional(TypedDict, total=False):
     error: str
     dead: bool
     error_group: str
+    held: Literal["approval"]
     to: str
 
 
@@ -798,6 +802,7 @@ class CueDetailExecutions(TypedDict):
     held: Optional[CueDetailExecutionsHeld]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
+    approval: Optional[ExecutionApproval]
     created_at: str
     updated_at: str
 
@@ -1121,6 +1126,7 @@ class Execution(TypedDict):
     held: Optional[ExecutionHeld]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
+    approval: Optional[ExecutionApproval]
     created_at: str
     updated_at: str
 
@@ -1178,11 +1184,32 @@ class ExecutionDetail(TypedDict):
     held: Optional[ExecutionDetailHeld]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
+    approval: Optional[ExecutionApproval]
     created_at: str
     updated_at: str
     payload: Any
     response_body: Optional[str]
     attempt_log: List[ExecutionDetailAttemptLog]
+
+
+class ExecutionApproval(TypedDict):
+    message: Optional[str]
+    requested_at: str
+    requested_by: Optional[str]
+    expires_at: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    decision: Optional[Literal["approved", "rejected", "expired"]]
+    decided_at: Optional[str]
+    decided_by: Optional[str]
+    decided_via: Optional[Literal["call", "operation", "link"]]
+    reason: Optional[str]
+
+
+class Decision(TypedDict):
+    execution_id: str
+    decision: Literal["approved", "rejected", "expired"]
+    decided_by: str
+    decided_at: str
 
 
 class _OutcomeNeeded(TypedDict):
@@ -1843,6 +1870,14 @@ class ReplayExecutionBody(TypedDict, total=False):
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
 
 
+class ApproveExecutionBody(TypedDict, total=False):
+    reason: Optional[str]
+
+
+class RejectExecutionBody(TypedDict):
+    reason: str
+
+
 class CancelExecutionResult(TypedDict):
     id: str
     status: Literal["failed"]
@@ -2464,9 +2499,9 @@ class Client(Transport):
         """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
+    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, held: Optional[Literal["approval"]] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
         """List executions, newest first."""
-        return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "tag": tag, "from": from_, "to": to, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
+        return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "held": held, "tag": tag, "from": from_, "to": to, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
     def get_execution(self, execution_id: str) -> ExecutionDetail:
         """Get an execution and its attempts."""
@@ -2475,6 +2510,14 @@ class Client(Transport):
     def replay_execution(self, execution_id: str, body: Optional[Optional[ReplayExecutionBody]] = None, *, idempotency_key: Optional[str] = None) -> ReplayExecutionResult:
         """Replay an ended execution as a new one."""
         return self.call("POST", f"/v1/executions/{segment(execution_id)}/replay", body=body, headers={"idempotency-key": idempotency_key})
+
+    def approve_execution(self, execution_id: str, body: Optional[Optional[ApproveExecutionBody]] = None) -> Decision:
+        """Approve an execution that waits for approval."""
+        return self.call("POST", f"/v1/executions/{segment(execution_id)}/approve", body=body)
+
+    def reject_execution(self, execution_id: str, body: RejectExecutionBody) -> Decision:
+        """Reject an execution that waits for approval."""
+        return self.call("POST", f"/v1/executions/{segment(execution_id)}/reject", body=body)
 
     def cancel_execution(self, execution_id: str) -> CancelExecutionResult:
         """Cancel a waiting execution."""
