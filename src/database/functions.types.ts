@@ -459,6 +459,8 @@ export type ExecutionsRow = {
   attempt_ms: number | null
   held_ms: number | null
   missed_reason: MissedReason | null
+  lineage_id: string | null
+  parents: unknown | null
 }
 
 export type ClaimExecutionsRow = {
@@ -536,6 +538,7 @@ export type CueDetailByKeyRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -552,6 +555,8 @@ export type CueDetailByKeyRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type DeletionStatusRow = {
@@ -913,6 +918,7 @@ export type ReadCueDetailsRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -929,6 +935,8 @@ export type ReadCueDetailsRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type ReadCuesRow = {
@@ -956,6 +964,7 @@ export type ReadCuesRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -1062,6 +1071,7 @@ export type ReadExecutionDetailsRow = {
   held: unknown
   held_ms: number
   missed_reason: MissedReason
+  parents: unknown
   attempt_log: unknown
 }
 
