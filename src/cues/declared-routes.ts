@@ -56,7 +56,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.delete(
     '/v1/cues/by-key/:key',
     {
-      config: { scope: 'write', errors: ['version_conflict'] },
+      config: { scope: 'write', errors: ['version_conflict', 'cue_has_followers'] },
       schema: {
         tags,
         operationId: 'deleteCueByKey',
@@ -83,7 +83,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         scope: 'write',
         computes: true,
         free: { names: ['cues'], depth: 2, asWritten: true },
-        errors: ['managed_elsewhere', 'invalid_state', ...idempotencyErrors, ...refusals]
+        errors: ['managed_elsewhere', 'invalid_state', 'cue_has_followers', ...idempotencyErrors, ...refusals]
       },
       schema: {
         tags,

@@ -460,6 +460,8 @@ export type ExecutionsRow = {
   held_ms: number | null
   missed_reason: MissedReason | null
   is_fixed: boolean | null
+  lineage_id: string | null
+  parents: unknown | null
 }
 
 export type ClaimExecutionsRow = {
@@ -537,6 +539,7 @@ export type CueDetailByKeyRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -553,6 +556,8 @@ export type CueDetailByKeyRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type DeletionStatusRow = {
@@ -914,6 +919,7 @@ export type ReadCueDetailsRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -930,6 +936,8 @@ export type ReadCueDetailsRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type ReadCuesRow = {
@@ -957,6 +965,7 @@ export type ReadCuesRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -1063,6 +1072,7 @@ export type ReadExecutionDetailsRow = {
   held: unknown
   held_ms: number
   missed_reason: MissedReason
+  parents: unknown
   attempt_log: unknown
 }
 
