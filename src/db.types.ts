@@ -26,7 +26,7 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "approval.decided" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "event_endpoint.created" | "event_endpoint.deleted" | "event_endpoint.disabled" | "event_endpoint.enabled" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "approval.decided" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "event_endpoint.created" | "event_endpoint.deleted" | "event_endpoint.disabled" | "event_endpoint.enabled" | "execution.signalled" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type BudgetPeriod = "day" | "month" | "week";
 
@@ -74,7 +74,7 @@ export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
 export type KeyScope = "account" | "approve" | "read" | "worker" | "write";
 
-export type MissedReason = "approval_expired" | "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "after" | "approval_expired" | "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
 
 export type NoticeKind = "event" | "raised" | "resolved" | "summary";
 
@@ -106,7 +106,7 @@ export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export type Transport = "webhook" | "worker";
 
-export type TriggerKind = "backfill" | "manual_fire" | "replay" | "schedule";
+export type TriggerKind = "backfill" | "chain" | "manual_fire" | "replay" | "schedule";
 
 export type VerificationMode = "manual" | "none" | "require_artifacts" | "require_external_id" | "require_result_url";
 
@@ -629,6 +629,21 @@ export interface Cell {
   id: number;
 }
 
+export interface ChainView {
+  account_id: string | null;
+  cue_id: string | null;
+  cue_key: string | null;
+  latest_at: Timestamp | null;
+  mode: string | null;
+  parent_id: string | null;
+  parent_key: string | null;
+  pending: number | null;
+  status: CueStatus | null;
+  wait: string | null;
+  when: string | null;
+  within: string | null;
+}
+
 export interface Channels {
   /**
    * The account.
@@ -740,6 +755,7 @@ export interface Costs {
 
 export interface CueDetailView {
   account_id: string | null;
+  after: Json | null;
   alerts: Json | null;
   approval: Json | null;
   await_outcome_set: boolean | null;
@@ -753,6 +769,7 @@ export interface CueDetailView {
   executions: Json | null;
   failures: number | null;
   fired_count: number | null;
+  followers: Json | null;
   gate: string | null;
   id: string | null;
   key: string | null;
@@ -770,6 +787,7 @@ export interface CueDetailView {
   paused_by: PauseCause | null;
   paused_until: Timestamp | null;
   payload: string | null;
+  pending_signals: Json | null;
   retry: Json | null;
   revision: number | null;
   run_count: number | null;
@@ -795,6 +813,21 @@ export interface CueHealth {
   run_count: number | null;
   runs_24h: number | null;
   status: CueStatus | null;
+}
+
+export interface CueParents {
+  /**
+   * Their account.
+   */
+  account_id: string;
+  /**
+   * The cue that follows.
+   */
+  cue_id: string;
+  /**
+   * The cue that it follows.
+   */
+  parent_id: string;
 }
 
 export interface CueRooms {
@@ -926,6 +959,10 @@ export interface Cues {
    * The cue's account.
    */
   account_id: string;
+  /**
+   * The cues that it follows, by their ids, with when, mode, within and wait. Null: none.
+   */
+  after: Json | null;
   /**
    * Names of the channels for its alerts; null: the default ones.
    */
@@ -1087,9 +1124,9 @@ export interface Cues {
    */
   schedule_rules: Json | null;
   /**
-   * Whether it runs repeatedly, by cron or schedule_rules, or once, at at.
+   * Whether it runs repeatedly, by cron or schedule_rules, or once, at at. Null: it has no schedule, and runs after other cues.
    */
-  schedule_type: ScheduleType;
+  schedule_type: ScheduleType | null;
   /**
    * Whether it fires. Meaningful only while deleted_at is null.
    */
@@ -1130,6 +1167,7 @@ export interface Cues {
 
 export interface CueView {
   account_id: string | null;
+  after: Json | null;
   alerts: Json | null;
   approval: Json | null;
   await_outcome_set: boolean | null;
@@ -1208,6 +1246,7 @@ export interface DeadExecutionView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   payload: string | null;
   replayed_from: string | null;
   reported_error: string | null;
@@ -1656,6 +1695,7 @@ export interface ExecutionDetailView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   payload: string | null;
   replayed_from: string | null;
   reported_error: string | null;
@@ -1696,6 +1736,7 @@ export interface ExecutionItemView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   replayed_from: string | null;
   scheduled_for: string | null;
   started_at: string | null;
@@ -1810,6 +1851,10 @@ export interface Executions {
    */
   lease_expires_at: Timestamp | null;
   /**
+   * The first of the executions that this one repeats, by replays of replays. Null: itself.
+   */
+  lineage_id: string | null;
+  /**
    * Lost sends and released claims, which do not count towards retry_max_attempts.
    */
   lost_attempts: Generated<number>;
@@ -1837,6 +1882,10 @@ export interface Executions {
    * Reported success or failure; never changes, except by the report of a later claim after a failure that is retried.
    */
   outcome_success: boolean | null;
+  /**
+   * The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.
+   */
+  parents: Json | null;
   /**
    * The override of a fire that was sent, up to 2 KB, or a payload copied from the cue; null if it is in stored_payloads.
    */
@@ -1942,6 +1991,7 @@ export interface ExecutionView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   payload: string | null;
   replayed_from: string | null;
   reported_error: string | null;
@@ -2661,6 +2711,8 @@ export interface NewExecutions {
   flight_id: number | null;
   id: string | null;
   last_attempt_at: Timestamp | null;
+  lineage_id: string | null;
+  parents: Json | null;
   payload: string | null;
   payload_id: number | null;
   replayed_from: string | null;
@@ -3094,6 +3146,57 @@ export interface SessionView {
   user_agent: string | null;
 }
 
+export interface Signals {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * Until when a run may spend it.
+   */
+  expires_at: Timestamp;
+  /**
+   * The cue that follows.
+   */
+  follower_id: string;
+  /**
+   * Order of the signals.
+   */
+  id: Generated<number>;
+  /**
+   * Whether it has not been looked at together with those that came before it.
+   */
+  is_new: Generated<boolean>;
+  /**
+   * The first of the executions that it repeats. Each signals a follower once.
+   */
+  lineage_id: string;
+  /**
+   * The cue that it follows.
+   */
+  parent_id: string;
+  /**
+   * The execution's.
+   */
+  scheduled_for: Timestamp;
+  /**
+   * When it ended or was verified.
+   */
+  signalled_at: Timestamp;
+  /**
+   * When a run spent it, or its expiry was recorded. Null: a run may spend it.
+   */
+  spent_at: Timestamp | null;
+  /**
+   * The execution that runs on it, or on a newer one of the same parent. Null: none.
+   */
+  spent_by: string | null;
+}
+
 export interface StoredPayloads {
   body: string | null;
   cue_id: string | null;
@@ -3301,6 +3404,7 @@ export interface WaitingExecutionView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   payload: string | null;
   replayed_from: string | null;
   reported_error: string | null;
@@ -3370,12 +3474,14 @@ export interface DB {
   calendar_view: CalendarView;
   calendars: Calendars;
   cell: Cell;
+  chain_view: ChainView;
   channel_view: ChannelView;
   channels: Channels;
   claimable_executions: ClaimableExecutions;
   costs: Costs;
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;
+  cue_parents: CueParents;
   cue_rooms: CueRooms;
   cue_run_view: CueRunView;
   cue_runs: CueRuns;
@@ -3439,6 +3545,7 @@ export interface DB {
   session_tokens: SessionTokens;
   session_view: SessionView;
   sessions: Sessions;
+  signals: Signals;
   stored_payloads: StoredPayloads;
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;

@@ -32,6 +32,7 @@ begin
       v_results := cue.prune_declared(p_account_id, v_pruned, p_may_approve, p_now);
       v_results := v_results || cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_may_approve, p_now);
       v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
+      v_results := cue.chain_declared(p_account_id, v_results, p_keys, v_pruned);
       if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
       if v_results <> '[]' or v_pruned <> '{}' then perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
         'set', p_set, 'created', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "created")')),
@@ -50,9 +51,8 @@ begin
       on r.key = g.cue ->> 'key'
    order by g.place;
   return query
-  select u.key, coalesce(r.action, 'pruned'), null::jsonb, null::jsonb, r.error, r.message
-    from unnest(v_pruned) as u (key) left join jsonb_to_recordset(v_results) as r (key text, action text, error text, message text) on r.key = u.key
-   order by u.key;
+  select u.key, coalesce(r.action, 'pruned'), null::jsonb, null::jsonb, r.error, r.message from unnest(v_pruned) as u (key)
+    left join jsonb_to_recordset(v_results) as r (key text, action text, error text, message text) on r.key = u.key order by u.key;
 end $$;
 comment on function cue.apply_cues is
   'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), '
@@ -89,7 +89,7 @@ declare
 begin
   foreach v_key in array p_keys loop
     begin
-      perform cue.delete_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
+      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
     exception when sqlstate 'QU076' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', v_key, 'action', 'refused', 'error', v_error, 'message', v_message);
@@ -113,7 +113,7 @@ language sql stable security definer as $$
                from cue.cues c join cue.cue_runs r on r.cue_id = c.id
               where c.id = g.cue ->> 'cue_id' and c.account_id = p_account_id and c.deleted_at is null
                 and r.version = (g.cue ->> 'version')::int), false)) order by g.place), '[]')
-    from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set) as changes
+    from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set, 'in_set', true) as changes
             from jsonb_array_elements(p_cues) with ordinality as d (cue, place) offset 0) g
 $$;
 comment on function cue.compare_cues is 'Returns declared cues with the member same: whether each is as declared already.';
@@ -190,3 +190,48 @@ begin
   return v_results;
 end $$;
 comment on function cue.add_declared is 'Creates the declared cues that do not exist; returns what it did with each.';
+
+-- When all cues are as declared: in which order a list names them doesn't matter.
+create or replace function cue.chain_declared(p_account_id uuid, p_results jsonb, p_keys text[], p_pruned text[]) returns jsonb
+language plpgsql security definer as $$
+declare
+  v_ids text[] := array(
+    select c.id from jsonb_array_elements(p_results) with ordinality as r (result, n)
+     cross join lateral (
+       select q.id, q.after from cue.cues q
+        where q.account_id = p_account_id and q.key = r.result ->> 'key' and q.deleted_at is null limit 1) c
+     where c.after is not null and r.result ->> 'error' is null order by r.n);
+  v_pruned text[] := array(
+    select c.id from unnest(p_pruned) as u (key)
+     cross join lateral (
+       select q.id from cue.cues q where q.account_id = p_account_id and q.key = u.key and q.deleted_at is not null
+        order by q.deleted_at desc limit 1) c
+     where exists (select from cue.cue_parents p where p.parent_id = c.id));
+  v_id text;
+  v_error text;
+  v_message text;
+  v_detail text;
+begin
+  perform cue.link_cues(v_ids);
+  -- All at once; if that fails, one by one, for the one at fault.
+  begin
+    perform cue.require_chains(v_ids);
+    v_ids := '{}';
+  exception when sqlstate 'QU063' or sqlstate 'QU064' or sqlstate 'QU065' then
+    null;
+  end;
+  foreach v_id in array v_pruned || v_ids loop
+    begin
+      if v_id = any (v_pruned) then perform cue.require_no_followers(p_account_id, v_id);
+      else perform cue.require_chains(array[v_id]);
+      end if;
+    exception when sqlstate 'QU063' or sqlstate 'QU064' or sqlstate 'QU065' or sqlstate 'QU066' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail;
+      -- The cue that it follows is at fault itself.
+      continue when v_error = 'QU063' and v_detail = any (p_keys);
+      p_results := p_results || jsonb_build_object('key', cue.name_cue(v_id), 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return p_results;
+end $$;
+comment on function cue.chain_declared is 'Writes and checks the edges of declared cues; returns the results with those of cues at fault.';

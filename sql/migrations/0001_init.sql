@@ -13,7 +13,7 @@ create type cue.audit_event as enum --- Type of an audit log entry.
    'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created',
    'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released',
    'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled',
-   'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed', 'approval.decided');
+   'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed', 'execution.signalled', 'approval.decided');
 --- Status of a sign-in. Expiry is not a status: see device_codes.expires_at.
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 --- How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.
@@ -44,18 +44,20 @@ create type cue.execution_status as enum
   ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 create type cue.outcome_state as enum --- The handler's report and its verification. unknown: no report in time.
   ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
-create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill'); --- What triggered an execution.
+--- What triggered an execution. chain: the executions that its cue follows.
+create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill', 'chain');
 --- Result of an attempt. lost: its engine or worker stopped responding.
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 --- Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a
 --- limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).
---- gate: an execution waited at its cue's gate for longer than max_wait. approval_expired: nobody decided about it in time.
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'approval_expired');
+--- gate: an execution waited at its cue's gate for longer than max_wait. after: the cues that it follows did not signal in time. approval_expired:
+--- nobody decided about it in time.
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'after', 'approval_expired');
 --- What an execution waits for, in the order in which that is checked: other executions to end, a person's approval, others of its cue, its cue's gate.
 create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
---- Why it waits: for a person's approval, or others of its cue run; the gate's limits on running executions or starts are reached, others come first, or the gate is paused, its
---- breaker is open or its budget is spent.
-create type cue.held_reason as enum ('approval', 'overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
+--- Why it waits: the cues that it follows have not signalled; for a person's approval; others of its cue run; the gate's limits on running executions or
+--- starts are reached, others come first, or the gate is paused, its breaker is open or its budget is spent.
+create type cue.held_reason as enum ('after', 'approval', 'overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
 --- Whether an execution whose approval expires is missed, or runs.
 create type cue.approval_expiry as enum ('skip', 'run');
 --- Decision about an execution that waited for approval. expired: nobody decided in time.
@@ -446,7 +448,8 @@ create table cue.cues (
   description text, --- Description for people.
   status cue.cue_status not null default 'active', --- Whether it fires. Meaningful only while deleted_at is null.
   transport cue.transport not null, --- webhook or worker. Never changes.
-  schedule_type cue.schedule_type not null, --- Whether it runs repeatedly, by cron or schedule_rules, or once, at at.
+  --- Whether it runs repeatedly, by cron or schedule_rules, or once, at at. Null: it has no schedule, and runs after other cues.
+  schedule_type cue.schedule_type,
   cron text, --- Cron expression of five fields, or six with a leading seconds field, in timezone.
   at timestamptz, --- The only slot of a one-time cue.
   timezone text not null default 'UTC', --- IANA time zone of cron, in canonical form.
@@ -512,6 +515,12 @@ create table cue.cues (
   overlap cue.overlap not null default 'allow', --- What becomes of a slot while an execution of the cue has not ended.
   --- The gate that its executions pass: the gate's key, and behind # a part that is counted by itself. Null: none.
   gate text constraint cues_gate_check check (gate ~ '^(?![.]{1,2}(#|$))[A-Za-z0-9._:/-]{1,255}(#[A-Za-z0-9._:/-]{1,255})?$'),
+  --- The cues that it follows, by their ids, with when, mode, within and wait. Null: none.
+  after jsonb constraint cues_after_check check (
+    after ?& '{cues,when,mode,within}' and jsonb_typeof(after -> 'cues') = 'array' and jsonb_array_length(after -> 'cues') between 1 and 20
+      and after ->> 'when' in ('success', 'verified', 'failure', 'end') and after ->> 'mode' in ('all', 'any')
+      and after ->> 'within' ~ '^[0-9]{1,8}[smhd]$' and (after ->> 'within')::interval between '1 second' and '31 days'
+      and (not after ? 'wait' or after ->> 'wait' ~ '^[0-9]{1,8}[smhd]$' and (after ->> 'wait')::interval <= '24 hours')),
   --- A person's approval that its executions wait for, an object: expires, as written (24h) or null for never; on_expiry; message. Null: none.
   approval jsonb constraint cues_approval_check check (
     jsonb_typeof(approval) = 'object' and approval ->> 'on_expiry' in ('skip', 'run') and length(coalesce(approval ->> 'message', '')) <= 500
@@ -526,10 +535,11 @@ create table cue.cues (
   payload_ref bigint default nextval('cue.payload_ids'),
   payload_since_run bigint not null default 0, --- The cue's run_count when payload_ref was set.
   constraint cues_one_schedule check (
-    num_nonnulls(cron, schedule_rules -> 'crons', schedule_rules -> 'every') = (schedule_type = 'recurring')::int),
+    num_nonnulls(cron, schedule_rules -> 'crons', schedule_rules -> 'every') = (schedule_type is not null and schedule_type = 'recurring')::int),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
   constraint cues_paused check (status = 'paused' or num_nonnulls(paused_at, paused_by, pause_reason, paused_until) = 0),
-  check ((at is not null) = (schedule_type = 'once')),
+  check ((at is not null) = (schedule_type is not null and schedule_type = 'once')),
+  constraint cues_runs_by_itself check (schedule_type is not null or after is not null),
   check (transport = 'worker' or callback_url is not null),
   check (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) in (0, 3)),
   check (await_outcome is null or timeout_seconds is not null),
@@ -546,6 +556,15 @@ create index cues_paused_until on cue.cues (paused_until) where paused_until is 
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
 create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), id) where gate is not null and deleted_at is null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
+
+--- The cues that cues follow, as in after: so that the end of an execution finds the followers of its cue.
+create table cue.cue_parents (
+  cue_id text not null references cue.cues on delete cascade, --- The cue that follows.
+  parent_id text not null references cue.cues on delete cascade, --- The cue that it follows.
+  account_id uuid not null, --- Their account.
+  primary key (cue_id, parent_id)
+);
+create index cue_parents_parent on cue.cue_parents (parent_id);
 
 --- The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.
 create table cue.cue_runs (
@@ -752,6 +771,8 @@ create table cue.executions (
   held_ms int, --- Milliseconds for which it was held so far; null: never.
   missed_reason cue.missed_reason, --- Why it was missed, if it was held for too long.
   is_fixed boolean, --- True if fixed_requests has a row of it; null if not.
+  lineage_id uuid, --- The first of the executions that this one repeats, by replays of replays. Null: itself.
+  parents jsonb, --- The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.
   primary key (id),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
   constraint attempt_due check ((attempt_due_at is not null) =
@@ -854,6 +875,7 @@ create table cue.held_executions (
   check (released_at is null or held_by = 'gate')
 );
 create index held_executions_queue on cue.held_executions (cue_id, place) where held_by = 'overlap';
+create index held_executions_after on cue.held_executions (cue_id, place) where held_by = 'after';
 create index held_executions_gate on cue.held_executions (account_id, gate, due_at, execution_id) include (transport, released_at) where held_by = 'gate';
 create index held_executions_released on cue.held_executions (account_id, gate) where released_at is not null;
 
@@ -949,6 +971,30 @@ create table cue.gate_spending (
 );
 create index gate_spending_part on cue.gate_spending (account_id, gate);
 create index gate_results_part on cue.gate_results (account_id, gate, seq);
+
+--- Ends and verifications of executions, as their cues' followers count them. Written by whoever ends the execution, under no lock of the follower.
+create table cue.signals (
+  id bigint primary key generated always as identity, --- Order of the signals.
+  account_id uuid not null, --- The account.
+  follower_id text not null references cue.cues on delete cascade, --- The cue that follows.
+  parent_id text not null, --- The cue that it follows.
+  execution_id uuid not null, --- The execution.
+  lineage_id uuid not null, --- The first of the executions that it repeats. Each signals a follower once.
+  scheduled_for timestamptz not null, --- The execution's.
+  signalled_at timestamptz not null, --- When it ended or was verified.
+  expires_at timestamptz not null, --- Until when a run may spend it.
+  --- Whether it has not been looked at together with those that came before it.
+  is_new boolean not null default true,
+  spent_at timestamptz, --- When a run spent it, or its expiry was recorded. Null: a run may spend it.
+  spent_by uuid, --- The execution that runs on it, or on a newer one of the same parent. Null: none.
+  unique (follower_id, lineage_id),
+  check (spent_at is null or not is_new),
+  check (spent_by is null or spent_at is not null)
+);
+create index signals_new on cue.signals (follower_id, id) where is_new;
+create index signals_unspent on cue.signals (follower_id, parent_id, id desc) where spent_at is null;
+create index signals_expiring on cue.signals (expires_at) where spent_at is null and not is_new;
+create index signals_execution on cue.signals (execution_id);
 
 --- Executions that failed, were missed or timed out, and were neither replayed nor dismissed.
 create table cue.dead_letters (

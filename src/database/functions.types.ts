@@ -463,6 +463,8 @@ export type ExecutionsRow = {
   held_ms: number | null
   missed_reason: MissedReason | null
   is_fixed: boolean | null
+  lineage_id: string | null
+  parents: unknown | null
 }
 
 export type ClaimExecutionsRow = {
@@ -540,6 +542,7 @@ export type CueDetailByKeyRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   approval: unknown
   verification: unknown
   next_run: Date
@@ -557,6 +560,8 @@ export type CueDetailByKeyRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type DecideApprovalRow = {
@@ -925,6 +930,7 @@ export type ReadCueDetailsRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   approval: unknown
   verification: unknown
   next_run: Date
@@ -942,6 +948,8 @@ export type ReadCueDetailsRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type ReadCuesRow = {
@@ -969,6 +977,7 @@ export type ReadCuesRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
   approval: unknown
   verification: unknown
   next_run: Date
@@ -1076,6 +1085,7 @@ export type ReadExecutionDetailsRow = {
   held: unknown
   held_ms: number
   missed_reason: MissedReason
+  parents: unknown
   approval: unknown
   attempt_log: unknown
 }

@@ -59,6 +59,12 @@ const Approval = Type.Object(
   { description: 'The approval that it waits for, or waited for.' }
 )
 
+export const Parent = Type.Object({
+  cue_id: Type.String(),
+  cue_key: Nullable(Type.String()),
+  execution_id: Type.String({ format: 'uuid' })
+})
+
 const execution = {
   id: Type.String({ format: 'uuid' }),
   cue_id: Type.String(),
@@ -92,7 +98,8 @@ const execution = {
     Type.Object(
       {
         by: Type.Enum([...enums.heldBy], {
-          description: '`approval`: a person. `overlap`: others of its cue. `gate`: the gate of its cue.'
+          description:
+            '`after`: the cues that its cue follows. `approval`: a person. `overlap`: others of its cue. `gate`: the gate of its cue.'
         }),
         key: Nullable(Type.String({ description: 'The gate, with its part.' })),
         reason: Type.Enum([...enums.heldReason], { description: 'Why the gate lets none start now.' }),
@@ -109,6 +116,9 @@ const execution = {
     })
   ),
   approval: Nullable(Approval),
+  parents: Type.Array(Parent, {
+    description: 'The executions that it follows, if `triggered_by` is `chain` or its slot waited for others.'
+  }),
   created_at: Timestamp,
   updated_at: Timestamp
 }

@@ -40,6 +40,7 @@ t.test('lists executions with all members, newest first', async t => {
     held_ms: null,
     missed_reason: null,
     approval: null,
+    parents: [],
     created_at: start,
     updated_at: start
   })

@@ -126,7 +126,9 @@ const held: Record<string, string> = {
  * large payloads and their optional cap, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
+  'cue_parents',
   'fixed_requests',
+  'signals',
   'gate_results',
   'gate_spending',
   'addresses',

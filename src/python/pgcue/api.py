@@ -60,6 +60,7 @@ class _CueInputOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[AfterInput]
     retry: Optional[RetryInput]
     on_failure: Optional[OnFailureInput]
     delivery: Optional[DeliveryInput]
@@ -94,6 +95,7 @@ class _CueReplacementOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -117,7 +119,7 @@ class CueReplacement(_CueReplacementNeeded, _CueReplacementOptional):
 class CueUpdate(TypedDict, total=False):
     status: Literal["active", "paused"]
     name: str
-    schedule: StrictScheduleInput
+    schedule: Optional[StrictScheduleInput]
     callback: Optional[StrictCallbackInput]
     payload: Any
     key: Optional[str]
@@ -125,6 +127,7 @@ class CueUpdate(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -148,6 +151,7 @@ class _DeclaredCueOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -205,6 +209,22 @@ class AlertSettingsInput(TypedDict, total=False):
 
 class VerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
+
+
+class AfterInput(TypedDict, total=False):
+    when: Optional[Literal["success", "verified", "failure", "end"]]
+    mode: Optional[Literal["all", "any"]]
+    within: Optional[str]
+    wait: Optional[str]
+    cues: List[str]
+
+
+class StrictAfterInput(TypedDict, total=False):
+    when: Optional[Literal["success", "verified", "failure", "end"]]
+    mode: Optional[Literal["all", "any"]]
+    within: Optional[str]
+    wait: Optional[str]
+    cues: List[str]
 
 
 class ApprovalInput(TypedDict, total=False):
@@ -494,7 +514,7 @@ class _OperationInputFilterOptional(TypedDict, total=False):
     search: str
     cue_id: str
     outcome_state: Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     worker_id: str
     error: str
     dead: bool
@@ -617,7 +637,8 @@ class Cue(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -695,6 +716,21 @@ class Verification(TypedDict):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class _AfterNeeded(TypedDict):
+    cues: List[str]
+    when: Literal["success", "verified", "failure", "end"]
+    mode: Literal["all", "any"]
+    within: str
+
+
+class _AfterOptional(TypedDict, total=False):
+    wait: str
+
+
+class After(_AfterNeeded, _AfterOptional):
+    pass
+
+
 class Approval(TypedDict):
     expires: Optional[str]
     on_expiry: Literal["skip", "run"]
@@ -717,7 +753,8 @@ class ChangedCue(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -770,7 +807,7 @@ class CueDetailExecutionsCosts(TypedDict):
 class CueDetailExecutionsHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -784,7 +821,7 @@ class CueDetailExecutions(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -801,8 +838,9 @@ class CueDetailExecutions(TypedDict):
     costs: List[CueDetailExecutionsCosts]
     held: Optional[CueDetailExecutionsHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     approval: Optional[ExecutionApproval]
+    parents: List[Parent]
     created_at: str
     updated_at: str
 
@@ -812,8 +850,16 @@ class CueDetailMissed(TypedDict):
     last: str
     count: int
     policy: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
     recorded_at: str
+
+
+class CueDetailPendingSignals(TypedDict):
+    cue_id: str
+    cue_key: Optional[str]
+    execution_id: str
+    signalled_at: str
+    expires_at: str
 
 
 class CueDetail(TypedDict):
@@ -832,7 +878,8 @@ class CueDetail(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -854,6 +901,8 @@ class CueDetail(TypedDict):
     executions: List[CueDetailExecutions]
     execution_total: int
     missed: List[CueDetailMissed]
+    followers: List[str]
+    pending_signals: List[CueDetailPendingSignals]
 
 
 class TestResultRequest(TypedDict):
@@ -901,7 +950,7 @@ class CueHistoryGaps(TypedDict):
     first: str
     last: str
     count: int
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
 
 
 _CueHistoryNeededKeywords = TypedDict("_CueHistoryNeededKeywords", {"from": 'str'})
@@ -1094,7 +1143,7 @@ class ExecutionCosts(TypedDict):
 class ExecutionHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1108,7 +1157,7 @@ class Execution(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -1125,10 +1174,17 @@ class Execution(TypedDict):
     costs: List[ExecutionCosts]
     held: Optional[ExecutionHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     approval: Optional[ExecutionApproval]
+    parents: List[Parent]
     created_at: str
     updated_at: str
+
+
+class Parent(TypedDict):
+    cue_id: str
+    cue_key: Optional[str]
+    execution_id: str
 
 
 class ExecutionDetailCosts(TypedDict):
@@ -1139,7 +1195,7 @@ class ExecutionDetailCosts(TypedDict):
 class ExecutionDetailHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1166,7 +1222,7 @@ class ExecutionDetail(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -1183,8 +1239,9 @@ class ExecutionDetail(TypedDict):
     costs: List[ExecutionDetailCosts]
     held: Optional[ExecutionDetailHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "approval_expired"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     approval: Optional[ExecutionApproval]
+    parents: List[Parent]
     created_at: str
     updated_at: str
     payload: Any
@@ -1781,7 +1838,8 @@ class _ListCuesResultCuesNeeded(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -2499,7 +2557,7 @@ class Client(Transport):
         """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, held: Optional[Literal["approval"]] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
+    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill", "chain"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, held: Optional[Literal["approval"]] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
         """List executions, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "held": held, "tag": tag, "from": from_, "to": to, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
