@@ -987,6 +987,7 @@ create table cue.executions (
   missed_reason cue.missed_reason,
   lineage_id uuid,
   parents jsonb,
+  is_fixed boolean,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -1066,6 +1067,7 @@ comment on column cue.executions.held_ms is 'Milliseconds for which it was held 
 comment on column cue.executions.missed_reason is 'Why it was missed, if it was held for too long.';
 comment on column cue.executions.lineage_id is 'The first of the executions that this one repeats, by replays of replays. Null: itself.';
 comment on column cue.executions.parents is 'The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.';
+comment on column cue.executions.is_fixed is 'True if fixed_requests has a row of it; null if not.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -1091,6 +1093,27 @@ comment on column cue.fires.idempotency_key is 'The caller''s idempotency key: r
 comment on column cue.fires.request_hash is 'Hash of the request, to refuse a different request with the same key.';
 comment on column cue.fires.execution_id is 'The execution it created; null for a test.';
 grant select on cue.fires to cue_service;
+
+create table cue.fixed_requests (
+  execution_id uuid not null,
+  account_id uuid not null,
+  template_values jsonb,
+  is_truncated boolean not null default false,
+  callback_url text,
+  callback_method cue.callback_method,
+  callback_headers jsonb,
+  constraint fixed_requests_pkey PRIMARY KEY (execution_id),
+  constraint whole_callback CHECK (num_nulls(callback_url, callback_method, callback_headers) = ANY (ARRAY[0, 3]))
+) partition by RANGE (execution_id);
+comment on table cue.fixed_requests is 'Parts of executions'' requests that are fixed, whatever becomes of their cues: values of the names in a template, and callbacks. Payloads are fixed anyway. Partitioned like executions.';
+comment on column cue.fixed_requests.execution_id is 'The execution. Determines the partition.';
+comment on column cue.fixed_requests.account_id is 'The execution''s account.';
+comment on column cue.fixed_requests.template_values is 'Values by name; null: the execution is sent as it is written.';
+comment on column cue.fixed_requests.is_truncated is 'Whether values were left out, because they exceed 16 KB in all.';
+comment on column cue.fixed_requests.callback_url is 'URL of the callback; null, like the next two columns: that of the cue.';
+comment on column cue.fixed_requests.callback_method is 'Method of the callback.';
+comment on column cue.fixed_requests.callback_headers is 'Headers of the callback, with their values.';
+grant select on cue.fixed_requests to cue_service;
 
 create table cue.flights (
   id bigint not null,
@@ -4532,11 +4555,13 @@ begin
        set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
            started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
      where e.id = any (v_ids) and e.id between v_first and v_last
-    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.started_at, e.created_at),
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.started_at, e.created_at,
+              e.is_fixed),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
-  select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
+  select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, coalesce(f.callback_url, c.callback_url), coalesce(f.callback_method, c.callback_method),
+         coalesce(f.callback_headers, c.callback_headers),
          coalesce(b.payload, (select p.body from cue.stored_payloads p where p.id = b.payload_id and p.cue_id = b.cue_id limit 1)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
@@ -4544,7 +4569,10 @@ begin
            and (b.started_at = b.created_at or coalesce((select r.last_run >= b.started_at from cue.cue_runs r where r.cue_id = b.cue_id), false))
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
-   cross join lateral cue.signing_account(b.account_id, p_now) a;
+   cross join lateral cue.signing_account(b.account_id, p_now) a
+    left join lateral (
+      select q.* from cue.fixed_requests q
+       where b.is_fixed and q.execution_id = b.id and q.execution_id between v_first and v_last limit 1) f on true;
   if v_tried is not null then perform cue.release_behind(v_tried, p_now); end if;
 end $function$;
 comment on function cue.begin_attempts(uuid[],interval,timestamp with time zone) is 'Begins those due attempts that are not locked; returns the requests to send.';
@@ -6678,9 +6706,12 @@ begin
            select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
        log as (
          delete from cue.%2$I a using gone where a.execution_id = gone.id),
+       requests as (
+         delete from cue.%5$I f using gone where f.execution_id = gone.id),
        letters as (
          delete from cue.dead_letters l using gone where l.execution_id = gone.id)
-       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch) into v_gone;
+       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
+      'fixed_requests_' || v_month) into v_gone;
     if v_gone > 0 then return v_gone; end if;
   end loop;
   return 0;
@@ -7053,7 +7084,7 @@ begin
       'executions_' || v_month, p_before) into v_kept;
     continue when v_kept;
     execute format('drop table cue.%I', 'executions_' || v_month);
-    execute format('drop table if exists cue.%I', 'attempts_' || v_month);
+    execute format('drop table if exists cue.%I, cue.%I', 'attempts_' || v_month, 'fixed_requests_' || v_month);
     return next v_month;
   end loop;
 end $function$;
@@ -8215,6 +8246,24 @@ AS $function$
 $function$;
 comment on function cue.fit_report(jsonb,text) is 'Returns the report in a response, without members that are too large as stored, and the note that names all members left out of it.';
 grant execute on function cue.fit_report(jsonb,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fix_callback(c cue.cues, p_execution_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  insert into cue.fixed_requests as f (execution_id, account_id, callback_url, callback_method, callback_headers)
+  values (p_execution_id, c.account_id, c.callback_url, c.callback_method, c.callback_headers)
+  on conflict (execution_id) do update
+     set callback_url = excluded.callback_url, callback_method = excluded.callback_method, callback_headers = excluded.callback_headers;
+  update cue.executions set is_fixed = true where id = p_execution_id and is_fixed is null;
+end $function$;
+comment on function cue.fix_callback(cue.cues,uuid) is 'Has an execution sent to the callback that its webhook cue has now; the caller has locked both.';
+grant execute on function cue.fix_callback(cue.cues,uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.flight_lease()
  RETURNS interval
@@ -10336,7 +10385,7 @@ begin
     select generate_series(date_trunc('month', p_now at time zone 'utc'),
                            date_trunc('month', p_now at time zone 'utc') + p_months * interval '1 month', interval '1 month')
   loop
-    foreach v_parent in array array['executions', 'attempts'] loop
+    foreach v_parent in array array['executions', 'attempts', 'fixed_requests'] loop
       v_name := v_parent || to_char(v_month, '_YYYY_MM');
       continue when to_regclass(format('cue.%I', v_name)) is not null;
       -- Each execution is updated at least once, which adds a few columns: more than half of every page stays free, so that updates are HOT.
@@ -11964,6 +12013,7 @@ begin
     return 0;
   end if;
   delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
+  delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
   delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
   delete from cue.dead_letters where execution_id = any (v_ids);
   perform cue.drop_attempt_jobs(v_ids);
@@ -12660,12 +12710,12 @@ begin
                     from pg_stat_activity t where t.datname is not null group by 1 order by 2 desc, 1 limit 20) s),
          current_setting('max_connections')::int,
          (select coalesce(jsonb_agg(jsonb_build_object('table', p.table, 'month', p.month, 'rows', p.rows, 'size_bytes', p.size_bytes)
-                   order by p.month desc, p.table desc), '[]')
+                   order by p.month desc, p.table <> 'executions', p.table), '[]')
             from (select split_part(i.inhparent::regclass::text, '.', 2) as table,
                          replace(substring(c.relname from '\d{4}_\d\d$'), '_', '-') as month, nullif(c.reltuples, -1)::bigint as rows,
                          pg_total_relation_size(c.oid) as size_bytes
                     from pg_inherits i join pg_class c on c.oid = i.inhrelid
-                   where i.inhparent in ('cue.executions'::regclass, 'cue.attempts'::regclass)) p),
+                   where i.inhparent in ('cue.executions'::regclass, 'cue.attempts'::regclass, 'cue.fixed_requests'::regclass)) p),
          (select coalesce(jsonb_agg(to_jsonb(b) order by b.executions_used desc, b.account_id), '[]') from cue.busiest_accounts(p_now) b),
          (select jsonb_agg(jsonb_build_object('id', m.id, 'name', m.name, 'applied_at', cue.iso(m.applied_at)) order by m.id desc)
             from (select * from cue.migrations g where g.id > 0 order by g.id desc limit 10) m),

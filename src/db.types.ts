@@ -1748,6 +1748,10 @@ export interface Executions {
    */
   id: string;
   /**
+   * True if fixed_requests has a row of it; null if not.
+   */
+  is_fixed: boolean | null;
+  /**
    * When the latest attempt began.
    */
   last_attempt_at: Timestamp | null;
@@ -1943,6 +1947,37 @@ export interface Fires {
    * Hash of the request, to refuse a different request with the same key.
    */
   request_hash: string | null;
+}
+
+export interface FixedRequests {
+  /**
+   * The execution's account.
+   */
+  account_id: string;
+  /**
+   * Headers of the callback, with their values.
+   */
+  callback_headers: Json | null;
+  /**
+   * Method of the callback.
+   */
+  callback_method: CallbackMethod | null;
+  /**
+   * URL of the callback; null, like the next two columns: that of the cue.
+   */
+  callback_url: string | null;
+  /**
+   * The execution. Determines the partition.
+   */
+  execution_id: string;
+  /**
+   * Whether values were left out, because they exceed 16 KB in all.
+   */
+  is_truncated: Generated<boolean>;
+  /**
+   * Values by name; null: the execution is sent as it is written.
+   */
+  template_values: Json | null;
 }
 
 export interface Flights {
@@ -3334,6 +3369,7 @@ export interface DB {
   execution_view: ExecutionView;
   executions: Executions;
   fires: Fires;
+  fixed_requests: FixedRequests;
   flights: Flights;
   gate_parts: GateParts;
   gate_results: GateResults;

@@ -158,11 +158,13 @@ begin
        set status = 'delivering', attempts = e.attempts + 1, flight_id = v_flight, attempt_due_at = null,
            started_at = coalesce(e.started_at, p_now), last_attempt_at = p_now, updated_at = p_now
      where e.id = any (v_ids) and e.id between v_first and v_last
-    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.started_at, e.created_at),
+    returning e.id, e.attempts, e.account_id, e.cue_id, e.scheduled_for, e.payload, e.payload_id, e.started_at, e.created_at,
+              e.is_fixed),
   flight as (
     insert into cue.flights (id, execution_ids, lease_expires_at, created_at)
     select v_flight, array_agg(b.id), p_now + p_lease, p_now from begun b having count(*) > 0)
-  select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, c.callback_url, c.callback_method, c.callback_headers,
+  select b.id, v_flight, b.attempts, b.account_id, b.cue_id, b.scheduled_for, coalesce(f.callback_url, c.callback_url), coalesce(f.callback_method, c.callback_method),
+         coalesce(f.callback_headers, c.callback_headers),
          coalesce(b.payload, (select p.body from cue.stored_payloads p where p.id = b.payload_id and p.cue_id = b.cue_id limit 1)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
@@ -170,7 +172,10 @@ begin
            and (b.started_at = b.created_at or coalesce((select r.last_run >= b.started_at from cue.cue_runs r where r.cue_id = b.cue_id), false))
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
-   cross join lateral cue.signing_account(b.account_id, p_now) a;
+   cross join lateral cue.signing_account(b.account_id, p_now) a
+    left join lateral (
+      select q.* from cue.fixed_requests q
+       where b.is_fixed and q.execution_id = b.id and q.execution_id between v_first and v_last limit 1) f on true;
   if v_tried is not null then perform cue.release_behind(v_tried, p_now); end if;
 end $$;
 comment on function cue.begin_attempts is 'Begins those due attempts that are not locked; returns the requests to send.';

@@ -15,7 +15,7 @@ begin
     select generate_series(date_trunc('month', p_now at time zone 'utc'),
                            date_trunc('month', p_now at time zone 'utc') + p_months * interval '1 month', interval '1 month')
   loop
-    foreach v_parent in array array['executions', 'attempts'] loop
+    foreach v_parent in array array['executions', 'attempts', 'fixed_requests'] loop
       v_name := v_parent || to_char(v_month, '_YYYY_MM');
       continue when to_regclass(format('cue.%I', v_name)) is not null;
       -- Each execution is updated at least once, which adds a few columns: more than half of every page stays free, so that updates are HOT.
@@ -70,7 +70,7 @@ begin
       'executions_' || v_month, p_before) into v_kept;
     continue when v_kept;
     execute format('drop table cue.%I', 'executions_' || v_month);
-    execute format('drop table if exists cue.%I', 'attempts_' || v_month);
+    execute format('drop table if exists cue.%I, cue.%I', 'attempts_' || v_month, 'fixed_requests_' || v_month);
     return next v_month;
   end loop;
 end $$;
@@ -89,9 +89,12 @@ begin
            select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
        log as (
          delete from cue.%2$I a using gone where a.execution_id = gone.id),
+       requests as (
+         delete from cue.%5$I f using gone where f.execution_id = gone.id),
        letters as (
          delete from cue.dead_letters l using gone where l.execution_id = gone.id)
-       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch) into v_gone;
+       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
+      'fixed_requests_' || v_month) into v_gone;
     if v_gone > 0 then return v_gone; end if;
   end loop;
   return 0;
@@ -122,6 +125,7 @@ begin
     return 0;
   end if;
   delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
+  delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
   delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
   delete from cue.dead_letters where execution_id = any (v_ids);
   perform cue.drop_attempt_jobs(v_ids);

@@ -82,12 +82,12 @@ begin
                     from pg_stat_activity t where t.datname is not null group by 1 order by 2 desc, 1 limit 20) s),
          current_setting('max_connections')::int,
          (select coalesce(jsonb_agg(jsonb_build_object('table', p.table, 'month', p.month, 'rows', p.rows, 'size_bytes', p.size_bytes)
-                   order by p.month desc, p.table desc), '[]')
+                   order by p.month desc, p.table <> 'executions', p.table), '[]')
             from (select split_part(i.inhparent::regclass::text, '.', 2) as table,
                          replace(substring(c.relname from '\d{4}_\d\d$'), '_', '-') as month, nullif(c.reltuples, -1)::bigint as rows,
                          pg_total_relation_size(c.oid) as size_bytes
                     from pg_inherits i join pg_class c on c.oid = i.inhrelid
-                   where i.inhparent in ('cue.executions'::regclass, 'cue.attempts'::regclass)) p),
+                   where i.inhparent in ('cue.executions'::regclass, 'cue.attempts'::regclass, 'cue.fixed_requests'::regclass)) p),
          (select coalesce(jsonb_agg(to_jsonb(b) order by b.executions_used desc, b.account_id), '[]') from cue.busiest_accounts(p_now) b),
          (select jsonb_agg(jsonb_build_object('id', m.id, 'name', m.name, 'applied_at', cue.iso(m.applied_at)) order by m.id desc)
             from (select * from cue.migrations g where g.id > 0 order by g.id desc limit 10) m),

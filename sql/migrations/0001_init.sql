@@ -755,6 +755,7 @@ create table cue.executions (
   missed_reason cue.missed_reason, --- Why it was missed, if it was held for too long.
   lineage_id uuid, --- The first of the executions that this one repeats, by replays of replays. Null: itself.
   parents jsonb, --- The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.
+  is_fixed boolean, --- True if fixed_requests has a row of it; null if not.
   primary key (id),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
   constraint attempt_due check ((attempt_due_at is not null) =
@@ -802,6 +803,20 @@ create table cue.attempts (
   response_headers jsonb, --- Headers of a response that failed it, up to 2 KB, without cookies.
   response_body text, --- The beginning of that response's body.
   primary key (execution_id, attempt)
+) partition by range (execution_id);
+
+--- Parts of executions' requests that are fixed, whatever becomes of their cues: values of the names in a template, and callbacks. Payloads are
+--- fixed anyway. Partitioned like executions.
+create table cue.fixed_requests (
+  execution_id uuid not null, --- The execution. Determines the partition.
+  account_id uuid not null, --- The execution's account.
+  template_values jsonb, --- Values by name; null: the execution is sent as it is written.
+  is_truncated boolean not null default false, --- Whether values were left out, because they exceed 16 KB in all.
+  callback_url text, --- URL of the callback; null, like the next two columns: that of the cue.
+  callback_method cue.callback_method, --- Method of the callback.
+  callback_headers jsonb, --- Headers of the callback, with their values.
+  primary key (execution_id),
+  constraint whole_callback check (num_nulls(callback_url, callback_method, callback_headers) in (0, 3))
 ) partition by range (execution_id);
 
 -- No foreign keys: they outlive their executions and cues, since a deletion does not undo what was spent, and no report waits for an account.

@@ -464,6 +464,7 @@ export type ExecutionsRow = {
   missed_reason: MissedReason | null
   lineage_id: string | null
   parents: unknown | null
+  is_fixed: boolean | null
 }
 
 export type ClaimExecutionsRow = {

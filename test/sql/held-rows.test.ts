@@ -125,6 +125,7 @@ const held: Record<string, string> = {
  * large payloads and their optional cap, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
+  'fixed_requests',
   'gate_results',
   'gate_spending',
   'addresses',

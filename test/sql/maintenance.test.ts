@@ -28,14 +28,15 @@ const stageIn = async (t: Test, start: string) => {
 
 t.test('creates partitions for this month and those ahead, without gaps, across the end of a year', async t => {
   const { fn, rows, names } = await stageIn(t, '2040-11-30T23:59:59Z')
-  t.equal(await fn.maintainPartitions({ months: 4 }), 4, 'two more of each than the stage made')
+  t.equal(await fn.maintainPartitions({ months: 4 }), 6, 'two more of each than the stage made')
   t.equal(await fn.maintainPartitions({ months: 4 }), 0)
   const own = (await names()).filter(name => name >= 'executions_2040_11')
   t.same(own, ['executions_2040_11', 'executions_2040_12', 'executions_2041_01', 'executions_2041_02', 'executions_2041_03'])
-  t.same(
-    (await names('attempts')).slice(-5),
-    own.map(name => name.replace('executions', 'attempts'))
-  )
+  for (const parent of ['attempts', 'fixed_requests'])
+    t.same(
+      (await names(parent)).slice(-5),
+      own.map(name => name.replace('executions', parent))
+    )
   const bounds = (await rows(months, ['cue.executions'])).slice(-5).map(row => /FROM \('(.*)'\) TO \('(.*)'\)/.exec(row.bounds)!.slice(1))
   for (let i = 1; i < bounds.length; i++) t.equal(bounds[i]![0], bounds[i - 1]![1])
 })
@@ -72,7 +73,7 @@ t.test('creating partitions waits neither for readers nor for writers', async t 
   await client.query('begin')
   await finish([attempt], other)
   await client.query('select from cue.executions')
-  t.equal(await fn.maintainPartitions({ months: 3 }), 2)
+  t.equal(await fn.maintainPartitions({ months: 3 }), 3)
   await client.query('commit')
 })
 
@@ -81,7 +82,7 @@ t.test('simultaneous calls create each partition once', async t => {
   const a = await connect()
   const b = await connect()
   await a.client.query('begin')
-  t.equal(await a.fn.maintainPartitions({ months: 3 }), 2)
+  t.equal(await a.fn.maintainPartitions({ months: 3 }), 3)
   const second = b.fn.maintainPartitions({ months: 3 })
   await b.blocked()
   await a.client.query('commit')

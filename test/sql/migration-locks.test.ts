@@ -31,7 +31,8 @@ alter table cue.executions validate constraint priority_known;`
 }
 
 /** Tables that grow with use. */
-const isBig = /^cue\.(executions|attempts|cues|cue_runs|accounts|usage_counters|missed_slots|flights|api_keys)(_\d{4}_\d\d)?$/
+const isBig =
+  /^cue\.(executions|attempts|fixed_requests|cues|cue_runs|accounts|usage_counters|missed_slots|flights|api_keys)(_\d{4}_\d\d)?$/
 /** Lock modes that block writers, weakest first. */
 const blocking = ['ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock']
 

@@ -85,7 +85,9 @@ export const dropOldPartitions = async (source: Client, target: Client): Promise
     for (const period of await readPeriods(target, parent)) {
       if (period >= oldest) continue
       await target.query(
-        parent === 'events' ? `drop table cue.events_${period}` : `drop table cue.executions_${period}, cue.attempts_${period}`
+        parent === 'events'
+          ? `drop table cue.events_${period}`
+          : `drop table cue.executions_${period}, cue.attempts_${period}, cue.fixed_requests_${period}`
       )
     }
   }
