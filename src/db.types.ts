@@ -697,6 +697,7 @@ export interface CueDetailView {
   schedule: Json | null;
   status: CueStatus | null;
   tags: string[] | null;
+  template: boolean | null;
   transport: Transport | null;
   updated_at: Timestamp | null;
   verification: Json | null;
@@ -1020,6 +1021,10 @@ export interface Cues {
    */
   task: string | null;
   /**
+   * Whether names in its payload, header values and query are replaced by the values that an execution has for them.
+   */
+  template: Generated<boolean>;
+  /**
    * Time limit for the callback's response; null means 30. Null, like the next three columns, if delivery was never set.
    */
   timeout_seconds: number | null;
@@ -1079,6 +1084,7 @@ export interface CueView {
   schedule: Json | null;
   status: CueStatus | null;
   tags: string[] | null;
+  template: boolean | null;
   transport: Transport | null;
   updated_at: Timestamp | null;
   verification: Json | null;
@@ -1132,6 +1138,8 @@ export interface DeadExecutionView {
   started_at: Timestamp | null;
   status: ExecutionStatus | null;
   task: string | null;
+  template_truncated: boolean | null;
+  template_values: string | null;
   transport: Transport | null;
   triggered_by: TriggerKind | null;
   updated_at: Timestamp | null;
@@ -1579,6 +1587,8 @@ export interface ExecutionDetailView {
   started_at: Timestamp | null;
   status: ExecutionStatus | null;
   task: string | null;
+  template_truncated: boolean | null;
+  template_values: string | null;
   transport: Transport | null;
   triggered_by: TriggerKind | null;
   updated_at: Timestamp | null;
@@ -1613,6 +1623,7 @@ export interface ExecutionItemView {
   scheduled_for: string | null;
   started_at: string | null;
   status: ExecutionStatus | null;
+  template_truncated: boolean | null;
   triggered_by: TriggerKind | null;
   updated_at: string | null;
 }
@@ -1807,6 +1818,10 @@ export interface Executions {
    */
   task: string | null;
   /**
+   * True if values of its template were left out, because they exceed 16 KB in all; null if not.
+   */
+  template_truncated: boolean | null;
+  /**
    * The cue's transport.
    */
   transport: Transport;
@@ -1863,6 +1878,8 @@ export interface ExecutionView {
   started_at: Timestamp | null;
   status: ExecutionStatus | null;
   task: string | null;
+  template_truncated: boolean | null;
+  template_values: string | null;
   transport: Transport | null;
   triggered_by: TriggerKind | null;
   updated_at: Timestamp | null;
@@ -1920,10 +1937,6 @@ export interface FixedRequests {
    * The execution. Determines the partition.
    */
   execution_id: string;
-  /**
-   * Whether values were left out, because they exceed 16 KB in all.
-   */
-  is_truncated: Generated<boolean>;
   /**
    * Values by name; null: the execution is sent as it is written.
    */
@@ -2572,6 +2585,7 @@ export interface NewExecutions {
   error_message: string | null;
   flight_id: number | null;
   id: string | null;
+  is_fixed: boolean | null;
   last_attempt_at: Timestamp | null;
   payload: string | null;
   payload_id: number | null;

@@ -22,6 +22,7 @@ import {
   type UpdateCue
 } from './schemas.ts'
 import type { StoredCue } from './stored.ts'
+import { checkTemplate } from './templates.ts'
 
 const noCalendars: StoredCalendars = new Map()
 
@@ -81,12 +82,14 @@ const definition = (request: CreateCue, schedule: Schedule, transport: StoredCue
   if (callback_url != null && request.callback?.url != null)
     throw invalid([fault(['callback_url'], 'give callback_url or callback.url, not both')])
   const callback = callback_url == null ? request.callback : { ...request.callback, url: callback_url }
-  return {
+  const columns = {
     name: request.name,
     ...scheduleColumns(schedule),
     ...(request.payload && payloadColumns(request.payload)),
     ...settingColumns({ ...request, callback }, transport, undefined, headerNames)
   }
+  checkTemplate(columns)
+  return columns
 }
 
 /**
@@ -107,6 +110,7 @@ export const changesOf = (
   if (request.name !== undefined) columns.name = request.name
   if (request.payload) Object.assign(columns, payloadColumns(request.payload))
   Object.assign(columns, settingColumns(request, stored.transport, stored))
+  checkTemplate(columns, stored)
   const schedule = request.schedule ? readSchedule(request.schedule, now, stored.schedule) : stored.schedule
   if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
   const resumed = request.status === 'active' && stored.status === 'paused'

@@ -34,7 +34,10 @@ export const plain = {
       ...bounds.gate,
       description: 'The gate that its executions pass: its key, and behind `#` a part that is counted by itself.'
     })
-  )
+  ),
+  template: Type.Boolean({
+    description: 'Whether `{{name}}` stands for a value of the run; see Templates in the guide.'
+  })
 }
 export type Plain = keyof typeof plain
 export const plainNames = Object.keys(plain) as Plain[]

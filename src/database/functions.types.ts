@@ -149,6 +149,7 @@ export const functions = {
   passed_windows: ['rows', 'limit now skip', 'stable'],
   pause_gate: ['value', 'account_id key reason until actor ip now'],
   poll_device: ['row', 'code_hash token_hash limited now'],
+  preview_values: ['value', 'account_id cue scheduled_for cue_id now', 'stable'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
   prune_idempotency_keys: ['value', 'batch now'],
@@ -323,6 +324,7 @@ export type BegunAttempt = {
   secrets: string[]
   api_key: string | null
   plain: boolean
+  template_values: string | null
 }
 
 export type BeginChannelTestRow = {
@@ -460,6 +462,7 @@ export type ExecutionsRow = {
   held_ms: number | null
   missed_reason: MissedReason | null
   is_fixed: boolean | null
+  template_truncated: boolean | null
 }
 
 export type ClaimExecutionsRow = {
@@ -472,6 +475,7 @@ export type ClaimExecutionsRow = {
   claim_token: string
   attempt: number
   payload: string
+  template_values: string | null
 }
 
 export type ClaimNextRow = {
@@ -485,6 +489,7 @@ export type ClaimNextRow = {
   claim_token: string | null
   attempt: number | null
   payload: string | null
+  template_values: string | null
 }
 
 export type ClaimablePageRow = {
@@ -496,6 +501,7 @@ export type ClaimablePageRow = {
   scheduled_for: Date
   attempt: number
   payload: string
+  template_values: string | null
   has_more: boolean
 }
 
@@ -537,6 +543,7 @@ export type CueDetailByKeyRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -914,6 +921,7 @@ export type ReadCueDetailsRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -957,6 +965,7 @@ export type ReadCuesRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -1063,6 +1072,8 @@ export type ReadExecutionDetailsRow = {
   held: unknown
   held_ms: number
   missed_reason: MissedReason
+  template_truncated: boolean
+  template_values: string
   attempt_log: unknown
 }
 
@@ -1380,6 +1391,7 @@ export type Functions = {
   passedWindows: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pauseGate: (args: { account_id: string; key: string; reason?: string | null; until?: Date | null; actor?: string | null; ip?: string | null }) => Promise<void>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
+  previewValues: (args: { account_id: string; cue: object | string; scheduled_for: Date; cue_id?: string | null }) => Promise<string>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
   pruneIdempotencyKeys: (args: { batch?: number | null }) => Promise<number>

@@ -86,6 +86,7 @@ const execution = {
   ),
   held_ms: Nullable(Type.Integer({ description: 'Milliseconds for which it was held before; not a part of its lateness.' })),
   missed_reason: Nullable(Type.Enum([...enums.missedReason], { description: '`gate`: it waited at its gate for longer than `max_wait`.' })),
+  template_truncated: Type.Boolean({ description: 'Whether values of its template are null because they exceed 16 KB in all.' }),
   created_at: Timestamp,
   updated_at: Timestamp
 }
@@ -110,7 +111,7 @@ const Attempt = Type.Object({
 
 export const ExecutionDetail = Type.Object({
   ...execution,
-  payload: AnyJson({ description: 'The delivered payload.' }),
+  payload: AnyJson({ description: 'The delivered payload, with the values of a template.' }),
   response_body: Nullable(Type.String({ description: 'The beginning of the latest response body.' })),
   attempt_log: Type.Array(Attempt)
 })

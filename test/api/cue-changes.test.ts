@@ -19,6 +19,7 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   tags: [],
   overlap: 'allow',
   gate: null,
+  template: false,
   managed_by: null,
   name: 'n',
   description: null,

@@ -38,6 +38,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     catch_up: 'run_once_if_missed',
     overlap: 'allow',
     gate: null,
+    template: false,
     verification: null,
     next_run: '2030-01-07T09:00:00.000Z',
     next_slot: '2030-01-07T09:00:00.000Z',

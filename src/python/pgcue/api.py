@@ -57,6 +57,7 @@ class _CueInputOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     retry: Optional[RetryInput]
     on_failure: Optional[OnFailureInput]
     delivery: Optional[DeliveryInput]
@@ -90,6 +91,7 @@ class _CueReplacementOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -120,6 +122,7 @@ class CueUpdate(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -142,6 +145,7 @@ class _DeclaredCueOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
@@ -238,27 +242,6 @@ class StrictVerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
-class CueSetGatesBreaker(TypedDict, total=False):
-    failures: int
-    open_seconds: int
-    max_open_seconds: int
-
-
-class _CueSetGatesBudgetNeeded(TypedDict):
-    limit: Union[str, float]
-    unit: str
-    per: Literal["day", "week", "month"]
-
-
-class _CueSetGatesBudgetOptional(TypedDict, total=False):
-    timezone: Optional[str]
-    reserve: Optional[Union[str, float]]
-
-
-class CueSetGatesBudget(_CueSetGatesBudgetNeeded, _CueSetGatesBudgetOptional):
-    pass
-
-
 class _CueSetGatesNeeded(TypedDict):
     key: str
 
@@ -269,8 +252,8 @@ class _CueSetGatesOptional(TypedDict, total=False):
     per: Optional[str]
     order: Optional[bool]
     on_failure: Optional[Literal["continue", "pause"]]
-    breaker: Optional[CueSetGatesBreaker]
-    budget: Optional[CueSetGatesBudget]
+    breaker: Optional[BreakerInput]
+    budget: Optional[BudgetInput]
     max_wait: Optional[str]
     description: Optional[str]
 
@@ -395,37 +378,37 @@ class CalendarInput(TypedDict, total=False):
     ranges: List[RangeInput]
 
 
-class GateInputBreaker(TypedDict, total=False):
-    failures: int
-    open_seconds: int
-    max_open_seconds: int
-
-
-class _GateInputBudgetNeeded(TypedDict):
-    limit: Union[str, float]
-    unit: str
-    per: Literal["day", "week", "month"]
-
-
-class _GateInputBudgetOptional(TypedDict, total=False):
-    timezone: Optional[str]
-    reserve: Optional[Union[str, float]]
-
-
-class GateInputBudget(_GateInputBudgetNeeded, _GateInputBudgetOptional):
-    pass
-
-
 class GateInput(TypedDict, total=False):
     parallel: Optional[int]
     rate: Optional[int]
     per: Optional[str]
     order: Optional[bool]
     on_failure: Optional[Literal["continue", "pause"]]
-    breaker: Optional[GateInputBreaker]
-    budget: Optional[GateInputBudget]
+    breaker: Optional[BreakerInput]
+    budget: Optional[BudgetInput]
     max_wait: Optional[str]
     description: Optional[str]
+
+
+class BreakerInput(TypedDict, total=False):
+    failures: int
+    open_seconds: int
+    max_open_seconds: int
+
+
+class _BudgetInputNeeded(TypedDict):
+    limit: Union[str, float]
+    unit: str
+    per: Literal["day", "week", "month"]
+
+
+class _BudgetInputOptional(TypedDict, total=False):
+    timezone: Optional[str]
+    reserve: Optional[Union[str, float]]
+
+
+class BudgetInput(_BudgetInputNeeded, _BudgetInputOptional):
+    pass
 
 
 class _ChannelInputNeeded(TypedDict):
@@ -589,6 +572,7 @@ class Cue(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -682,6 +666,7 @@ class ChangedCue(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -739,14 +724,6 @@ class CueDetailExecutionsCosts(TypedDict):
     unit: str
 
 
-class CueDetailExecutionsHeld(TypedDict):
-    by: Literal["after", "approval", "overlap", "gate"]
-    key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
-    since: str
-    ahead: int
-
-
 class CueDetailExecutions(TypedDict):
     id: str
     cue_id: str
@@ -771,9 +748,10 @@ class CueDetailExecutions(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[CueDetailExecutionsOutcome]
     costs: List[CueDetailExecutionsCosts]
-    held: Optional[CueDetailExecutionsHeld]
+    held: Optional[Held]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    template_truncated: bool
     created_at: str
     updated_at: str
 
@@ -795,6 +773,7 @@ class CueDetail(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -1061,14 +1040,6 @@ class ExecutionCosts(TypedDict):
     unit: str
 
 
-class ExecutionHeld(TypedDict):
-    by: Literal["after", "approval", "overlap", "gate"]
-    key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
-    since: str
-    ahead: int
-
-
 class Execution(TypedDict):
     id: str
     cue_id: str
@@ -1093,9 +1064,10 @@ class Execution(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
     costs: List[ExecutionCosts]
-    held: Optional[ExecutionHeld]
+    held: Optional[Held]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    template_truncated: bool
     created_at: str
     updated_at: str
 
@@ -1103,14 +1075,6 @@ class Execution(TypedDict):
 class ExecutionDetailCosts(TypedDict):
     amount: str
     unit: str
-
-
-class ExecutionDetailHeld(TypedDict):
-    by: Literal["after", "approval", "overlap", "gate"]
-    key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
-    since: str
-    ahead: int
 
 
 class ExecutionDetailAttemptLog(TypedDict):
@@ -1150,9 +1114,10 @@ class ExecutionDetail(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
     costs: List[ExecutionDetailCosts]
-    held: Optional[ExecutionDetailHeld]
+    held: Optional[Held]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    template_truncated: bool
     created_at: str
     updated_at: str
     payload: Any
@@ -1181,6 +1146,14 @@ class _OutcomeOptional(TypedDict, total=False):
 
 class Outcome(_OutcomeNeeded, _OutcomeOptional):
     pass
+
+
+class Held(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
 
 
 class ReportedOutcomeOutcome(TypedDict):
@@ -1720,6 +1693,7 @@ class _ListCuesResultCuesNeeded(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -1782,6 +1756,12 @@ class PauseCueBody(TypedDict, total=False):
 
 class ResumeCueBody(TypedDict):
     pass
+
+
+class PreviewPayloadResult(TypedDict):
+    payload: Any
+    url: Optional[str]
+    headers: Dict[str, Any]
 
 
 class FireCueResult(TypedDict):
@@ -2431,6 +2411,10 @@ class Client(Transport):
     def test_cue(self, body: Optional[TestInput] = None) -> TestResult:
         """Send one signed request to a cue or a URL, and show the response."""
         return self.call("POST", "/v1/cues/test", body=body)
+
+    def preview_payload(self, body: CueInput) -> PreviewPayloadResult:
+        """Preview the request of a cue, with the values of its template."""
+        return self.call("POST", "/v1/cues/preview-payload", body=body)
 
     def fire_cue(self, cue_id: str, body: Optional[FireInput] = None, *, idempotency_key: Optional[str] = None) -> FireCueResult:
         """Fire a cue now, or at a later time."""
