@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
 import { fault, invalid } from '../errors.ts'
 import { allFaults } from './faults.ts'
-import { PayloadPreview, previewPayload } from './payload-preview.ts'
+import { previewPayload } from './payload-preview.ts'
 import * as schemas from './schemas.ts'
 import { createTests } from './test-requests.ts'
 import { fireCue, pauseCue, tagged, updateCue, versionsOf } from './write.ts'
@@ -89,7 +89,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         description:
           'The body is that of `POST /v1/cues`; nothing is stored. Values of earlier runs are those of the cue with this key, or else examples.',
         body: schemas.CreateCue,
-        response: { 200: PayloadPreview }
+        response: { 200: schemas.PayloadPreview }
       }
     },
     async request => previewPayload(app, request, request.body)

@@ -1,22 +1,15 @@
 /** Previews of requests, without a cue. */
 import type { FastifyInstance } from 'fastify'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { Json } from '../json/canonical-json.ts'
 import { namesOf } from '../schedule/parse-schedule.ts'
 import { readCalendars } from '../schedule/stored-calendars.ts'
-import { AnyJson, Nullable } from '../schemas.ts'
 import { namesIn, readValues, renderHeaders, renderPayload, renderUrl, type Values } from '../templates/template.ts'
 import { newCue, replacementOf } from './changes.ts'
 import { checkTogether } from './faults.ts'
-import type { CreateCue } from './schemas.ts'
+import type { CreateCue, PayloadPreview } from './schemas.ts'
 import { textsOf } from './templates.ts'
 import { type Asking, changesText } from './write.ts'
-
-export const PayloadPreview = Type.Object({
-  payload: AnyJson({ description: 'The payload of the next run.' }),
-  url: Nullable(Type.String()),
-  headers: Type.Record(Type.String(), Type.String(), { description: 'Stored values that are sent as their mask stay masked.' })
-})
 
 /** Previews the request of the next run of a cue, which may exist under the same key. Values of an earlier run that there has not been are examples. */
 export const previewPayload = async (app: FastifyInstance, asking: Asking, request: CreateCue): Promise<Static<typeof PayloadPreview>> => {

@@ -391,3 +391,9 @@ export const BulkDeleted = Type.Object({
   deleted: Type.Array(Type.String()),
   skipped: Type.Array(Type.String(), { description: 'Ids of cues not found in this account.' })
 })
+
+export const PayloadPreview = Type.Object({
+  payload: AnyJson({ description: 'The payload of the next run.' }),
+  url: Nullable(Type.String()),
+  headers: Type.Record(Type.String(), Type.String(), { description: 'Stored values that are sent as their mask stay masked.' })
+})
