@@ -131,7 +131,7 @@ export const fields: readonly Field[] = [
   }),
   field('where', 'callback.headers', 'Headers', 'headers', { placeholder: 'X-Team: reports', hint: texts.headers, isUsed: isWebhook }),
   field('where', 'payload', 'Payload', 'json', { initial: defaults.payload, hint: texts.payload }),
-  field('where', 'template', 'Template: replace {{name}} in payload, headers and query', 'check', { hint: texts.template }),
+  field('where', 'template', 'Template: replace {{…}} by values of the run', 'check', { hint: texts.template }),
   field('delivery', 'delivery.timeout_seconds', 'Timeout in seconds', 'number', {
     ...bounds.timeout_seconds,
     byDefault: implied.timeout_seconds,
