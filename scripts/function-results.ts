@@ -35,8 +35,8 @@ export const nullable: Record<string, string> = {
   end_notice: 'value',
   ended_pauses: 'last_slot cron at schedule_rules calendars',
   failure_notice: 'row last_http_status last_error',
-  claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload',
-  claimable_page: 'task',
+  claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload template_values',
+  claimable_page: 'task template_values',
   look_ahead_by_schedule: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
   mail_channel_test: 'row',
   mail_confirm_address: 'row',
@@ -74,7 +74,8 @@ export const nullable: Record<string, string> = {
   repair_queues: 'value',
   start_followers: 'after',
   stored_response: 'row',
-  'cue.begun_attempt': 'api_key',
+  'cue.begun_attempt': 'api_key template_values',
+  claim_executions: 'template_values',
   run_operation: 'row',
   service_health: 'last_seen_at lateness_ms oldest_pending_at last_heartbeat'
 }

@@ -121,16 +121,26 @@ create or replace function cue.feed_held(c cue.cues, p_at timestamptz, p_now tim
 language plpgsql security definer as $$
 declare
   h cue.held_executions;
+  e cue.executions;
   v_signals bigint[];
+  v_written cue.cues; -- as it was when the execution was created
 begin
-  select * into h from cue.held_executions q where q.cue_id = c.id and q.held_by = 'after' order by q.place limit 1 for update skip locked;
+  -- Those that have waited for too long are left to miss_unsignalled.
+  select * into h from cue.held_executions q
+   where q.cue_id = c.id and q.held_by = 'after' and q.expires_at > p_at order by q.place limit 1 for update skip locked;
   if not found then return; end if;
   v_signals := cue.matching_signals(c, p_at);
   if v_signals is null then return; end if;
   perform from cue.executions where id = h.execution_id and ended_at is null for update skip locked;
   if not found then return; end if;
-  update cue.executions set parents = cue.parents_of(v_signals), updated_at = p_now where id = h.execution_id;
+  update cue.executions set parents = cue.parents_of(v_signals), updated_at = p_now where id = h.execution_id returning * into e;
   perform cue.spend_signals(c, v_signals, h.execution_id, p_now);
+  if cue.has_values(e) then
+    v_written := c;
+    v_written.payload := e.payload;
+    v_written.payload_id := e.payload_id;
+    perform cue.fix_values(v_written, e.id, e.parents, e.created_at);
+  end if;
   perform cue.continue_held(c, h, p_now);
 end $$;
 comment on function cue.feed_held is 'Sends the first slot of a follower that waits for signals on, if they have come.';

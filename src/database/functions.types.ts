@@ -152,6 +152,7 @@ export const functions = {
   passed_windows: ['rows', 'limit now skip', 'stable'],
   pause_gate: ['value', 'account_id key reason until actor ip now'],
   poll_device: ['row', 'code_hash token_hash limited now'],
+  preview_values: ['value', 'account_id cue scheduled_for cue_id now', 'stable'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
   prune_idempotency_keys: ['value', 'batch now'],
@@ -329,6 +330,7 @@ export type BegunAttempt = {
   secrets: string[]
   api_key: string | null
   plain: boolean
+  template_values: string | null
 }
 
 export type BeginChannelTestRow = {
@@ -468,6 +470,7 @@ export type ExecutionsRow = {
   lineage_id: string | null
   parents: unknown | null
   is_fixed: boolean | null
+  template_truncated: boolean | null
 }
 
 export type ClaimExecutionsRow = {
@@ -480,6 +483,7 @@ export type ClaimExecutionsRow = {
   claim_token: string
   attempt: number
   payload: string
+  template_values: string | null
 }
 
 export type ClaimNextRow = {
@@ -493,6 +497,7 @@ export type ClaimNextRow = {
   claim_token: string | null
   attempt: number | null
   payload: string | null
+  template_values: string | null
 }
 
 export type ClaimablePageRow = {
@@ -504,6 +509,7 @@ export type ClaimablePageRow = {
   scheduled_for: Date
   attempt: number
   payload: string
+  template_values: string | null
   has_more: boolean
 }
 
@@ -547,6 +553,7 @@ export type CueDetailByKeyRow = {
   gate: string
   after: unknown
   approval: unknown
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -935,6 +942,7 @@ export type ReadCueDetailsRow = {
   gate: string
   after: unknown
   approval: unknown
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -982,6 +990,7 @@ export type ReadCuesRow = {
   gate: string
   after: unknown
   approval: unknown
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -1090,6 +1099,8 @@ export type ReadExecutionDetailsRow = {
   missed_reason: MissedReason
   parents: unknown
   approval: unknown
+  template_truncated: boolean
+  template_values: string
   attempt_log: unknown
 }
 
@@ -1416,6 +1427,7 @@ export type Functions = {
   passedWindows: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pauseGate: (args: { account_id: string; key: string; reason?: string | null; until?: Date | null; actor?: string | null; ip?: string | null }) => Promise<void>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
+  previewValues: (args: { account_id: string; cue: object | string; scheduled_for: Date; cue_id?: string | null }) => Promise<string>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
   pruneIdempotencyKeys: (args: { batch?: number | null }) => Promise<number>

@@ -74,6 +74,13 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('pauseCue', [cue.id], { reason: 'The partner is migrating' })
   await send('resumeCue', [cue.id])
   const { url } = await receiver(t)
+  await send('previewPayload', [], {
+    name: 'report',
+    cron: '0 9 * * *',
+    callback_url: url,
+    template: true,
+    payload: { day: '{{scheduled_date}}' }
+  })
   await send('testCue', [], { url, payload: { rows: 3 } })
   await send('putChannel', ['ops'], {
     type: 'slack',
