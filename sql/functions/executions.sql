@@ -3,7 +3,7 @@
 -- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now(),
-  p_held_by cue.held_by default null, p_slot_due_at timestamptz default null, p_parents jsonb default '[]'
+  p_held_by cue.held_by default null, p_slot_due_at timestamptz default null, p_parents jsonb default null
 ) returns uuid
 language plpgsql security definer as $$
 declare
@@ -15,8 +15,8 @@ begin
   select n.*
     from cue.new_execution(
       c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
-      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
-  if c.template then perform cue.fix_values(c, v_id, p_parents, p_now); end if;
+      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now) n;
+  if c.template then perform cue.fix_values(c, v_id, p_now); end if;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;

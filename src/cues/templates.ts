@@ -4,7 +4,7 @@ import { templateFaults } from '../templates/faults.ts'
 import type { Columns } from './next-runs.ts'
 import type { StoredCue } from './stored.ts'
 
-const textColumns = ['template', 'payload', 'callback_url', 'callback_headers']
+const textColumns = ['template', 'payload', 'callback_url', 'callback_headers', 'after']
 
 type Texts = Parameters<typeof templateFaults>[0]
 
@@ -21,6 +21,8 @@ export const textsOf = (columns: Columns, stored?: StoredCue): Texts => ({
  */
 export const checkTemplate = (columns: Columns, stored?: StoredCue): void => {
   if (!(columns.template ?? stored?.template) || !textColumns.some(name => name in columns)) return
-  const faults = templateFaults(textsOf(columns, stored))
+  const after = columns.after as { cues?: string[] } | null | undefined
+  const parents = after === null ? [] : (after?.cues ?? stored?.after?.cues ?? [])
+  const faults = templateFaults(textsOf(columns, stored), parents)
   if (faults.length > 0) throw invalid(faults.map(({ member, message }) => fault(member, message)))
 }

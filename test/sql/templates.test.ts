@@ -196,11 +196,10 @@ t.test('parents are found by the longest key that fits', async t => {
   t.equal(await value('parents.b.outcome.result'), null)
   t.equal(await value('parents.a.success_at'), null)
   const id = await cue({ ...template, payload: '"{{parents.a.outcome.result}}"' }, { next_run: null })
-  const stored = await row('select v.* from cue.cues c, cue.executions e, cue.template_values(c, e, $2) v where c.id = $1 and e.id = $3', [
-    id,
-    parents,
-    a
-  ])
+  const stored = await row(
+    'select v.* from cue.cues c, cue.executions e, jsonb_populate_record(e, jsonb_build_object($2::text, $3::jsonb)) x, cue.template_values(c, x) v where c.id = $1 and e.id = $4',
+    [id, 'parents', parents, a]
+  )
   t.strictSame(stored, { template_values: { 'parents.a.outcome.result': 'a' }, is_truncated: false })
 })
 

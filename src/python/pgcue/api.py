@@ -58,12 +58,14 @@ class _CueInputOptional(TypedDict, total=False):
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
     template: Optional[bool]
+    after: Optional[AfterInput]
     retry: Optional[RetryInput]
     on_failure: Optional[OnFailureInput]
     delivery: Optional[DeliveryInput]
     alerts: Optional[AlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[VerificationInput]
+    approval: Optional[ApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -92,12 +94,14 @@ class _CueReplacementOptional(TypedDict, total=False):
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
     template: Optional[bool]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -114,7 +118,7 @@ class CueReplacement(_CueReplacementNeeded, _CueReplacementOptional):
 class CueUpdate(TypedDict, total=False):
     status: Literal["active", "paused"]
     name: str
-    schedule: StrictScheduleInput
+    schedule: Optional[StrictScheduleInput]
     callback: Optional[StrictCallbackInput]
     payload: Any
     key: Optional[str]
@@ -123,12 +127,14 @@ class CueUpdate(TypedDict, total=False):
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
     template: Optional[bool]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
 
 
 class _DeclaredCueNeeded(TypedDict):
@@ -146,12 +152,14 @@ class _DeclaredCueOptional(TypedDict, total=False):
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
     template: Optional[bool]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -204,6 +212,28 @@ class VerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class AfterInput(TypedDict, total=False):
+    when: Optional[Literal["success", "verified", "failure", "end"]]
+    mode: Optional[Literal["all", "any"]]
+    within: Optional[str]
+    wait: Optional[str]
+    cues: List[str]
+
+
+class StrictAfterInput(TypedDict, total=False):
+    when: Optional[Literal["success", "verified", "failure", "end"]]
+    mode: Optional[Literal["all", "any"]]
+    within: Optional[str]
+    wait: Optional[str]
+    cues: List[str]
+
+
+class ApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class StrictCallbackInput(TypedDict, total=False):
     url: Optional[str]
     method: Literal["POST", "PUT", "PATCH", "GET"]
@@ -240,6 +270,12 @@ class StrictAlertSettingsInput(TypedDict, total=False):
 
 class StrictVerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
+
+
+class StrictApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
 
 
 class _CueSetGatesNeeded(TypedDict):
@@ -458,7 +494,7 @@ class _OperationInputFilterOptional(TypedDict, total=False):
     search: str
     cue_id: str
     outcome_state: Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     worker_id: str
     error: str
     dead: bool
@@ -471,7 +507,7 @@ class OperationInputFilter(_OperationInputFilterOptionalKeywords, _OperationInpu
 
 
 class _OperationInputNeeded(TypedDict):
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
 
 
 _OperationInputOptionalKeywords = TypedDict("_OperationInputOptionalKeywords", {"from": 'Optional[str]'}, total=False)
@@ -581,7 +617,8 @@ class Cue(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -590,6 +627,7 @@ class Cue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -658,6 +696,27 @@ class Verification(TypedDict):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class _AfterNeeded(TypedDict):
+    cues: List[str]
+    when: Literal["success", "verified", "failure", "end"]
+    mode: Literal["all", "any"]
+    within: str
+
+
+class _AfterOptional(TypedDict, total=False):
+    wait: str
+
+
+class After(_AfterNeeded, _AfterOptional):
+    pass
+
+
+class Approval(TypedDict):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class ChangedCue(TypedDict):
     id: str
     name: str
@@ -675,7 +734,8 @@ class ChangedCue(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -684,6 +744,7 @@ class ChangedCue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -733,7 +794,7 @@ class CueDetailExecutions(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -750,7 +811,8 @@ class CueDetailExecutions(TypedDict):
     costs: List[CueDetailExecutionsCosts]
     held: Optional[Held]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
+    parents: List[Parent]
     template_truncated: bool
     created_at: str
     updated_at: str
@@ -761,8 +823,16 @@ class CueDetailMissed(TypedDict):
     last: str
     count: int
     policy: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
     recorded_at: str
+
+
+class CueDetailPendingSignals(TypedDict):
+    cue_id: str
+    cue_key: Optional[str]
+    execution_id: str
+    signalled_at: str
+    expires_at: str
 
 
 class CueDetail(TypedDict):
@@ -782,7 +852,8 @@ class CueDetail(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -791,6 +862,7 @@ class CueDetail(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -803,6 +875,8 @@ class CueDetail(TypedDict):
     executions: List[CueDetailExecutions]
     execution_total: int
     missed: List[CueDetailMissed]
+    followers: List[str]
+    pending_signals: List[CueDetailPendingSignals]
 
 
 class TestResultRequest(TypedDict):
@@ -850,7 +924,7 @@ class CueHistoryGaps(TypedDict):
     first: str
     last: str
     count: int
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
 
 
 _CueHistoryNeededKeywords = TypedDict("_CueHistoryNeededKeywords", {"from": 'str'})
@@ -1049,7 +1123,7 @@ class Execution(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -1066,10 +1140,17 @@ class Execution(TypedDict):
     costs: List[ExecutionCosts]
     held: Optional[Held]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
+    parents: List[Parent]
     template_truncated: bool
     created_at: str
     updated_at: str
+
+
+class Parent(TypedDict):
+    cue_id: str
+    cue_key: Optional[str]
+    execution_id: str
 
 
 class ExecutionDetailCosts(TypedDict):
@@ -1099,7 +1180,7 @@ class ExecutionDetail(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -1116,7 +1197,8 @@ class ExecutionDetail(TypedDict):
     costs: List[ExecutionDetailCosts]
     held: Optional[Held]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
+    parents: List[Parent]
     template_truncated: bool
     created_at: str
     updated_at: str
@@ -1151,7 +1233,7 @@ class Outcome(_OutcomeNeeded, _OutcomeOptional):
 class Held(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1196,7 +1278,7 @@ class Worker(TypedDict):
 
 class Operation(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1217,7 +1299,7 @@ class OperationDetailErrors(TypedDict):
 
 class OperationDetail(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1266,7 +1348,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached", "approval.requested", "approval.decided"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
@@ -1370,6 +1452,7 @@ class Account(TypedDict):
     alert_webhook_url: Optional[str]
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
     scopes: List[str]
     is_operator: bool
     created_at: str
@@ -1379,7 +1462,7 @@ class Key(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     created_by: Literal["user", "register", "migration", "mcp-exchange"]
     is_default: bool
@@ -1702,7 +1785,8 @@ class _ListCuesResultCuesNeeded(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -1711,6 +1795,7 @@ class _ListCuesResultCuesNeeded(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -2215,6 +2300,7 @@ class UpdateAccountBody(TypedDict, total=False):
     alert_webhook_url: str
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
 
 
 class DeleteAccountResult(TypedDict):
@@ -2238,7 +2324,7 @@ class CreateKeyResult(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     api_key: str
 
@@ -2248,7 +2334,7 @@ class _CreateKeyBodyNeeded(TypedDict):
 
 
 class _CreateKeyBodyOptional(TypedDict, total=False):
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
 
 
 class CreateKeyBody(_CreateKeyBodyNeeded, _CreateKeyBodyOptional):
@@ -2309,7 +2395,7 @@ class RefreshSessionResult(TypedDict):
 class ListSessionsResultSessions(TypedDict):
     id: str
     is_current: bool
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     key_id: Optional[str]
     key_label: Optional[str]
     ip: Optional[str]
@@ -2420,7 +2506,7 @@ class Client(Transport):
         """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
+    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill", "chain"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
         """List executions, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "tag": tag, "from": from_, "to": to, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
@@ -2444,7 +2530,7 @@ class Client(Transport):
         """Replay, cancel, pause … many executions or cues, or backfill one cue."""
         return self.call("POST", "/v1/operations", body=body, headers={"idempotency-key": idempotency_key, "x-confirm-destructive": "true"})
 
-    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
+    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
         """List operations, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/operations", query=query), "operations", {"type": type, "status": status, "limit": limit, "offset": offset})
 
