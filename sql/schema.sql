@@ -7880,7 +7880,7 @@ begin
   e.id := p_execution_id;
   e.scheduled_for := p_scheduled_for;
   e.triggered_by := p_triggered_by;
-  return (select v.template_values::text from cue.template_values(c, e, '[]', p_now) v);
+  return (select v.template_values::text from cue.template_values(c, e, p_now) v);
 end $function$;
 comment on function cue.example_values(cue.cues,uuid,timestamp with time zone,cue.trigger_kind,timestamp with time zone) is 'Returns the values that an execution of a cue would have now, as text.';
 grant execute on function cue.example_values(cue.cues,uuid,timestamp with time zone,cue.trigger_kind,timestamp with time zone) to cue_service;
@@ -8156,7 +8156,7 @@ begin
     v_written := c;
     v_written.payload := e.payload;
     v_written.payload_id := e.payload_id;
-    perform cue.fix_values(v_written, e.id, e.parents, e.created_at);
+    perform cue.fix_values(v_written, e.id, e.created_at);
   end if;
   perform cue.continue_held(c, h, p_now);
 end $function$;
@@ -8636,7 +8636,7 @@ end $function$;
 comment on function cue.fix_callback(cue.cues,uuid) is 'Has an execution sent to the callback that its webhook cue has now; the caller has locked both.';
 grant execute on function cue.fix_callback(cue.cues,uuid) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.fix_values(c cue.cues, p_execution_id uuid, p_parents jsonb DEFAULT NULL::jsonb, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.fix_values(c cue.cues, p_execution_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -8654,14 +8654,14 @@ begin
     select f.template_values, o.template_truncated into v_values, v_truncated
       from cue.fixed_requests f join cue.executions o on o.id = f.execution_id where f.execution_id = e.replayed_from;
   else
-    select * into v_values, v_truncated from cue.template_values(c, e, coalesce(p_parents, '[]'), p_now);
+    select * into v_values, v_truncated from cue.template_values(c, e, p_now);
   end if;
   insert into cue.fixed_requests (execution_id, account_id, template_values) values (e.id, e.account_id, v_values)
   on conflict (execution_id) do update set template_values = excluded.template_values;
   if v_truncated then update cue.executions set template_truncated = true where id = e.id; end if;
 end $function$;
-comment on function cue.fix_values(cue.cues,uuid,jsonb,timestamp with time zone) is 'Stores the values of a template with an execution.';
-grant execute on function cue.fix_values(cue.cues,uuid,jsonb,timestamp with time zone) to cue_service;
+comment on function cue.fix_values(cue.cues,uuid,timestamp with time zone) is 'Stores the values of a template with an execution.';
+grant execute on function cue.fix_values(cue.cues,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.flight_lease()
  RETURNS interval
@@ -11362,21 +11362,6 @@ $function$;
 comment on function cue.names_in(text[]) is 'Returns the names in placeholders of texts, each once.';
 grant execute on function cue.names_in(text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.names_parent(c cue.cues, p_name text)
- RETURNS boolean
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select exists (
-    select from jsonb_array_elements_text(c.after -> 'cues') as r (id) cross join lateral (values (r.id), (cue.name_cue(r.id))) k (key)
-     where starts_with(p_name, 'parents.' || k.key || '.') and substr(p_name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names())
-$function$;
-comment on function cue.names_parent(cue.cues,text) is 'Returns whether a name in a template is that of a value of a cue that c follows.';
-grant execute on function cue.names_parent(cue.cues,text) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.new_account_id(p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
  LANGUAGE sql
@@ -11892,6 +11877,21 @@ CREATE OR REPLACE FUNCTION cue.page_bytes()
 AS $function$ select 4 * 1024 * 1024 $function$;
 comment on function cue.page_bytes() is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
 grant execute on function cue.page_bytes() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.parent_keys(c cue.cues)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select k.key from jsonb_array_elements_text(c.after -> 'cues') as r (id)
+    left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true cross join lateral (values (r.id), (p.key)) k (key)
+   where k.key is not null
+$function$;
+comment on function cue.parent_keys(cue.cues) is 'Returns the ids and keys of the cues that a cue follows.';
+grant execute on function cue.parent_keys(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.parent_names()
  RETURNS text
@@ -12856,7 +12856,7 @@ begin
     from cue.new_execution(
       c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
       p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now) n;
-  if c.template then perform cue.fix_values(c, v_id, p_parents, p_now); end if;
+  if c.template then perform cue.fix_values(c, v_id, p_now); end if;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
@@ -14789,7 +14789,10 @@ begin
       using errcode = cue.refusal('QU048'), detail = p_member;
   end if;
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
-   where u.name !~ cue.template_names() and not cue.names_parent(c, u.name) limit 1;
+   where u.name !~ cue.template_names()
+     and not exists (
+       select from cue.parent_keys(c) k
+        where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
   if found then
     raise exception '{{%}} is not a known name', left(v_unknown, 100) using errcode = cue.refusal('QU048'), detail = p_member;
   end if;
@@ -16520,7 +16523,7 @@ $function$;
 comment on function cue.template_texts(cue.cues) is 'Returns the texts of a cue in which names are replaced.';
 grant execute on function cue.template_texts(cue.cues) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.template_values(c cue.cues, e cue.executions, p_parents jsonb DEFAULT '[]'::jsonb, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.template_values(c cue.cues, e cue.executions, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(template_values jsonb, is_truncated boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -16548,11 +16551,11 @@ begin
         from (
           select u.name, v_known #> string_to_array(u.name, '.') as value from unnest(v_names) as u (name) where u.name ~ cue.template_names()
           union all
-          select u.name, cue.parent_value(u.name, p_parents) from unnest(v_names) as u (name) where u.name like 'parents.%') n
+          select u.name, cue.parent_value(u.name, e.parents) from unnest(v_names) as u (name) where u.name like 'parents.%') n
        where n.value <> 'null') s;
 end $function$;
-comment on function cue.template_values(cue.cues,cue.executions,jsonb,timestamp with time zone) is 'Returns the values of the names that a cue''s texts have, up to 16 KB, and whether others were left out.';
-grant execute on function cue.template_values(cue.cues,cue.executions,jsonb,timestamp with time zone) to cue_service;
+comment on function cue.template_values(cue.cues,cue.executions,timestamp with time zone) is 'Returns the values of the names that a cue''s texts have, up to 16 KB, and whether others were left out.';
+grant execute on function cue.template_values(cue.cues,cue.executions,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.time_window(p_from timestamp with time zone, p_to timestamp with time zone, p_length interval, p_now timestamp with time zone, OUT since timestamp with time zone, OUT until timestamp with time zone)
  RETURNS record

@@ -19,7 +19,7 @@ begin
     from cue.new_execution(
       c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
       p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now) n;
-  if c.template then perform cue.fix_values(c, v_id, p_parents, p_now); end if;
+  if c.template then perform cue.fix_values(c, v_id, p_now); end if;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;

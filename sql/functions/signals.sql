@@ -139,7 +139,7 @@ begin
     v_written := c;
     v_written.payload := e.payload;
     v_written.payload_id := e.payload_id;
-    perform cue.fix_values(v_written, e.id, e.parents, e.created_at);
+    perform cue.fix_values(v_written, e.id, e.created_at);
   end if;
   perform cue.continue_held(c, h, p_now);
 end $$;

@@ -18,14 +18,6 @@ language sql stable security definer as $$
 $$;
 comment on function cue.template_texts is 'Returns the texts of a cue in which names are replaced.';
 
-create or replace function cue.names_parent(c cue.cues, p_name text) returns boolean
-language sql stable security definer as $$
-  select exists (
-    select from jsonb_array_elements_text(c.after -> 'cues') as r (id) cross join lateral (values (r.id), (cue.name_cue(r.id))) k (key)
-     where starts_with(p_name, 'parents.' || k.key || '.') and substr(p_name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names())
-$$;
-comment on function cue.names_parent is 'Returns whether a name in a template is that of a value of a cue that c follows.';
-
 -- For texts that the service does not check, because it does not know all of them, or whether they belong to a template.
 create or replace function cue.require_names(c cue.cues, p_text text, p_member text) returns void
 language plpgsql stable security definer as $$
@@ -38,12 +30,23 @@ begin
       using errcode = cue.refusal('QU048'), detail = p_member;
   end if;
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
-   where u.name !~ cue.template_names() and not cue.names_parent(c, u.name) limit 1;
+   where u.name !~ cue.template_names()
+     and not exists (
+       select from cue.parent_keys(c) k
+        where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
   if found then
     raise exception '{{%}} is not a known name', left(v_unknown, 100) using errcode = cue.refusal('QU048'), detail = p_member;
   end if;
 end $$;
 comment on function cue.require_names is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
+
+create or replace function cue.parent_keys(c cue.cues) returns setof text
+language sql stable security definer as $$
+  select k.key from jsonb_array_elements_text(c.after -> 'cues') as r (id)
+    left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true cross join lateral (values (r.id), (p.key)) k (key)
+   where k.key is not null
+$$;
+comment on function cue.parent_keys is 'Returns the ids and keys of the cues that a cue follows.';
 
 create or replace function cue.has_values(e cue.executions) returns boolean
 language sql stable security definer as $$
@@ -88,9 +91,9 @@ exception when invalid_parameter_value then
 end $$;
 comment on function cue.local_date is 'Returns the date of an instant in a time zone.';
 
--- p_parents: an array of {cue_id, cue_key, execution_id}. The smallest values come first, so that one that is too large takes no room from others.
+-- The smallest values come first, so that one that is too large takes no room from others.
 create or replace function cue.template_values(
-  c cue.cues, e cue.executions, p_parents jsonb default '[]', p_now timestamptz default now()
+  c cue.cues, e cue.executions, p_now timestamptz default now()
 ) returns table (template_values jsonb, is_truncated boolean)
 language plpgsql stable security definer as $$
 declare
@@ -113,7 +116,7 @@ begin
         from (
           select u.name, v_known #> string_to_array(u.name, '.') as value from unnest(v_names) as u (name) where u.name ~ cue.template_names()
           union all
-          select u.name, cue.parent_value(u.name, p_parents) from unnest(v_names) as u (name) where u.name like 'parents.%') n
+          select u.name, cue.parent_value(u.name, e.parents) from unnest(v_names) as u (name) where u.name like 'parents.%') n
        where n.value <> 'null') s;
 end $$;
 comment on function cue.template_values is 'Returns the values of the names that a cue''s texts have, up to 16 KB, and whether others were left out.';
@@ -134,10 +137,9 @@ begin
 end $$;
 comment on function cue.parent_value is 'Returns the value of a name of the parent with the longest key that fits.';
 
--- A replay has the values of the original, so that it sends the same. The caller has just added the execution, with the task and payload of c.
-create or replace function cue.fix_values(
-  c cue.cues, p_execution_id uuid, p_parents jsonb default null, p_now timestamptz default now()
-) returns void
+-- A replay has the values of the original, so that it sends the same. The caller has just added the execution, with the payload of c, or has found the
+-- parents that it waited for.
+create or replace function cue.fix_values(c cue.cues, p_execution_id uuid, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
   e cue.executions;
@@ -149,7 +151,7 @@ begin
     select f.template_values, o.template_truncated into v_values, v_truncated
       from cue.fixed_requests f join cue.executions o on o.id = f.execution_id where f.execution_id = e.replayed_from;
   else
-    select * into v_values, v_truncated from cue.template_values(c, e, coalesce(p_parents, '[]'), p_now);
+    select * into v_values, v_truncated from cue.template_values(c, e, p_now);
   end if;
   insert into cue.fixed_requests (execution_id, account_id, template_values) values (e.id, e.account_id, v_values)
   on conflict (execution_id) do update set template_values = excluded.template_values;
@@ -168,7 +170,7 @@ begin
   e.id := p_execution_id;
   e.scheduled_for := p_scheduled_for;
   e.triggered_by := p_triggered_by;
-  return (select v.template_values::text from cue.template_values(c, e, '[]', p_now) v);
+  return (select v.template_values::text from cue.template_values(c, e, p_now) v);
 end $$;
 comment on function cue.example_values is 'Returns the values that an execution of a cue would have now, as text.';
 

@@ -21,7 +21,8 @@ export const textsOf = (columns: Columns, stored?: StoredCue): Texts => ({
  */
 export const checkTemplate = (columns: Columns, stored?: StoredCue): void => {
   if (!(columns.template ?? stored?.template) || !textColumns.some(name => name in columns)) return
-  const after = { ...stored?.after, ...(columns.after as StoredCue['after']) }
-  const faults = templateFaults(textsOf(columns, stored), columns.after === null ? [] : after.cues)
+  const after = columns.after as { cues?: string[] } | null | undefined
+  const parents = after === null ? [] : (after?.cues ?? stored?.after?.cues ?? [])
+  const faults = templateFaults(textsOf(columns, stored), parents)
   if (faults.length > 0) throw invalid(faults.map(({ member, message }) => fault(member, message)))
 }

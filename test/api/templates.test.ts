@@ -174,3 +174,20 @@ t.test('a preview has the values of the next run, and examples for runs that the
   exactly(t, (await show({ ...worker, key: 'l', payload: '{{previous.outcome.metadata.n}}' })).body, { payload: 'value' })
   t.ok(fn)
 })
+
+t.test('names of parents are those of the cues that it follows', async t => {
+  const { call, post } = await build(t, start)
+  await post('/v1/cues', { name: 'extract', key: 'etl/extract', cron: '@daily', worker: true })
+  const other = await post('/v1/cues', { name: 'other', cron: '@daily', worker: true })
+  const follower = { name: 'load', worker: true, template: true, payload: '{{parents.etl/extract.outcome.result}}' }
+  exactly(t, await call('POST', '/v1/cues', { ...follower, after: { cues: [other.id] } }), invalid('body', 'payload'))
+  const { id } = await post('/v1/cues', { ...follower, after: { cues: ['etl/extract'] } })
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, { after: { cues: [other.id] } }), invalid('body', 'payload'))
+  exactly(t, await call('PATCH', `/v1/cues/${id}`, { after: { when: 'verified' } }), { status: 200 })
+  const parents = { 'etl/extract': 200, [other.id]: 422, extract: 422 }
+  for (const [key, status] of Object.entries(parents)) {
+    const payload_override = { id: `{{parents.${key}.execution_id}}` }
+    exactly(t, await call('POST', `/v1/cues/${id}/fire`, { payload_override, merge_strategy: 'replace' }), { status }, key)
+  }
+  exactly(t, (await call('POST', '/v1/cues/preview-payload', { ...follower, after: { cues: ['etl/extract'] } })).body, { payload: 'done' })
+})

@@ -125,6 +125,10 @@ t.test('a value in a header is printable ASCII', async t => {
   )
 })
 
+t.test('a percent sign in a header is encoded', async t => {
+  t.strictSame(renderHeaders({ a: '{{v}}' }, { v: '100%41 %' }), { a: '100%2541 %25' })
+})
+
 t.test('a value in a query is one component of it', async t => {
   t.equal(
     renderUrl('https://h/{{n}}?a={{cue.name}}&b={{missing}}&c={{{{#{{n}}', values),

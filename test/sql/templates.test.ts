@@ -184,7 +184,8 @@ t.test('parents are found by the longest key that fits', async t => {
   const parents = JSON.stringify([
     { cue_id: 'cue_1', cue_key: 'a', execution_id: a },
     { cue_id: 'cue_2', cue_key: 'a.outcome', execution_id: ab },
-    { cue_id: 'cue_3', cue_key: null, execution_id: a }
+    { cue_id: 'cue_3', cue_key: null, execution_id: a },
+    { cue_id: 'cue_4', cue_key: 'a.outcome.metadata.x', execution_id: ab }
   ])
   const value = async (name: string) => (await row('select cue.parent_value($1, $2) as value', [name, parents])).value
   t.equal(await value('parents.a.execution_id'), a)
@@ -193,14 +194,14 @@ t.test('parents are found by the longest key that fits', async t => {
   t.equal(await value('parents.a.outcome.outcome.result'), 'ab')
   t.equal(await value('parents.a.outcome.metadata.execution_id'), 7)
   t.equal(await value('parents.cue_3.outcome.result'), 'a')
+  t.equal(await value('parents.a.outcome.metadata.x.execution_id'), ab)
   t.equal(await value('parents.b.outcome.result'), null)
   t.equal(await value('parents.a.success_at'), null)
   const id = await cue({ ...template, payload: '"{{parents.a.outcome.result}}"' }, { next_run: null })
-  const stored = await row('select v.* from cue.cues c, cue.executions e, cue.template_values(c, e, $2) v where c.id = $1 and e.id = $3', [
-    id,
-    parents,
-    a
-  ])
+  const stored = await row(
+    'select v.* from cue.cues c, cue.executions e, jsonb_populate_record(e, jsonb_build_object($2::text, $3::jsonb)) x, cue.template_values(c, x) v where c.id = $1 and e.id = $4',
+    [id, 'parents', parents, a]
+  )
   t.strictSame(stored, { template_values: { 'parents.a.outcome.result': 'a' }, is_truncated: false })
 })
 
