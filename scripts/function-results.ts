@@ -8,7 +8,7 @@ export const single = new Set(
   `abort_operation allow apply_subscription attach_evidence beat_engine begin_channel_test begin_endpoint_test begin_test cancel_execution create_event_endpoint create_operation deletion_status
    dismiss_execution exchange_session_token fire_cue hold next_wakes open_key_session open_session poll_device read_destinations
    read_errors read_memory read_operator read_overview refresh_session replay_execution report_outcome reveal_key
-   service_health verify_outcome`.split(/\s+/)
+   service_health signal_execution start_followers verify_outcome`.split(/\s+/)
 )
 
 /** Columns that may be null. `row`: the function returns one row or none. `value`: its value may be null. */
@@ -72,6 +72,7 @@ export const nullable: Record<string, string> = {
   regenerate_key: 'value',
   register: 'row',
   repair_queues: 'value',
+  start_followers: 'after',
   stored_response: 'row',
   'cue.begun_attempt': 'api_key',
   run_operation: 'row',

@@ -1385,12 +1385,15 @@ create table cue.held_executions (
   due_at timestamp with time zone not null,
   since timestamp with time zone not null,
   released_at timestamp with time zone,
+  expires_at timestamp with time zone,
   constraint held_executions_pkey PRIMARY KEY (execution_id),
   constraint held_executions_check CHECK ((gate IS NOT NULL) = (held_by = 'gate'::cue.held_by)),
-  constraint held_executions_check1 CHECK (released_at IS NULL OR held_by = 'gate'::cue.held_by),
+  constraint held_executions_check1 CHECK (expires_at IS NULL OR held_by = 'after'::cue.held_by),
+  constraint held_executions_check2 CHECK (released_at IS NULL OR held_by = 'gate'::cue.held_by),
   constraint held_executions_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX held_executions_after ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'after'::cue.held_by);
+CREATE INDEX held_executions_expiring ON cue.held_executions USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX held_executions_gate ON cue.held_executions USING btree (account_id, gate, due_at, execution_id) INCLUDE (transport, released_at) WHERE (held_by = 'gate'::cue.held_by);
 CREATE INDEX held_executions_queue ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'overlap'::cue.held_by);
 CREATE INDEX held_executions_released ON cue.held_executions USING btree (account_id, gate) WHERE (released_at IS NOT NULL);
@@ -1405,6 +1408,7 @@ comment on column cue.held_executions.place is 'Order in the queue of its cue.';
 comment on column cue.held_executions.due_at is 'When it would have been due. With its id, the order at a gate.';
 comment on column cue.held_executions.since is 'Since when it is held.';
 comment on column cue.held_executions.released_at is 'Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.';
+comment on column cue.held_executions.expires_at is 'When it is missed if it still waits for signals. Null like held_by is not after.';
 grant select on cue.held_executions to cue_service;
 
 create table cue.holds (
@@ -1893,8 +1897,7 @@ create table cue.signals (
   constraint signals_pkey PRIMARY KEY (id),
   constraint signals_follower_id_lineage_id_key UNIQUE (follower_id, lineage_id),
   constraint signals_check CHECK (spent_at IS NULL OR NOT is_new),
-  constraint signals_check1 CHECK (spent_by IS NULL OR spent_at IS NOT NULL),
-  constraint signals_follower_id_fkey FOREIGN KEY (follower_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+  constraint signals_check1 CHECK (spent_by IS NULL OR spent_at IS NOT NULL)
 );
 CREATE INDEX signals_execution ON cue.signals USING btree (execution_id);
 CREATE INDEX signals_expiring ON cue.signals USING btree (expires_at) WHERE ((spent_at IS NULL) AND (NOT is_new));
@@ -1903,7 +1906,7 @@ CREATE INDEX signals_unspent ON cue.signals USING btree (follower_id, parent_id,
 comment on table cue.signals is 'Ends and verifications of executions, as their cues'' followers count them. Written by whoever ends the execution, under no lock of the follower.';
 comment on column cue.signals.id is 'Order of the signals.';
 comment on column cue.signals.account_id is 'The account.';
-comment on column cue.signals.follower_id is 'The cue that follows.';
+comment on column cue.signals.follower_id is 'The cue that follows. No foreign key, whose check would lock it.';
 comment on column cue.signals.parent_id is 'The cue that it follows.';
 comment on column cue.signals.execution_id is 'The execution.';
 comment on column cue.signals.lineage_id is 'The first of the executions that it repeats. Each signals a follower once.';
@@ -3555,7 +3558,7 @@ begin
    order by u.n
   -- Released, and sent back: it keeps its place.
   on conflict (execution_id) do update
-     set held_by = excluded.held_by, gate = excluded.gate, since = excluded.since, released_at = null,
+     set held_by = excluded.held_by, gate = excluded.gate, since = excluded.since, released_at = null, expires_at = null,
          due_at = case when h.gate = excluded.gate then h.due_at else excluded.due_at end;
   -- An end that commits at the same time sees none of them.
   if p_held_by = 'gate' then
@@ -4096,6 +4099,7 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
+  perform cue.send_signals(array[e.id], p_now);
   if c.gate is not null and e.status <> 'success' then
     delete from cue.held_executions where execution_id = e.id;
     perform cue.pause_after_failure(e, c, p_now);
@@ -4464,7 +4468,10 @@ begin
        set external_id = e.external_id, result_url = e.result_url, result_ref = e.result_ref, result_type = e.result_type,
            summary = e.summary, metadata = e.metadata, artifacts = e.artifacts, outcome_state = e.outcome_state, updated_at = p_now
      where x.id = e.id;
-    if e.outcome_state <> old.outcome_state then perform cue.add_verification_event(e, p_now); end if;
+    if e.outcome_state <> old.outcome_state then
+      perform cue.add_verification_event(e, p_now);
+      perform cue.send_signals(array[e.id], p_now);
+    end if;
   end if;
   v_spent := cue.add_costs(e, 0, p_costs, p_now);
   return query select e.id, e.outcome_state, v_spent or e is distinct from old;
@@ -4623,7 +4630,7 @@ begin
          coalesce(b.payload, (select p.body from cue.stored_payloads p where p.id = b.payload_id and p.cue_id = b.cue_id limit 1)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
-         c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
+         c.schedule_type is distinct from 'once' and not coalesce(c.await_outcome, false)
            and (b.started_at = b.created_at or coalesce((select r.last_run >= b.started_at from cue.cue_runs r where r.cue_id = b.cue_id), false))
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
@@ -6100,7 +6107,7 @@ declare
   v_count int;
   v_times text;
 begin
-  if c.schedule_type = 'once' or e.triggered_by <> 'schedule' then return false; end if;
+  if c.schedule_type = 'once' or e.triggered_by not in ('schedule', 'chain') then return false; end if;
   if cue.is_success(e.status, e.outcome_success) then
     update cue.cue_runs set failed_runs = 0 where cue_id = c.id and failed_runs > 0;
     return false;
@@ -6132,6 +6139,26 @@ CREATE OR REPLACE FUNCTION cue.counter_slot()
 AS $function$ select coalesce(nullif(current_setting('cue.counter_slot', true), '')::int, pg_backend_pid()) $function$;
 comment on function cue.counter_slot() is 'Returns the slot of the counter rows of this backend.';
 grant execute on function cue.counter_slot() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.counts_for(e cue.executions, p_when text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return case p_when
+    when 'success' then cue.is_success(e.status, e.outcome_success)
+    -- Not if it was cancelled or superseded, whatever is reported later.
+    when 'verified' then e.ended_at is not null and e.outcome_state is not distinct from 'verified_success'
+      and (e.status <> 'failed' or e.error_message is null or e.error_message not in ('cancelled', cue.superseded()))
+    when 'failure' then exists (select from cue.dead_letters d where d.execution_id = e.id)
+    else e.status = 'success' or exists (select from cue.dead_letters d where d.execution_id = e.id) end;
+end $function$;
+comment on function cue.counts_for(cue.executions,text) is 'Returns whether an execution, as it is now, signals followers with this `when`.';
+grant execute on function cue.counts_for(cue.executions,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.counts_on(w cue.rate_windows, p_weight bigint, p_window bigint, p_now timestamp with time zone)
  RETURNS boolean
@@ -6826,12 +6853,12 @@ begin
   if h.released_at is not null and p_due_at <= h.released_at then return null; end if;
   return jsonb_build_object(
     'by', h.held_by, 'key', h.gate,
-    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else 'overlap' end, 'since', cue.iso(h.since),
+    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) when 'after' then 'after' else 'overlap' end, 'since', cue.iso(h.since),
     'ahead', case h.held_by
       when 'gate' then (
         select count(*) from cue.held_executions o
          where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
-      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
+      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = h.held_by and o.place < h.place) end);
 end $function$;
 comment on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) is 'Returns what a held execution waits for, as the API shows it.';
 grant execute on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) to cue_reader, cue_service;
@@ -7403,6 +7430,24 @@ end $function$;
 comment on function cue.end_snoozes(integer,timestamp with time zone) is 'Ends snoozes whose time has passed, with a summary of what happened meanwhile; returns how many.';
 grant execute on function cue.end_snoozes(integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.end_waits(c cue.cues, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  h cue.held_executions;
+begin
+  for h in select * from cue.held_executions q where q.cue_id = c.id and q.held_by = 'after' order by q.place for update skip locked loop
+    perform cue.continue_held(c, h, p_now);
+  end loop;
+end $function$;
+comment on function cue.end_waits(cue.cues,timestamp with time zone) is 'Sends the slots of a cue that wait for signals on, because it follows no cue any more.';
+grant execute on function cue.end_waits(cue.cues,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.ended_executions()
  RETURNS TABLE(status cue.execution_status, count bigint)
  LANGUAGE sql
@@ -7685,6 +7730,45 @@ end $function$;
 comment on function cue.expire_outcomes(integer,timestamp with time zone) is 'Ends executions whose outcome deadline has passed; returns how many.';
 grant execute on function cue.expire_outcomes(integer,timestamp with time zone) to cue_operator, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.expire_signals(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_id text;
+  c cue.cues;
+  v_held uuid[] := array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  v_count int := 0;
+begin
+  if array_position(v_held, null) > 0 then return 0; end if;
+  for v_id in
+    select x.cue_id from (
+      (select h.cue_id from cue.held_executions h where h.expires_at <= p_now and h.account_id <> all (v_held) order by h.expires_at limit p_limit)
+      union
+      (select s.follower_id from cue.signals s
+        where s.spent_at is null and not s.is_new and s.expires_at <= p_now and s.account_id <> all (v_held) order by s.expires_at limit p_limit)) x
+     order by 1
+  loop
+    continue when cue.lock_free_cues(array[v_id]) = '{}';
+    select * into c from cue.cues q where q.id = v_id and q.deleted_at is null;
+    if not found then
+      delete from cue.signals where id = any (array(select id from cue.signals where follower_id = v_id limit 1000));
+      continue;
+    end if;
+    perform cue.read_signals(c, p_now);
+    perform cue.miss_unsignalled(c, p_now);
+    perform cue.note_expired(c, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.expire_signals(integer,timestamp with time zone) is 'Misses slots that have waited for signals for too long, and records signals that were not spent; returns how many cues.';
+grant execute on function cue.expire_signals(integer,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.extend_flights(p_flight_ids bigint[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF bigint
  LANGUAGE plpgsql
@@ -7762,6 +7846,31 @@ begin
 end $function$;
 comment on function cue.fair_page(timestamp with time zone,integer,uuid[]) is 'Returns due cues for a look that finds more than p_limit: those of each instant, in turn.';
 grant execute on function cue.fair_page(timestamp with time zone,integer,uuid[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.feed_held(c cue.cues, p_at timestamp with time zone, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  h cue.held_executions;
+  v_signals bigint[];
+begin
+  select * into h from cue.held_executions q where q.cue_id = c.id and q.held_by = 'after' order by q.place limit 1 for update skip locked;
+  if not found then return; end if;
+  v_signals := cue.matching_signals(c, p_at);
+  if v_signals is null then return; end if;
+  perform from cue.executions where id = h.execution_id and ended_at is null for update skip locked;
+  if not found then return; end if;
+  update cue.executions set parents = cue.parents_of(v_signals), updated_at = p_now where id = h.execution_id;
+  perform cue.spend_signals(c, v_signals, h.execution_id, p_now);
+  perform cue.continue_held(c, h, p_now);
+end $function$;
+comment on function cue.feed_held(cue.cues,timestamp with time zone,timestamp with time zone) is 'Sends the first slot of a follower that waits for signals on, if they have come.';
+grant execute on function cue.feed_held(cue.cues,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_address(p_email text)
  RETURNS integer
@@ -7933,7 +8042,7 @@ begin
               cross join lateral (
                 select x.status, x.attempts, x.triggered_by from cue.executions x
                  where x.id = u.id and x.id between v_first and v_last limit 1) x
-              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by = 'schedule')
+              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by in ('schedule', 'chain'))
              then c.failed_runs else 0 end
      where c.cue_id = any (v_failing);
   end if;
@@ -7965,6 +8074,7 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
+  perform cue.signal_successes(p_execution_ids, p_cue_ids, p_now);
   if v_tracked is not null then
     if cue.has_gates() then
       perform cue.add_results(p_execution_ids, p_attempts, p_http_status, array_fill(null::text, array[cardinality(p_attempts)]),
@@ -8123,12 +8233,12 @@ begin
     with named as materialized (
       select u.id, u.next, u.n, c.* from unnest(p_cue_ids, p_next) with ordinality as u (id, next, n)
         left join lateral (
-          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules from cue.cues q where q.id = u.id limit 1) c on true),
+          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.after from cue.cues q where q.id = u.id limit 1) c on true),
     crowded as materialized (
       select g.account_id, g.gate from (select distinct n.account_id, n.gate from named n where n.gate is not null) g
        where cue.is_gate_full(g.account_id, g.gate, cardinality(p_cue_ids)))
     select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true
-                 and n.next is not null and not exists (select from cue.open_executions o where o.cue_id = n.id)
+                 and n.next is not null and n.after is null and not exists (select from cue.open_executions o where o.cue_id = n.id)
                  and not exists (select from crowded f where f.account_id = n.account_id and f.gate = n.gate) then n.id end
       from named n order by n.n);
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_idle, v_accounts, v_slots, v_expected
@@ -9669,10 +9779,9 @@ CREATE OR REPLACE FUNCTION cue.length_of(p_length text)
  LANGUAGE sql
  IMMUTABLE
 AS $function$
-  select (left(p_length, -1)
-    || case right(p_length, 1) when 'd' then ' days' when 'h' then ' hours' when 'm' then ' minutes' else ' seconds' end)::interval
+  select left(p_length, -1)::float8 * case right(p_length, 1) when 'd' then 86400 when 'h' then 3600 when 'm' then 60 else 1 end * interval '1 second'
 $function$;
-comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval.';
+comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval of seconds.';
 grant execute on function cue.length_of(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.limits_of(a cue.accounts)
@@ -9714,8 +9823,11 @@ begin
    cross join lateral (select q.id, q.account_id, q.after from cue.cues q where q.id = u.id limit 1) c
    cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (id)
    cross join lateral (select q.id from cue.cues q where q.id = r.id and q.account_id = c.account_id and q.deleted_at is null limit 1) p;
+  delete from cue.signals s
+   where s.follower_id = any (p_cue_ids) and s.spent_at is null
+     and not exists (select from cue.cue_parents p where p.cue_id = s.follower_id and p.parent_id = s.parent_id);
 end $function$;
-comment on function cue.link_cues(text[]) is 'Writes the edges of cues anew; those to cues that are not found are left out.';
+comment on function cue.link_cues(text[]) is 'Writes the edges of cues anew, without those to cues that are not found, and drops signals of cues that they no longer follow.';
 grant execute on function cue.link_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
@@ -10387,6 +10499,30 @@ $function$;
 comment on function cue.mask_target(cue.channel_type,text) is 'Returns a channel''s target as it is shown: the host of a URL, the domain of an address.';
 grant execute on function cue.mask_target(cue.channel_type,text) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.matching_signals(c cue.cues, p_at timestamp with time zone, p_signal bigint DEFAULT NULL::bigint)
+ RETURNS bigint[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_is_any boolean := c.after ->> 'mode' = 'any';
+  v_ids bigint[];
+begin
+  if v_is_any and p_signal is not null then return array[p_signal]; end if;
+  v_ids := array(
+    select s.id from cue.cue_parents p
+     cross join lateral (
+       select q.id, q.expires_at from cue.signals q
+        where q.follower_id = c.id and q.parent_id = p.parent_id and q.spent_at is null and not q.is_new order by q.id desc limit 1) s
+     where p.cue_id = c.id and s.expires_at > p_at);
+  return case when v_ids <> '{}' and (v_is_any or cardinality(v_ids) = (select count(*) from cue.cue_parents p where p.cue_id = c.id)) then v_ids end;
+end $function$;
+comment on function cue.matching_signals(cue.cues,timestamp with time zone,bigint) is 'Returns the signals on which a follower can run: the newest of each cue that it follows; null if it cannot.';
+grant execute on function cue.matching_signals(cue.cues,timestamp with time zone,bigint) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
  RETURNS integer
  LANGUAGE sql
@@ -10535,14 +10671,7 @@ begin
      cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
      where cue.lock_free_cues(array[x.cue_id]) <> '{}'
   loop
-    continue when e.ended_at is not null;
-    update cue.executions
-       set status = 'missed', missed_reason = 'gate', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
-           updated_at = p_now, error_message = format('waited at gate %s for longer than %s', p_gate, v_wait)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
-    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+    perform cue.miss_waiting(e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -10592,6 +10721,50 @@ begin
 end $function$;
 comment on function cue.miss_unclaimed(integer,timestamp with time zone) is 'Ends executions that were not claimed in time as missed; returns how many.';
 grant execute on function cue.miss_unclaimed(integer,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.miss_unsignalled(c cue.cues, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+begin
+  for e in
+    select x.* from (
+      select h.execution_id from cue.held_executions h
+       where h.cue_id = c.id and h.held_by = 'after' and h.expires_at <= p_now order by h.place limit 100) w
+     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
+  loop
+    perform cue.miss_waiting(e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now);
+  end loop;
+end $function$;
+comment on function cue.miss_unsignalled(cue.cues,timestamp with time zone) is 'Ends the executions of a cue that have waited for signals for too long as missed.';
+grant execute on function cue.miss_unsignalled(cue.cues,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.miss_waiting(e cue.executions, p_reason cue.missed_reason, p_error text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if e.ended_at is not null then return; end if;
+  update cue.executions
+     set status = 'missed', missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
+         held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
+         updated_at = p_now, error_message = p_error
+   where id = e.id returning * into e;
+  delete from cue.held_executions where execution_id = e.id;
+  perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+end $function$;
+comment on function cue.miss_waiting(cue.executions,cue.missed_reason,text,timestamp with time zone) is 'Ends a held execution as missed.';
+grant execute on function cue.miss_waiting(cue.executions,cue.missed_reason,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.missed_after()
  RETURNS interval
@@ -10926,13 +11099,15 @@ begin
                (select e.claim_deadline_at from cue.executions e where e.claim_deadline_at < 'infinity' order by e.claim_deadline_at limit 1),
                (select e.lease_expires_at from cue.executions e where e.lease_expires_at is not null order by e.lease_expires_at limit 1),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
-               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
+               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null),
+               (select min(h.expires_at) from cue.held_executions h where h.expires_at is not null),
+               (select min(s.expires_at) from cue.signals s where s.spent_at is null and not s.is_new)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
          (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at < coalesce(r.next_run, 'infinity')),
          (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
          exists (select from cue.flights);
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease or a pause or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause or a signal or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.not_overtaking(p_account_id uuid, p_gate text, p_ids uuid[])
@@ -10956,6 +11131,27 @@ begin
 end $function$;
 comment on function cue.not_overtaking(uuid,text,uuid[]) is 'Returns those of p_ids that have waited at their gate, or are due before all that wait there.';
 grant execute on function cue.not_overtaking(uuid,text,uuid[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.note_expired(c cue.cues, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  d record;
+begin
+  with expired as (
+    update cue.signals set spent_at = p_now where id = any (array(
+      select s.id from cue.signals s
+       where s.follower_id = c.id and s.spent_at is null and not s.is_new and s.expires_at <= p_now order by s.expires_at limit 1000)) returning scheduled_for)
+  select min(x.scheduled_for) as first, max(x.scheduled_for) as last, count(*)::int as count into d from expired x;
+  if d.count > 0 then perform cue.note_missed_slots(c, 'after', d.first, d.last, d.count, null, p_now); end if;
+end $function$;
+comment on function cue.note_expired(cue.cues,timestamp with time zone) is 'Records the signals of a cue that were not spent in time.';
+grant execute on function cue.note_expired(cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
@@ -11027,7 +11223,7 @@ begin
    where m.id = (select o.id from cue.missed_slots o
                   where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
      and m.reason = p_reason
-     and case p_reason when 'execution_limit' then m.last < p_first and m.first > p_now - interval '1 day'
+     and case when p_reason = 'execution_limit' or p_reason = 'after' and p_follows is null then m.last < p_first and m.first > p_now - interval '1 day'
                        else m.policy = c.catch_up and m.last = p_follows end;
   if not found then
     insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
@@ -11255,6 +11451,21 @@ CREATE OR REPLACE FUNCTION cue.page_bytes()
 AS $function$ select 4 * 1024 * 1024 $function$;
 comment on function cue.page_bytes() is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
 grant execute on function cue.page_bytes() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.parents_of(p_signals bigint[])
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select jsonb_agg(jsonb_build_object(
+           'cue_id', s.parent_id, 'cue_key', (select c.key from cue.cues c where c.id = s.parent_id), 'execution_id', s.execution_id) order by s.id)
+    from cue.signals s where s.id = any (p_signals)
+$function$;
+comment on function cue.parents_of(bigint[]) is 'Returns the executions of signals as an execution shows its parents.';
+grant execute on function cue.parents_of(bigint[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zone)
  RETURNS uuid
@@ -11719,9 +11930,14 @@ begin
   delete from cue.backfilled_slots where execution_id = any (array(
     select execution_id from cue.backfilled_slots where execution_id < v_first order by execution_id limit p_batch for update skip locked));
   get diagnostics v_count = row_count;
+  if v_count > 0 then return v_count; end if;
+  -- One of an execution that can still be replayed keeps its lineage from signalling again.
+  delete from cue.signals where id = any (array(
+    select id from cue.signals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
-comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters and backfilled slots whose executions have been dropped; returns how many.';
+comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots and signals whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamp with time zone)
@@ -11893,6 +12109,10 @@ begin
   if v_ids is null then
     delete from cue.payloads where id = any (array(
       select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
+    get diagnostics v_gone = row_count;
+    if v_gone > 0 then return v_gone; end if;
+    delete from cue.signals where id = any (array(
+      select id from cue.signals where follower_id = p_cue_id limit p_batch for update skip locked));
     get diagnostics v_gone = row_count;
     if v_gone > 0 then return v_gone; end if;
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
@@ -12074,7 +12294,7 @@ end $function$;
 comment on function cue.queue_endpoints(uuid[],timestamp with time zone) is 'Adds jobs for the endpoints of accounts that have new events, except those whose job waits.';
 grant execute on function cue.queue_endpoints(uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_held_by cue.held_by DEFAULT NULL::cue.held_by, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_held_by cue.held_by DEFAULT NULL::cue.held_by, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_parents jsonb DEFAULT NULL::jsonb)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -12091,7 +12311,7 @@ begin
   select n.*
     from cue.new_execution(
       c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
-      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now) n;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
@@ -12105,8 +12325,8 @@ begin
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone) is 'Creates a pending execution: due, claimable, or held.';
-grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone) to cue_service;
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,jsonb) is 'Creates a pending execution: due, claimable, or held.';
+grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_limit()
  RETURNS integer
@@ -12696,6 +12916,32 @@ end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_signals(c cue.cues, p_now timestamp with time zone, p_limit integer DEFAULT 100)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  s cue.signals;
+  v_signals bigint[];
+begin
+  for s in select * from cue.signals q where q.follower_id = c.id and q.is_new order by q.id limit p_limit loop
+    update cue.signals set is_new = false where id = s.id;
+    continue when c.status = 'paused';
+    if c.schedule_type is not null then
+      perform cue.feed_held(c, s.signalled_at, p_now);
+    else
+      v_signals := cue.matching_signals(c, s.signalled_at, s.id);
+      if v_signals is not null then perform cue.start_follower(c, v_signals, p_now); end if;
+    end if;
+  end loop;
+end $function$;
+comment on function cue.read_signals(cue.cues,timestamp with time zone,integer) is 'Adds a follower''s new signals to those that are not spent, and starts or continues what can run on them.';
+grant execute on function cue.read_signals(cue.cues,timestamp with time zone,integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer, schedules jsonb)
  LANGUAGE sql
@@ -13031,6 +13277,7 @@ begin
     else
       v_ended := cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now);
       perform cue.add_dead_letter(v_ended);
+      perform cue.send_signals(array[v_ended.id], p_now);
       perform cue.count_ended('failed');
       perform cue.add_end_event(v_ended, p_now);
       perform cue.end_one_time_cue(c, 'failed', p_now);
@@ -13622,6 +13869,7 @@ begin
   elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
     perform cue.add_verification_event(e, p_now);
+    perform cue.send_signals(array[e.id], p_now);
   else
     perform cue.after_end(e, c, p_now);
   end if;
@@ -14451,7 +14699,7 @@ begin
     perform cue.add_job('notifications', jsonb_build_object('kind', 'cue_failed', 'account_id', c.account_id, 'url', c.on_failure_webhook,
       'execution_id', e.id, 'failed_at', p_now));
   end if;
-  if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
+  if c.on_failure_pause and c.schedule_type is distinct from 'once' and c.status = 'active' then
     perform cue.pause_cues(array[c.id], 'failures', e.error_message, p_now);
   end if;
 end $function$;
@@ -14522,8 +14770,8 @@ end $function$;
 comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on an operation''s next targets; returns its status, and when to go on.';
 grant execute on function cue.run_operation(text,jsonb,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS boolean
+CREATE OR REPLACE FUNCTION cue.run_placed(c cue.cues, p_triggered_by cue.trigger_kind, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone, p_slot_due_at timestamp with time zone, p_parents jsonb)
+ RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -14536,12 +14784,36 @@ begin
   select * into v_place from cue.place_execution(c.id, c.overlap, p_now);
   if v_place.refused is not null then
     perform cue.note_missed_slots(c, v_place.refused, p_slot, p_slot, 1, p_last_slot, p_now);
-    return false;
+    return null;
   end if;
-  perform cue.queue_execution(c, 'schedule', p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_now => p_now);
-  return true;
+  return cue.queue_execution(
+    c, p_triggered_by, p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now);
 end $function$;
-comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
+comment on function cue.run_placed(cue.cues,cue.trigger_kind,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone,jsonb) is 'Creates an execution as overlap and gate say, and returns its id; null if it is refused, which is recorded.';
+grant execute on function cue.run_placed(cue.cues,cue.trigger_kind,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_signals bigint[];
+  v_id uuid;
+begin
+  if c.after is not null then
+    perform cue.read_signals(c, p_now);
+    v_signals := cue.matching_signals(c, p_now);
+    if v_signals is null then return cue.wait_for_signals(c, p_slot, p_last_slot, p_now, p_slot_due_at); end if;
+  end if;
+  v_id := cue.run_placed(c, 'schedule', p_slot, p_last_slot, p_now, p_slot_due_at, cue.parents_of(v_signals));
+  if v_id is not null and v_signals is not null then perform cue.spend_signals(c, v_signals, v_id, p_now); end if;
+  return v_id is not null;
+end $function$;
+comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue, if the cues that it follows have signalled; returns whether it has an execution.';
 grant execute on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_slots(c cue.cues, p_last_slot timestamp with time zone, p_slots timestamp with time zone[], p_slots_due timestamp with time zone[], p_now timestamp with time zone)
@@ -14646,6 +14918,41 @@ begin
 end $function$;
 comment on function cue.send_device_link(bytea,text,text,timestamp with time zone) is 'Queues the mail with a sign-in''s link; QU070, QU071, QU073 or QU031.';
 grant execute on function cue.send_device_link(bytea,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.send_signals(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now(), p_always boolean DEFAULT false)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_count int;
+begin
+  if not exists (select from cue.cue_parents) then return 0; end if;
+  insert into cue.signals (account_id, follower_id, parent_id, execution_id, lineage_id, scheduled_for, signalled_at, expires_at)
+  select c.account_id, c.id, (e.row).cue_id, (e.row).id, coalesce((e.row).lineage_id, (e.row).id), (e.row).scheduled_for, p_now,
+         p_now + cue.length_of(c.after ->> 'within')
+    from unnest(p_execution_ids) as u (id)
+   cross join lateral (select x as row from cue.executions x where x.id = u.id and x.id between v_first and v_last limit 1) e
+   cross join lateral (select p.cue_id from cue.cue_parents p where p.parent_id = (e.row).cue_id limit 50) p
+   cross join lateral (
+     select q.id, q.account_id, q.after from cue.cues q
+      where q.id = p.cue_id and q.deleted_at is null
+        and (q.status = 'active' or q.status = 'completed' and exists (select from cue.held_executions h where h.cue_id = q.id and h.held_by = 'after'))
+      limit 1) c
+   where p_always or cue.counts_for(e.row, c.after ->> 'when')
+   order by 2, 5
+  on conflict do nothing;
+  get diagnostics v_count = row_count;
+  if v_count > 0 then perform pg_notify('cue_signal', ''); end if;
+  return v_count;
+end $function$;
+comment on function cue.send_signals(uuid[],timestamp with time zone,boolean) is 'Signals the followers of executions for which these count, or with p_always all of them; returns how many signals.';
+grant execute on function cue.send_signals(uuid[],timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(last_seen_at timestamp with time zone, lateness_ms integer, replicas integer, pending integer, retrying integer, delivering integer, pending_worker integer, oldest_pending_at timestamp with time zone, active_workers integer, last_heartbeat timestamp with time zone)
@@ -14901,6 +15208,50 @@ $function$;
 comment on function cue.show_parents(jsonb) is 'Returns the after of a cue with the keys of its cues, where they have any, instead of their ids.';
 grant execute on function cue.show_parents(jsonb) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.signal_execution(p_account_id uuid, p_execution_id uuid, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
+ RETURNS SETOF cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
+begin
+  if e.ended_at is null or cue.is_success(e.status, e.outcome_success) then
+    raise exception 'Only an execution that has ended without success can signal its followers; execution % is %.', e.id, e.status
+      using errcode = cue.refusal('QU011');
+  end if;
+  if cue.send_signals(array[e.id], p_now, true) > 0 then
+    perform cue.record_event(p_account_id, 'execution.signalled', p_actor, null,
+      jsonb_build_object('cue_id', e.cue_id, 'execution_id', e.id, 'reason', p_reason), p_now);
+  end if;
+  return next e;
+end $function$;
+comment on function cue.signal_execution(uuid,uuid,text,timestamp with time zone,text) is 'Has a failed execution signal all followers of its cue, as if it counted for them; QU002, QU011.';
+grant execute on function cue.signal_execution(uuid,uuid,text,timestamp with time zone,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.signal_successes(p_execution_ids uuid[], p_cue_ids text[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids uuid[];
+begin
+  if not exists (select from cue.cue_parents) then return; end if;
+  v_ids := array(
+    select u.id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id)
+     cross join lateral (select from cue.cue_parents p where p.parent_id = u.cue_id limit 1) p);
+  if v_ids <> '{}' then perform cue.send_signals(v_ids, p_now); end if;
+end $function$;
+comment on function cue.signal_successes(uuid[],text[],timestamp with time zone) is 'Does what send_signals does, for those of many executions whose cues have followers.';
+grant execute on function cue.signal_successes(uuid[],text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.signing_account(p_account_id uuid, p_now timestamp with time zone)
  RETURNS TABLE(secrets text[], api_key text)
  LANGUAGE sql
@@ -14977,6 +15328,83 @@ begin
 end $function$;
 comment on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) is 'Sends no notices of an alert until an instant, which moves if it is snoozed already; QU003, QU034.';
 grant execute on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.spend_signals(c cue.cues, p_signals bigint[], p_execution_id uuid, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.signals s set spent_at = p_now, spent_by = p_execution_id
+    from cue.signals n
+   where n.id = any (p_signals) and s.follower_id = c.id and s.parent_id = n.parent_id and s.spent_at is null and not s.is_new
+     and (s.id = n.id or s.id < n.id and (c.after ->> 'mode' = 'all' or c.schedule_type is not null));
+end $function$;
+comment on function cue.spend_signals(cue.cues,bigint[],uuid,timestamp with time zone) is 'Spends signals for a run, or for one that did not take place.';
+grant execute on function cue.spend_signals(cue.cues,bigint[],uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.start_follower(c cue.cues, p_signals bigint[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_scheduled_for timestamptz := (select max(s.scheduled_for) from cue.signals s where s.id = any (p_signals));
+  v_id uuid;
+begin
+  if (select cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id) or cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now) then
+    perform cue.note_missed_slots(c, 'execution_limit', v_scheduled_for, v_scheduled_for, 1, null, p_now);
+  else
+    v_id := cue.run_placed(c, 'chain', v_scheduled_for, null, p_now, null, cue.parents_of(p_signals));
+  end if;
+  perform cue.spend_signals(c, p_signals, v_id, p_now);
+  if v_id is null then return; end if;
+  perform cue.count_executions(array[c.account_id], p_now);
+  perform cue.count_payloads(array[c.id], array[1], p_now);
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
+end $function$;
+comment on function cue.start_follower(cue.cues,bigint[],timestamp with time zone) is 'Runs a follower without a schedule on signals, as its overlap and gate say.';
+grant execute on function cue.start_follower(cue.cues,bigint[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.start_followers(p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(after text, is_behind boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_id text;
+  c cue.cues;
+begin
+  is_behind := false;
+  for v_id in
+    select s.follower_id from cue.signals s where s.is_new and s.follower_id > p_after group by s.follower_id order by s.follower_id limit p_limit
+  loop
+    after := v_id;
+    if cue.lock_free_cues(array[v_id]) = '{}' then
+      is_behind := true;
+      continue;
+    end if;
+    select * into c from cue.cues q where q.id = v_id;
+    if not found or c.deleted_at is not null or c.after is null then
+      update cue.signals set is_new = false where follower_id = v_id and is_new;
+    elsif not cue.is_held(c.account_id) then
+      perform cue.read_signals(c, p_now);
+      is_behind := is_behind or exists (select from cue.signals s where s.follower_id = v_id and s.is_new);
+    end if;
+  end loop;
+  return next;
+end $function$;
+comment on function cue.start_followers(text,integer,timestamp with time zone) is 'Looks at the new signals of the next followers; after is the last of these followers, or null without any.';
+grant execute on function cue.start_followers(text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -15560,6 +15988,7 @@ begin
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
+    if c.after is null then perform cue.end_waits(c, p_now); end if;
     if not p_changes ? 'in_set' then perform cue.require_chains(array[c.id]); end if;
   end if;
   perform cue.record_cue_events(
@@ -15642,10 +16071,47 @@ begin
          verification_reason = p_reason, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.add_verification_event(e, p_now);
+  perform cue.send_signals(array[e.id], p_now);
   return next e;
 end $function$;
 comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success; QU002, QU021 no outcome, QU011.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.wait_for_signals(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone, p_slot_due_at timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+  v_id uuid;
+  v_until timestamptz;
+begin
+  if not c.after ? 'wait' then
+    if c.schedule_type = 'once' then
+      e := cue.add_ended_execution(c, 'missed', p_slot, 'the cues that it follows had not signalled', p_now);
+      update cue.executions set missed_reason = 'after' where id = e.id returning * into e;
+      perform cue.after_end(e, c, p_now);
+    else
+      perform cue.note_missed_slots(c, 'after', p_slot, p_slot, 1, p_last_slot, p_now);
+    end if;
+    return false;
+  end if;
+  if (select count(*) from cue.held_executions h where h.cue_id = c.id and h.held_by = 'after') >= cue.queue_limit() then
+    perform cue.note_missed_slots(c, 'queue_full', p_slot, p_slot, 1, p_last_slot, p_now);
+    return false;
+  end if;
+  v_id := cue.queue_execution(c, 'schedule', p_slot, p_held_by => 'after', p_slot_due_at => p_slot_due_at, p_now => p_now);
+  update cue.held_executions set expires_at = date_trunc('milliseconds', due_at + cue.length_of(c.after ->> 'wait')) where execution_id = v_id
+  returning expires_at into v_until;
+  perform cue.wake('cue_deadline', v_until);
+  return true;
+end $function$;
+comment on function cue.wait_for_signals(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Has a slot wait for signals, or records that it does not run; returns whether it has an execution.';
+grant execute on function cue.wait_for_signals(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.waiting_work(p_now timestamp with time zone DEFAULT now(), p_limit integer DEFAULT cue.counted_to())
  RETURNS TABLE(queue text, waiting bigint, oldest timestamp with time zone)

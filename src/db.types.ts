@@ -2384,6 +2384,10 @@ export interface HeldExecutions {
    */
   execution_id: string;
   /**
+   * When it is missed if it still waits for signals. Null like held_by is not after.
+   */
+  expires_at: Timestamp | null;
+  /**
    * The gate at which it waits, with the part.
    */
   gate: string | null;
@@ -3156,7 +3160,7 @@ export interface Signals {
    */
   expires_at: Timestamp;
   /**
-   * The cue that follows.
+   * The cue that follows. No foreign key, whose check would lock it.
    */
   follower_id: string;
   /**

@@ -98,6 +98,7 @@ begin
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
+    if c.after is null then perform cue.end_waits(c, p_now); end if;
     if not p_changes ? 'in_set' then perform cue.require_chains(array[c.id]); end if;
   end if;
   perform cue.record_cue_events(

@@ -26,12 +26,12 @@ begin
   if h.released_at is not null and p_due_at <= h.released_at then return null; end if;
   return jsonb_build_object(
     'by', h.held_by, 'key', h.gate,
-    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else 'overlap' end, 'since', cue.iso(h.since),
+    'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) when 'after' then 'after' else 'overlap' end, 'since', cue.iso(h.since),
     'ahead', case h.held_by
       when 'gate' then (
         select count(*) from cue.held_executions o
          where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
-      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
+      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = h.held_by and o.place < h.place) end);
 end $$;
 comment on function cue.describe_held is 'Returns what a held execution waits for, as the API shows it.';
 

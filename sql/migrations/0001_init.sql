@@ -871,11 +871,14 @@ create table cue.held_executions (
   since timestamptz not null, --- Since when it is held.
   --- Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.
   released_at timestamptz,
+  expires_at timestamptz, --- When it is missed if it still waits for signals. Null like held_by is not after.
   check ((gate is not null) = (held_by = 'gate')),
+  check (expires_at is null or held_by = 'after'),
   check (released_at is null or held_by = 'gate')
 );
 create index held_executions_queue on cue.held_executions (cue_id, place) where held_by = 'overlap';
 create index held_executions_after on cue.held_executions (cue_id, place) where held_by = 'after';
+create index held_executions_expiring on cue.held_executions (expires_at) where expires_at is not null;
 create index held_executions_gate on cue.held_executions (account_id, gate, due_at, execution_id) include (transport, released_at) where held_by = 'gate';
 create index held_executions_released on cue.held_executions (account_id, gate) where released_at is not null;
 
@@ -976,7 +979,7 @@ create index gate_results_part on cue.gate_results (account_id, gate, seq);
 create table cue.signals (
   id bigint primary key generated always as identity, --- Order of the signals.
   account_id uuid not null, --- The account.
-  follower_id text not null references cue.cues on delete cascade, --- The cue that follows.
+  follower_id text not null, --- The cue that follows. No foreign key, whose check would lock it.
   parent_id text not null, --- The cue that it follows.
   execution_id uuid not null, --- The execution.
   lineage_id uuid not null, --- The first of the executions that it repeats. Each signals a follower once.

@@ -85,6 +85,7 @@ export const functions = {
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
+  expire_signals: ['value', 'limit now'],
   extend_flights: ['values', 'flight_ids lease now'],
   failure_notice: ['row', 'execution_id now', 'stable'],
   failure_notice_retry_at: ['value', 'execution_id tries retry_after_ms now'],
@@ -211,8 +212,10 @@ export const functions = {
   set_customer: ['value', 'account_id customer_id now'],
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies headers errors retry_after_ms gone reports omitted now'],
+  signal_execution: ['row', 'account_id execution_id reason now actor'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   snooze_alert: ['value', 'account_id alert_id until now'],
+  start_followers: ['row', 'after limit now'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
   stored_response: ['row', 'account_id route key request_hash now', 'stable'],
@@ -1220,6 +1223,11 @@ export type ServiceHealthRow = {
   last_heartbeat: Date | null
 }
 
+export type StartFollowersRow = {
+  after: string | null
+  is_behind: boolean
+}
+
 export type StoredResponseRow = {
   status: number
   body: string
@@ -1331,6 +1339,7 @@ export type Functions = {
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
+  expireSignals: (args: { limit?: number | null }) => Promise<number>
   extendFlights: (args: { flight_ids: number[]; lease?: string | null }) => Promise<number[]>
   failureNotice: (args: { execution_id: string }) => Promise<FailureNoticeRow | undefined>
   failureNoticeRetryAt: (args: { execution_id: string; tries: number; retry_after_ms?: number | null }) => Promise<Date>
@@ -1457,8 +1466,10 @@ export type Functions = {
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
   setPlans: (args: { plans: object | string }) => Promise<void>
   settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; headers: (unknown | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
+  signalExecution: (args: { account_id: string; execution_id: string; reason?: string | null; actor?: string | null }) => Promise<ExecutionsRow>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   snoozeAlert: (args: { account_id: string; alert_id: string; until: Date }) => Promise<void>
+  startFollowers: (args: { after?: string | null; limit?: number | null }) => Promise<StartFollowersRow>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>

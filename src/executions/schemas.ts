@@ -206,6 +206,12 @@ export const Replayed = Type.Object({
   replayed_from: Type.String({ format: 'uuid' })
 })
 
+export const Signal = Strict({ reason: Type.String({ minLength: 1, maxLength: 500, description: 'For the audit log.' }) })
+export const Signalled = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  status: Type.Enum([...statuses])
+})
+
 export const Dismissed = Type.Object({
   id: Type.String({ format: 'uuid' }),
   status: Type.Enum(['failed', 'missed', 'outcome_timeout']),

@@ -165,6 +165,7 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await service.post(`/v1/cues/${failing.id}/fire`)
   clock.advance('1 second')
   await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 10 }), { ...refused, gone: true }, clock.now()))
+  await send('signalExecution', [(await service.get('/v1/executions?dead=true')).executions[0].id], { reason: 'checked by hand' })
   await send('dismissExecution', [(await service.get('/v1/executions?dead=true')).executions[0].id])
   await send('listCues', [], undefined, { query: '?limit=1' })
   await send('getCue', [cue.id])

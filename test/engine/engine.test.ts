@@ -137,7 +137,8 @@ t.test('meets deadlines until none is left, then reads the next, and rests after
     fn: {
       recoverLeases: next(0),
       expireOutcomes: next(1),
-      missUnclaimed: next(2)
+      missUnclaimed: next(2),
+      expireSignals: async () => 0
     },
     readNext: async () => {
       reads++

@@ -1907,6 +1907,15 @@ class CancelExecutionResult(TypedDict):
     error_message: Literal["cancelled"]
 
 
+class SignalExecutionResult(TypedDict):
+    id: str
+    status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
+
+
+class SignalExecutionBody(TypedDict):
+    reason: str
+
+
 class DismissExecutionResult(TypedDict):
     id: str
     status: Literal["failed", "missed", "outcome_timeout"]
@@ -2537,6 +2546,10 @@ class Client(Transport):
     def cancel_execution(self, execution_id: str) -> CancelExecutionResult:
         """Cancel a waiting execution."""
         return self.call("POST", f"/v1/executions/{segment(execution_id)}/cancel")
+
+    def signal_execution(self, execution_id: str, body: SignalExecutionBody) -> SignalExecutionResult:
+        """Count a failed execution as good enough for the followers of its cue."""
+        return self.call("POST", f"/v1/executions/{segment(execution_id)}/signal", body=body)
 
     def dismiss_execution(self, execution_id: str) -> DismissExecutionResult:
         """Remove an execution from the dead letters."""
