@@ -2652,9 +2652,10 @@ create view cue.execution_detail_view as
                     a_1.response_headers,
                     a_1.response_body
                    FROM cue.attempt_view a_1
-                  WHERE a_1.execution_id = e.id) a) AS attempt_log
+                  WHERE a_1.execution_id = e.id) a) AS attempt_log,
+    cue.runs_after(id) AS followers
    FROM cue.execution_view e;
-comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
+comment on view cue.execution_detail_view is 'Executions with their attempts and the runs of followers, in one read.';
 grant select on cue.execution_detail_view to cue_reader, cue_service;
 
 create view cue.execution_item_view as
@@ -5289,6 +5290,30 @@ begin
 end $function$;
 comment on function cue.chain_declared(uuid,jsonb,text[],text[]) is 'Writes and checks the edges of declared cues; returns the results with those of cues at fault.';
 grant execute on function cue.chain_declared(uuid,jsonb,text[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.chain_of(p_account_id uuid, p_ref text)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  with recursive start (id) as (
+    select c.id from cue.cues c
+     where c.id in (p_ref, cue.cue_id_by_key(p_account_id, p_ref)) and c.account_id = p_account_id and c.deleted_at is null),
+  above (id) as (
+    select s.id from start s
+    union
+    select p.parent_id from above a cross join lateral (select q.parent_id from cue.cue_parents q where q.cue_id = a.id) p),
+  below (id) as (
+    select s.id from start s
+    union
+    select p.cue_id from below b cross join lateral (select q.cue_id from cue.cue_parents q where q.parent_id = b.id) p)
+  select id from above union select id from below
+$function$;
+comment on function cue.chain_of(uuid,text) is 'Returns a cue by id or key, the cues that it follows, and those that follow it, however far away.';
+grant execute on function cue.chain_of(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamp with time zone)
  RETURNS jsonb
@@ -14848,6 +14873,24 @@ begin
 end $function$;
 comment on function cue.run_slots(cue.cues,timestamp with time zone,timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Runs slots of a cue late, each as its overlap says; returns how many have an execution.';
 grant execute on function cue.run_slots(cue.cues,timestamp with time zone,timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.runs_after(p_execution_id uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce(jsonb_agg(jsonb_build_object('cue_id', s.follower_id, 'cue_key', c.key, 'execution_id', e.id, 'status', e.status)
+           order by coalesce(c.key, s.follower_id)), '[]')
+    from cue.signals s
+   cross join lateral (select q.key from cue.cues q where q.id = s.follower_id limit 1) c
+    left join lateral (select q.id, q.status from cue.executions q where q.id = s.spent_by limit 1) e on true
+   where s.execution_id = p_execution_id
+$function$;
+comment on function cue.runs_after(uuid) is 'Returns the cues that an execution has signalled, each with the run that its signal was spent on, as JSON.';
+grant execute on function cue.runs_after(uuid) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.runs_left(p_rules jsonb, p_fired bigint, p_skipped integer)
  RETURNS integer

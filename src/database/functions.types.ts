@@ -1081,6 +1081,7 @@ export type ReadExecutionDetailsRow = {
   missed_reason: MissedReason
   parents: unknown
   attempt_log: unknown
+  followers: unknown
 }
 
 export type ReadHistoryRow = {

@@ -123,7 +123,16 @@ export const ExecutionDetail = Type.Object({
   ...execution,
   payload: AnyJson({ description: 'The delivered payload.' }),
   response_body: Nullable(Type.String({ description: 'The beginning of the latest response body.' })),
-  attempt_log: Type.Array(Attempt)
+  attempt_log: Type.Array(Attempt),
+  followers: Type.Array(
+    Type.Object({
+      cue_id: Type.String(),
+      cue_key: Nullable(Type.String()),
+      execution_id: Nullable(Type.String({ format: 'uuid' })),
+      status: Nullable(Type.Enum([...statuses]))
+    }),
+    { description: 'The cues that it signalled, and their runs. Null: none yet, or no longer.' }
+  )
 })
 
 /** Filters of lists and of bulk operations. */
