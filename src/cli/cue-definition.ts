@@ -67,6 +67,19 @@ const schedule = {
   ...scheduleOptions
 }
 
+const after = ofCue('After other cues', {
+  after: {
+    member: 'after.cues',
+    value: 'CUE',
+    help: 'run after this cue, or with a schedule only if it has run: its key or id',
+    members: ['after', 'after.cues']
+  },
+  when: { member: 'after.when', value: 'END' },
+  mode: { member: 'after.mode', value: 'MODE' },
+  within: { member: 'after.within', value: 'LENGTH' },
+  wait: { member: 'after.wait', value: 'LENGTH' }
+})
+
 const delivery = ofCue('Delivery', {
   url: { member: 'callback.url', value: 'URL', help: 'webhook URL' },
   method: { member: 'callback.method', value: 'METHOD' },
@@ -105,6 +118,7 @@ const outcome = ofCue('Outcome', {
 export const members = {
   ...data,
   ...schedule,
+  ...after,
   ...delivery,
   ...outcome,
   ...fromApi('createCue', {
@@ -125,7 +139,7 @@ export const members = {
 } as const
 
 /** Arguments and groups of options by the members that they set. */
-export const names = { schedule: '--cron, --every or --at' }
+export const names = { schedule: '--cron, --every, --at or --after', after: '--after' }
 
 export const definition = {
   ...members,

@@ -98,6 +98,11 @@ export const cancel = acting(
   ({ executions }, id) => executions.cancel(id),
   ({ id }) => `Cancelled execution ${id}`
 )
+export const signal = acting(
+  ({ executions }, id, { reason }: { reason: string }) => executions.signal(id, reason),
+  ({ id }) => `Execution ${id} counts for the cues that follow its cue`,
+  { options: fromApi('signalExecution', { reason: { member: 'reason', help: 'why it is good enough, for the audit log' } }) }
+)
 export const dismiss = acting(
   ({ executions }, id) => executions.dismiss(id),
   ({ id }) => `Dismissed execution ${id}`

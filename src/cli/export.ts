@@ -77,13 +77,14 @@ const members = new Set(Object.keys(fields.createCue!).map(path => path.split('.
 
 /** The fields of a cue that differ from their defaults. */
 const declared = (cue: Cue) => {
-  const { key, name, schedule, callback, payload, retry, on_failure, status } = cue
+  const { key, name, schedule, callback, payload, retry, on_failure, after, status } = cue
   const settings = Object.entries(cue).filter(([member]) => members.has(member))
   const { type: _, ...when } = schedule ?? { type: null }
   return without(
     {
       ...{ key, name, ...Object.fromEntries(settings) },
       schedule: schedule && without(when, { timezone: defaults.timezone }),
+      after: after && without(after, { when: 'success', mode: 'all', within: '24h' }),
       callback: group(callback, 'callback_'),
       payload: JSON.stringify(payload) === defaults.payload ? null : payload,
       retry: group(retry, 'retry_'),

@@ -106,6 +106,7 @@ export type Replay = { overlap?: Cue['overlap'] | null }
 export interface Replayed extends Answer<typeof executions.Replayed> {}
 export interface Cancelled extends Answer<typeof executions.Cancelled> {}
 export interface Dismissed extends Answer<typeof executions.Dismissed> {}
+export interface Signalled extends Answer<typeof executions.Signalled> {}
 
 export interface NewOperation extends Given<typeof operations.CreateOperation> {}
 export interface DryRun extends Answer<typeof operations.DryRun> {}
