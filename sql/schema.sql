@@ -12,9 +12,15 @@ create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
 create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open');
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, a cue paused after failures, or a gate whose breaker has been open for five minutes.';
+create type cue.approval_decision as enum ('approved', 'rejected', 'expired');
+comment on type cue.approval_decision is 'Decision about an execution that waited for approval. expired: nobody decided in time.';
+create type cue.approval_expiry as enum ('skip', 'run');
+comment on type cue.approval_expiry is 'Whether an execution whose approval expires is missed, or runs.';
+create type cue.approval_source as enum ('call', 'operation', 'link');
+comment on type cue.approval_source is 'How a decision came: by a call, a bulk operation, or the link in a message.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
-create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed', 'execution.signalled');
+create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed', 'execution.signalled', 'approval.decided');
 comment on type cue.audit_event is 'Type of an audit log entry.';
 create type cue.budget_period as enum ('day', 'week', 'month');
 comment on type cue.budget_period is 'Period of a gate''s budget. Weeks begin on Monday.';
@@ -32,7 +38,7 @@ create type cue.device_code_status as enum ('pending', 'email_sent', 'approved',
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
 create type cue.endpoint_status as enum ('enabled', 'disabled');
 comment on type cue.endpoint_status is 'Whether events are sent to an endpoint. disabled: it failed for three days.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached', 'approval.requested', 'approval.decided');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
@@ -40,21 +46,21 @@ create type cue.gate_on_failure as enum ('continue', 'pause');
 comment on type cue.gate_on_failure is 'What an ordered gate does when an execution fails: goes on with the next one, or pauses.';
 create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
 comment on type cue.held_by is 'What an execution waits for, in the order in which that is checked: other executions to end, a person''s approval, others of its cue, its cue''s gate.';
-create type cue.held_reason as enum ('overlap', 'after', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
-comment on type cue.held_reason is 'Why it waits: others of its cue run; the cues that it follows have not signalled; the gate''s limits on running executions or starts are reached, others come first, or the gate is paused, its breaker is open or its budget is spent.';
+create type cue.held_reason as enum ('after', 'approval', 'overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
+comment on type cue.held_reason is 'Why it waits: the cues that it follows have not signalled; for a person''s approval; others of its cue run; the gate''s limits on running executions or starts are reached, others come first, or the gate is paused, its breaker is open or its budget is spent.';
 create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange');
 comment on type cue.key_origin is 'How an API key was created.';
-create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
+create type cue.key_scope as enum ('read', 'write', 'worker', 'account', 'approve');
 comment on type cue.key_scope is 'Permission of an API key.';
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'after');
-comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue). gate: an execution waited at its cue''s gate for longer than max_wait. after: the cues that it follows did not signal in time.';
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'after', 'approval_expired');
+comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue). gate: an execution waited at its cue''s gate for longer than max_wait. after: the cues that it follows did not signal in time. approval_expired: nobody decided about it in time.';
 create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
 comment on type cue.notice_kind is 'What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.';
 create type cue.notice_state as enum ('waiting', 'sent', 'failed');
 comment on type cue.notice_state is 'failed: no try is left.';
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
 comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
-create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
+create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill', 'approve', 'reject');
 comment on type cue.operation_type is 'What an operation does to its targets.';
 create type cue.outcome_state as enum ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
 comment on type cue.outcome_state is 'The handler''s report and its verification. unknown: no report in time.';
@@ -123,6 +129,7 @@ create table cue.accounts (
   updated_at timestamp with time zone not null default now(),
   stripe_customer_id text,
   email_confirmed_at timestamp with time zone,
+  approvals_by_link boolean not null default true,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_alert_webhook_secret_check CHECK (alert_webhook_secret ~ '^[0-9a-f]{64}$'::text),
   constraint accounts_check CHECK ((previous_webhook_secret IS NULL) = (previous_webhook_secret_until IS NULL)),
@@ -152,6 +159,7 @@ comment on column cue.accounts.created_at is 'Time of registration.';
 comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
 comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null before its first checkout.';
 comment on column cue.accounts.email_confirmed_at is 'When a mailed link was first confirmed; null: never.';
+comment on column cue.accounts.approvals_by_link is 'Whether the link in a message can approve and reject, or only a signed-in person.';
 grant select on cue.accounts to cue_service;
 
 create table cue.addresses (
@@ -236,6 +244,7 @@ create table cue.api_keys (
   constraint api_keys_check CHECK (ciphertext IS NULL OR is_default AND revoked_at IS NULL),
   constraint api_keys_label_check CHECK (length(label) >= 1 AND length(label) <= 100),
   constraint api_keys_scopes_check CHECK (cardinality(scopes) > 0),
+  constraint default_key_cannot_approve CHECK (NOT is_default OR ('approve'::cue.key_scope <> ALL (scopes))),
   constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 CREATE INDEX api_keys_account ON cue.api_keys USING btree (account_id, created_at DESC);
@@ -247,7 +256,7 @@ comment on column cue.api_keys.account_id is 'The key''s account.';
 comment on column cue.api_keys.key_hash is 'SHA-256 of the key''s text.';
 comment on column cue.api_keys.prefix is 'First 12 characters, so that people recognise the key.';
 comment on column cue.api_keys.label is 'Name given by the owner.';
-comment on column cue.api_keys.scopes is 'Permissions.';
+comment on column cue.api_keys.scopes is 'Permissions. Those of new keys leave out approve, which only a caller with it can give.';
 comment on column cue.api_keys.created_by is 'How the key was created.';
 comment on column cue.api_keys.is_default is 'Whether the key can be shown again. At most one unrevoked key per account can.';
 comment on column cue.api_keys.ciphertext is 'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be decrypted only as a key of this account. Null once revoked.';
@@ -255,6 +264,51 @@ comment on column cue.api_keys.created_at is 'Time of creation.';
 comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
 comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
 grant select on cue.api_keys to cue_service;
+
+create table cue.approvals (
+  execution_id uuid not null,
+  account_id uuid not null,
+  cue_id text not null,
+  message text,
+  on_expiry cue.approval_expiry not null,
+  requested_at timestamp with time zone not null,
+  requested_by text,
+  expires_at timestamp with time zone,
+  remind_at timestamp with time zone,
+  reminders integer not null default 0,
+  decision cue.approval_decision,
+  decided_at timestamp with time zone,
+  decided_by text,
+  decided_via cue.approval_source,
+  reason text,
+  constraint approvals_pkey PRIMARY KEY (execution_id),
+  constraint approvals_check CHECK (num_nulls(decision, decided_at) = ANY (ARRAY[0, 2])),
+  constraint approvals_check1 CHECK ((num_nulls(decided_by, decided_via) = ANY (ARRAY[0, 2])) AND (decided_by IS NOT NULL) = (COALESCE(decision, 'expired'::cue.approval_decision) <> 'expired'::cue.approval_decision)),
+  constraint approvals_check2 CHECK (remind_at IS NULL OR decision IS NULL),
+  constraint approvals_reason_check CHECK (length(reason) <= 500),
+  constraint approvals_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX approvals_expiring ON cue.approvals USING btree (expires_at) WHERE (decision IS NULL);
+CREATE INDEX approvals_of_cue ON cue.approvals USING btree (cue_id) WHERE (decision IS NULL);
+CREATE INDEX approvals_reminders ON cue.approvals USING btree (remind_at) WHERE (remind_at IS NOT NULL);
+CREATE INDEX approvals_waiting ON cue.approvals USING btree (account_id, execution_id) WHERE (decision IS NULL);
+comment on table cue.approvals is 'Approvals that executions wait for, or that were decided. Kept as long as the execution, unless that ends without a decision.';
+comment on column cue.approvals.execution_id is 'The execution.';
+comment on column cue.approvals.account_id is 'Its account.';
+comment on column cue.approvals.cue_id is 'Its cue.';
+comment on column cue.approvals.message is 'Shown to the person who decides.';
+comment on column cue.approvals.on_expiry is 'What becomes of it at expires_at.';
+comment on column cue.approvals.requested_at is 'Since when it waits for the approval.';
+comment on column cue.approvals.requested_by is 'The key, session or user that fired or replayed it; null: its schedule.';
+comment on column cue.approvals.expires_at is 'When it expires; null: never.';
+comment on column cue.approvals.remind_at is 'When the next reminder is due; null: none is left.';
+comment on column cue.approvals.reminders is 'Reminders sent.';
+comment on column cue.approvals.decision is 'The decision; null: none yet.';
+comment on column cue.approvals.decided_at is 'Time of the decision.';
+comment on column cue.approvals.decided_by is 'Who decided, as in the audit log; null: it expired.';
+comment on column cue.approvals.decided_via is 'How the decision came; null: it expired.';
+comment on column cue.approvals.reason is 'Reason given for the decision.';
+grant select on cue.approvals to cue_service;
 
 create table cue.attempts (
   execution_id uuid not null,
@@ -386,6 +440,7 @@ create table cue.channels (
   tags text[] not null default '{}'::text[],
   is_default boolean not null default false,
   enabled boolean not null default true,
+  gets_links boolean not null default false,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   constraint channels_pkey PRIMARY KEY (id),
@@ -407,6 +462,7 @@ comment on column cue.channels.severity is 'The least severity of its alerts.';
 comment on column cue.channels.tags is 'Only what concerns a cue that has all of these tags.';
 comment on column cue.channels.is_default is 'Whether it gets the alerts of cues that name no channels.';
 comment on column cue.channels.enabled is 'Whether anything is sent to it.';
+comment on column cue.channels.gets_links is 'Whether requests for approval come with the link that decides: it was last written by a caller with the scope approve.';
 comment on column cue.channels.created_at is 'Creation time.';
 comment on column cue.channels.updated_at is 'Time of the last change.';
 grant select on cue.channels to cue_service;
@@ -518,7 +574,7 @@ comment on column cue.cue_runs.skipped_count is 'Those of fired_count that recor
 comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.';
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
-comment on column cue.cue_runs.tracked is 'Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.';
+comment on column cue.cue_runs.tracked is 'Whether its executions can be held: the cue is tracked, or has a gate or an approval. For the functions that fire and finish plain executions.';
 comment on column cue.cue_runs.alerted is 'Whether an alert of the cue is not resolved.';
 comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: shared with none.';
 comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
@@ -572,6 +628,7 @@ create table cue.cues (
   overlap cue.overlap not null default 'allow'::cue.overlap,
   gate text,
   after jsonb,
+  approval jsonb,
   tracked boolean not null default false,
   retry_on_worker_failure boolean,
   payload_ref bigint default nextval('cue.payload_ids'::regclass),
@@ -581,6 +638,7 @@ create table cue.cues (
   constraint cues_alert_channels_check CHECK (cardinality(alert_channels) <= 20),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
+  constraint cues_approval_check CHECK (jsonb_typeof(approval) = 'object'::text AND ((approval ->> 'on_expiry'::text) = ANY (ARRAY['skip'::text, 'run'::text])) AND length(COALESCE(approval ->> 'message'::text, ''::text)) <= 500 AND ((approval ->> 'expires'::text) IS NULL OR (approval ->> 'expires'::text) ~ '^[0-9]{1,8}[smhd]$'::text AND ((approval ->> 'expires'::text)::interval) >= '00:01:00'::interval AND ((approval ->> 'expires'::text)::interval) <= '31 days'::interval)),
   constraint cues_check CHECK ((at IS NOT NULL) = (schedule_type IS NOT NULL AND schedule_type = 'once'::cue.schedule_type)),
   constraint cues_check1 CHECK (transport = 'worker'::cue.transport OR callback_url IS NOT NULL),
   constraint cues_check2 CHECK (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) = ANY (ARRAY[0, 3])),
@@ -667,6 +725,7 @@ comment on column cue.cues.completed_reason is 'Why it has completed, while stat
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
 comment on column cue.cues.gate is 'The gate that its executions pass: the gate''s key, and behind # a part that is counted by itself. Null: none.';
 comment on column cue.cues.after is 'The cues that it follows, by their ids, with when, mode, within and wait. Null: none.';
+comment on column cue.cues.approval is 'A person''s approval that its executions wait for, an object: expires, as written (24h) or null for never; on_expiry; message. Null: none.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
 comment on column cue.cues.payload_ref is 'By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null: they copy it.';
@@ -985,9 +1044,9 @@ create table cue.executions (
   attempt_ms integer,
   held_ms integer,
   missed_reason cue.missed_reason,
+  is_fixed boolean,
   lineage_id uuid,
   parents jsonb,
-  is_fixed boolean,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -1065,9 +1124,9 @@ comment on column cue.executions.due_at is 'When it was meant to start, if that 
 comment on column cue.executions.attempt_ms is 'Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.';
 comment on column cue.executions.held_ms is 'Milliseconds for which it was held so far; null: never.';
 comment on column cue.executions.missed_reason is 'Why it was missed, if it was held for too long.';
+comment on column cue.executions.is_fixed is 'True if fixed_requests has a row of it; null if not.';
 comment on column cue.executions.lineage_id is 'The first of the executions that this one repeats, by replays of replays. Null: itself.';
 comment on column cue.executions.parents is 'The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.';
-comment on column cue.executions.is_fixed is 'True if fixed_requests has a row of it; null if not.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -1630,6 +1689,7 @@ create table cue.operations (
   paced_at timestamp with time zone not null,
   worked_at timestamp with time zone not null,
   created_by text not null,
+  may_approve boolean not null default false,
   created_at timestamp with time zone not null,
   ended_at timestamp with time zone,
   constraint operations_pkey PRIMARY KEY (id),
@@ -1649,7 +1709,7 @@ comment on column cue.operations.account_id is 'The account.';
 comment on column cue.operations.type is 'What it does to its targets.';
 comment on column cue.operations.name is 'A name given by the caller.';
 comment on column cue.operations.status is 'Whether it is running.';
-comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.';
+comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id; for decisions, their reason.';
 comment on column cue.operations.rate_per_minute is 'Maximum number of targets acted on per minute; null: no limit.';
 comment on column cue.operations.total is 'Number of targets, including those not found.';
 comment on column cue.operations.succeeded is 'Number of targets acted on.';
@@ -1659,6 +1719,7 @@ comment on column cue.operations.errors is 'The first 100 failures: target, code
 comment on column cue.operations.paced_at is 'With a rate: when the next target may be acted on.';
 comment on column cue.operations.worked_at is 'Time given to the latest target; if that is long ago, its job is missing.';
 comment on column cue.operations.created_by is 'The key or session that created it.';
+comment on column cue.operations.may_approve is 'Whether that had the scope approve.';
 comment on column cue.operations.created_at is 'Time of creation.';
 comment on column cue.operations.ended_at is 'When it was completed or aborted.';
 grant select on cue.operations to cue_service;
@@ -1782,6 +1843,7 @@ create unlogged table cue.session_tokens (
   token_hash bytea not null,
   account_id uuid not null,
   expires_at timestamp with time zone not null,
+  scopes cue.key_scope[],
   constraint session_tokens_pkey PRIMARY KEY (token_hash),
   constraint session_tokens_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
@@ -1791,6 +1853,7 @@ comment on table cue.session_tokens is 'One-time tokens, by SHA-256, that are ex
 comment on column cue.session_tokens.token_hash is 'SHA-256 of the token.';
 comment on column cue.session_tokens.account_id is 'Account that the session or key will belong to.';
 comment on column cue.session_tokens.expires_at is '15 minutes after creation.';
+comment on column cue.session_tokens.scopes is 'The scopes of the session that it opens; null: all.';
 grant select on cue.session_tokens to cue_service;
 
 create table cue.sessions (
@@ -2019,6 +2082,7 @@ create view cue.account_view as
               WHERE s.account_id = a.id AND s.source = 'account'::text)) THEN 'all'::text
             ELSE 'default'::text
         END AS events,
+    a.approvals_by_link,
     a.created_at,
     ( SELECT count(*) AS count
            FROM cue.cues c
@@ -2208,6 +2272,7 @@ create view cue.cue_detail_view as
     c.overlap,
     c.gate,
     c.after,
+    c.approval,
     c.verification,
     c.next_run,
     c.next_slot,
@@ -2337,6 +2402,7 @@ create view cue.cue_view as
             WHEN c.after IS NOT NULL THEN cue.show_parents(c.after)
             ELSE NULL::jsonb
         END AS after,
+    c.approval,
         CASE
             WHEN c.verification_mode IS NOT NULL THEN jsonb_build_object('mode', c.verification_mode)
             ELSE NULL::jsonb
@@ -3698,7 +3764,7 @@ $function$;
 comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) is 'Adds a session, with all scopes or those of its key.';
 grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS timestamp with time zone
  LANGUAGE sql
  SECURITY DEFINER
@@ -3706,11 +3772,11 @@ CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now);
+  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now, case when not p_may_approve then cue.default_scopes() end);
   select expires_at from cue.session_tokens where token_hash = p_token_hash
 $function$;
-comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
-grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+comment on function cue.add_session_token(uuid,bytea,timestamp with time zone,boolean) is 'Adds a one-time session token to an account and returns when it expires; its session has the scope approve with p_may_approve.';
+grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_now timestamp with time zone)
  RETURNS void
@@ -4213,7 +4279,7 @@ end $function$;
 comment on function cue.announce_disabled_endpoint(uuid,uuid,timestamp with time zone) is 'Adds the event, the audit entry and the mail about an endpoint that was disabled.';
 grant execute on function cue.announce_disabled_endpoint(uuid,uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_gates jsonb DEFAULT '[]'::jsonb)
+CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_gates jsonb DEFAULT '[]'::jsonb, p_may_approve boolean DEFAULT false)
  RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4238,9 +4304,8 @@ begin
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      perform cue.remove_cues(p_account_id, array(
-        select c.id from cue.cues c where c.account_id = p_account_id and c.deleted_at is null and c.key = any (v_pruned)), p_now, null);
-      v_results := cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_now);
+      v_results := cue.prune_declared(p_account_id, v_pruned, p_may_approve, p_now);
+      v_results := v_results || cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_may_approve, p_now);
       v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
       v_results := cue.chain_declared(p_account_id, v_results, p_keys, v_pruned);
       if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
@@ -4264,8 +4329,8 @@ begin
   select u.key, coalesce(r.action, 'pruned'), null::jsonb, null::jsonb, r.error, r.message from unnest(v_pruned) as u (key)
     left join jsonb_to_recordset(v_results) as r (key text, action text, error text, message text) on r.key = u.key order by u.key;
 end $function$;
-comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
-grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb) to cue_service;
+comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
+grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -4783,7 +4848,7 @@ end $function$;
 comment on function cue.begin_notice(uuid,interval,timestamp with time zone) is 'Begins a try of a notice that is due and returns what to send, or no row if there is nothing to send now.';
 grant execute on function cue.begin_notice(uuid,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAULT NULL::text, p_url text DEFAULT NULL::text, p_payload text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAULT NULL::text, p_url text DEFAULT NULL::text, p_payload text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4805,6 +4870,7 @@ begin
     elsif c.transport <> 'webhook' then
       raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
     end if;
+    if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'test it'); end if;
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
   else
@@ -4821,8 +4887,8 @@ begin
     from cue.signing_account(p_account_id, p_now) a;
   if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
 end $function$;
-comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone) is 'Counts a test and returns the request to send; stores nothing else.';
-grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone) to cue_service;
+comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) is 'Counts a test and returns the request to send; stores nothing else.';
+grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
  RETURNS TABLE(email text, customer_id text, subscription_id text)
@@ -4985,7 +5051,7 @@ CREATE OR REPLACE FUNCTION cue.can_be_held(c cue.cues)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE
-AS $function$ select c.tracked or c.gate is not null or c.after is not null $function$;
+AS $function$ select c.tracked or c.gate is not null or c.after is not null or c.approval is not null $function$;
 comment on function cue.can_be_held(cue.cues) is 'Returns whether executions of a cue can be held, so that functions for plain cues must leave it alone.';
 grant execute on function cue.can_be_held(cue.cues) to cue_service;
 
@@ -5224,7 +5290,7 @@ end $function$;
 comment on function cue.chain_declared(uuid,jsonb,text[],text[]) is 'Writes and checks the edges of declared cues; returns the results with those of cues at fault.';
 grant execute on function cue.chain_declared(uuid,jsonb,text[],text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamp with time zone)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5253,18 +5319,18 @@ begin
           v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
       end if;
       perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
-                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null);
+                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
       v_results := v_results || jsonb_build_object(
         'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
+    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' or sqlstate 'QU076' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
     end;
   end loop;
   return v_results;
 end $function$;
-comment on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
-grant execute on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) to cue_service;
+comment on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
+grant execute on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.change_gate(c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -6197,7 +6263,7 @@ end $function$;
 comment on function cue.create_event_endpoint(uuid,text,cue.event_type[],text,text[],text,text,text,timestamp with time zone) is 'Creates an endpoint for events from now on, and returns its id and secret; QU035 too many.';
 grant execute on function cue.create_event_endpoint(uuid,text,cue.event_type[],text,text[],text,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6209,14 +6275,17 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
+  if 'approve' = any (p_scopes) and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can create a key with scope approve.' using errcode = cue.refusal('QU052');
+  end if;
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
   return k.id;
 end $function$;
-comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) is 'Creates an API key and returns its id; QU031 above ten per hour.';
-grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) to cue_service;
+comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone,boolean) is 'Creates an API key and returns its id; QU031 above ten per hour, QU052 for scope approve without p_may_approve.';
+grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_states jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.operations
@@ -6386,7 +6455,7 @@ AS $function$
 begin
   return (
     select to_jsonb(d) from (
-      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after,
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval,
              v.verification, c.payload,
              jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
@@ -6487,6 +6556,14 @@ $function$;
 comment on function cue.database_time() is 'Returns the time now in epoch milliseconds, with fractions.';
 grant execute on function cue.database_time() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.default_scopes()
+ RETURNS cue.key_scope[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select '{read,write,worker,account}'::cue.key_scope[] $function$;
+comment on function cue.default_scopes() is 'Returns the scopes of keys for which none are named: all but approve.';
+grant execute on function cue.default_scopes() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.delete_calendar(p_account_id uuid, p_name text)
  RETURNS void
  LANGUAGE plpgsql
@@ -6537,7 +6614,7 @@ end $function$;
 comment on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) is 'Deletes a channel and its notices; QU036 if not found.';
 grant execute on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER)
+CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER, p_may_approve boolean DEFAULT false)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6554,15 +6631,15 @@ begin
     end if;
   end if;
   perform cue.require_no_followers(p_account_id, p_cue_id);
-  perform cue.remove_cues(p_account_id, array[p_cue_id], p_now, p_actor);
+  perform cue.remove_cues(p_account_id, array[p_cue_id], p_now, p_actor, p_may_approve);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
-comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed, QU066 if others follow it.';
-grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) to cue_service;
+comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed, QU066 if others follow it.';
+grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
+CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_may_approve boolean DEFAULT false)
  RETURNS SETOF text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6573,10 +6650,10 @@ AS $function$
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   return query select cue.remove_cues(p_account_id, array(
-    select u.id from unnest(p_cue_ids) as u (id) except select cue.still_followed(p_cue_ids)), p_now, p_actor);
+    select u.id from unnest(p_cue_ids) as u (id) except select cue.still_followed(p_cue_ids)), p_now, p_actor, p_may_approve);
 end $function$;
-comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text) is 'Deletes cues, except those that others follow, and returns their ids; a job purges their history in batches.';
-grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone,text) to cue_service;
+comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text,boolean) is 'Deletes cues, except those that others follow, and returns their ids; a job purges their history in batches. QU076 see remove_cues.';
+grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone,text,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -6601,7 +6678,7 @@ begin
   perform cue.drop_credentials(v_account, p_now);
   -- All cues at once, so that nothing runs any more; in batches only if there are very many.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
-  perform cue.remove_cues(v_account, v_cues, p_now, null);
+  perform cue.remove_cues(v_account, v_cues, p_now, null, true);
   if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
   -- No order by id: both conditions match an index, and ordering would read the cues of all accounts by primary key.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);
@@ -9192,9 +9269,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, gate, after, retry_on_worker_failure)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.gate, null), coalesce(g.after, null), coalesce(g.retry_on_worker_failure, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, gate text, after jsonb, retry_on_worker_failure boolean))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, gate, after, approval, retry_on_worker_failure)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.gate, null), coalesce(g.after, null), coalesce(g.approval, null), coalesce(g.retry_on_worker_failure, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, gate text, after jsonb, approval jsonb, retry_on_worker_failure boolean))
             as g (id, account_id, payload_id)
          where g.id is not null;
       end $function$;
@@ -9232,14 +9309,14 @@ CREATE OR REPLACE FUNCTION cue.insert_key(p_account_id uuid, p_label text, p_key
 AS $function$
   insert into cue.api_keys (id, account_id, key_hash, prefix, label, scopes, created_by, is_default, ciphertext, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_key_hash, p_prefix, p_label,
-          array(select distinct s from unnest(coalesce(p_scopes, enum_range(null::cue.key_scope))) as s order by s),
+          array(select distinct s from unnest(coalesce(p_scopes, cue.default_scopes())) as s order by s),
           p_created_by, p_ciphertext is not null, p_ciphertext, p_now)
   returning *
 $function$;
-comment on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) is 'Adds an API key to an account that the caller has locked; null p_scopes means all scopes.';
+comment on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) is 'Adds an API key to an account that the caller has locked; without p_scopes, it cannot approve.';
 grant execute on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[])
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
@@ -9247,10 +9324,11 @@ CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_h
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
+  insert into cue.session_tokens (token_hash, account_id, expires_at, scopes)
+  values (p_token_hash, p_account_id, p_now + interval '15 minutes', p_scopes)
 $function$;
-comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token, valid for 15 minutes.';
-grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone,cue.key_scope[]) is 'Adds a one-time session token, valid for 15 minutes.';
+grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone,cue.key_scope[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_chain_too_long(p_cue_ids text[])
  RETURNS boolean
@@ -11356,8 +11434,9 @@ CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime inter
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
+  v_scopes cue.key_scope[] := (select t.scopes from cue.session_tokens t where t.token_hash = p_token_hash);
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.add_session(a.id, null, null, p_lifetime, p_now);
+  s cue.sessions := cue.add_session(a.id, v_scopes, null, p_lifetime, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -11860,6 +11939,33 @@ begin
 end $function$;
 comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots and signals whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_key text;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  foreach v_key in array p_keys loop
+    begin
+      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
+    exception when sqlstate 'QU076' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', v_key, 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $function$;
+comment on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) is 'Deletes cues that a set no longer has; returns those that are refused.';
+grant execute on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -13201,6 +13307,17 @@ end $function$;
 comment on function cue.refuse_moved() is 'Refuses every change to a database that its cell has left.';
 grant execute on function cue.refuse_moved() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.refuse_protected(c cue.cues, p_what text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'Cue % has an approval, and only a signed-in person, or a key with scope approve, can %.', c.id, p_what
+    using errcode = cue.refusal('QU076');
+end $function$;
+comment on function cue.refuse_protected(cue.cues,text) is 'Raises QU076 for what would get around the approval of a cue.';
+grant execute on function cue.refuse_protected(cue.cues,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.refuse_superseded(e cue.executions)
  RETURNS void
  LANGUAGE plpgsql
@@ -13259,8 +13376,9 @@ begin
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
-  k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
-                      p_ciphertext, p_now);
+  k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix,
+                      case when old.scopes = '{approve}' then '{read}' else array_remove(old.scopes, 'approve') end,
+                      coalesce(old.created_by, 'user'), p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return old.id;
@@ -13549,7 +13667,7 @@ end $function$;
 comment on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) is 'Does what release_held does, for webhooks, workers or (null) all.';
 grant execute on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.remove_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone, p_actor text)
+CREATE OR REPLACE FUNCTION cue.remove_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone, p_actor text, p_may_approve boolean)
  RETURNS SETOF text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -13558,24 +13676,28 @@ CREATE OR REPLACE FUNCTION cue.remove_cues(p_account_id uuid, p_cue_ids text[], 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
+  c cue.cues;
   v_id text;
 begin
-  for v_id in
-    select id from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
+  for c in
+    select * from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
   loop
+    if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'delete it'); end if;
+    v_id := c.id;
     perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
     delete from cue.held_executions where cue_id = v_id;
     delete from cue.cue_parents where cue_id = v_id;
+    delete from cue.approvals where cue_id = v_id and decision is null;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $function$;
-comment on function cue.remove_cues(uuid,text[],timestamp with time zone,text) is 'Deletes cues and returns their ids.';
-grant execute on function cue.remove_cues(uuid,text[],timestamp with time zone,text) to cue_service;
+comment on function cue.remove_cues(uuid,text[],timestamp with time zone,text,boolean) is 'Deletes cues and returns their ids; QU076 for one with an approval, without p_may_approve.';
+grant execute on function cue.remove_cues(uuid,text[],timestamp with time zone,text,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.rename_key(p_account_id uuid, p_key_id uuid, p_label text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -13899,6 +14021,21 @@ end $function$;
 comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_approver(old cue.cues, c cue.cues)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.approval is null then return; end if;
+  if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then
+    perform cue.refuse_protected(old, 'remove or weaken it');
+  elsif c.key is distinct from old.key then
+    perform cue.refuse_protected(old, 'change its key');
+  end if;
+end $function$;
+comment on function cue.require_approver(cue.cues,cue.cues) is 'Raises QU076 for a change of a cue that only a caller who may approve can make.';
+grant execute on function cue.require_approver(cue.cues,cue.cues) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -14152,7 +14289,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.gate := null; c.after := null; c.retry_on_worker_failure := null;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.gate := null; c.after := null; c.approval := null; c.retry_on_worker_failure := null;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -14737,7 +14874,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, gate = c.gate, after = c.after, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, gate = c.gate, after = c.after, approval = c.approval, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -15393,7 +15530,7 @@ AS $function$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
   perform cue.remove_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null);
+    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
 end $function$;
 comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly memory block cue and all subscriptions.';
 grant execute on function cue.stop_memory(uuid,timestamp with time zone) to cue_service;
@@ -15725,6 +15862,18 @@ end $function$;
 comment on function cue.track_cue(text) is 'Makes a cue tracked, with the executions that it has now.';
 grant execute on function cue.track_cue(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.unapproved_after(p_approval jsonb)
+ RETURNS double precision
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when p_approval is null then 0
+              when p_approval ->> 'on_expiry' = 'run' and p_approval ->> 'expires' is not null
+              then extract(epoch from (p_approval ->> 'expires')::interval)::float8 else 'infinity' end
+$function$;
+comment on function cue.unapproved_after(jsonb) is 'Returns the seconds after which an execution runs without a decision, by its cue''s approval.';
+grant execute on function cue.unapproved_after(jsonb) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.unserved_reason(p_account_id uuid, p_slot timestamp with time zone)
  RETURNS cue.missed_reason
  LANGUAGE plpgsql
@@ -15742,7 +15891,7 @@ end $function$;
 comment on function cue.unserved_reason(uuid,timestamp with time zone) is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
 grant execute on function cue.unserved_reason(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -15754,9 +15903,12 @@ declare
   old cue.accounts := cue.lock_account(p_account_id);
   a cue.accounts := jsonb_populate_record(old, p_changes);
 begin
+  if p_changes ? 'approvals_by_link' and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can change approvals_by_link.' using errcode = cue.refusal('QU076');
+  end if;
   update cue.accounts
      set memory_block_enabled = a.memory_block_enabled, alert_webhook_url = nullif(a.alert_webhook_url, ''),
-         webhook_authorization = a.webhook_authorization, updated_at = p_now
+         webhook_authorization = a.webhook_authorization, approvals_by_link = a.approvals_by_link, updated_at = p_now
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
@@ -15767,10 +15919,10 @@ begin
     perform cue.stop_memory(old.id, p_now);
   end if;
 end $function$;
-comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
-grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) to cue_service;
+comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone,boolean) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it; QU076 for approvals_by_link without p_may_approve.';
+grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER)
+CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER, p_may_approve boolean DEFAULT false)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -15819,6 +15971,7 @@ begin
   if v_reschedule and (p_next_run is not null or c.schedule_type is null) and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
+  if not p_may_approve then perform cue.require_approver(old, c); end if;
   perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
@@ -15845,8 +15998,8 @@ begin
     array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
   return true;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Changes a cue, if it still has p_version; returns whether any column changed.';
-grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text,boolean) is 'Changes a cue, if it still has p_version; returns whether any column changed.';
+grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
  RETURNS date

@@ -47,7 +47,7 @@ language plpgsql stable security definer as $$
 begin
   return (
     select to_jsonb(d) from (
-      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after,
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval,
              v.verification, c.payload,
              jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,

@@ -28,7 +28,7 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
          jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
            'missed_window_multiplier', c.alert_missed_window_multiplier) ||
          case when c.alert_channels is null then '{}' else jsonb_build_object('channels', c.alert_channels) end end as alerts,
-       c.catch_up, c.overlap, c.gate, case when c.after is not null then cue.show_parents(c.after) end as after,
+       c.catch_up, c.overlap, c.gate, case when c.after is not null then cue.show_parents(c.after) end as after, c.approval,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
        c.await_outcome as await_outcome_set, r.failures
@@ -297,7 +297,7 @@ comment on view cue.recent_failures is
 create or replace view cue.account_view as
 select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret, a.memory_block_enabled, a.alert_webhook_url,
        a.webhook_authorization, case when exists (select from cue.event_subscribers s where s.account_id = a.id and s.source = 'account') then 'all' else 'default' end as events,
-       a.created_at,
+       a.approvals_by_link, a.created_at,
        (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
            and not c.memory_check)
          as active_cues,

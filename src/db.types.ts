@@ -10,6 +10,12 @@ export type AlertSeverity = "critical" | "high" | "info" | "warning";
 
 export type AlertType = "consecutive_failure" | "cue_paused" | "gate_open" | "missed_window" | "outcome_timeout";
 
+export type ApprovalDecision = "approved" | "expired" | "rejected";
+
+export type ApprovalExpiry = "run" | "skip";
+
+export type ApprovalSource = "call" | "link" | "operation";
+
 export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
   ? U[]
   : ArrayTypeImpl<T>;
@@ -20,7 +26,7 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "event_endpoint.created" | "event_endpoint.deleted" | "event_endpoint.disabled" | "event_endpoint.enabled" | "execution.signalled" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "approval.decided" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "event_endpoint.created" | "event_endpoint.deleted" | "event_endpoint.disabled" | "event_endpoint.enabled" | "execution.signalled" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type BudgetPeriod = "day" | "month" | "week";
 
@@ -38,7 +44,7 @@ export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending"
 
 export type EndpointStatus = "disabled" | "enabled";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "endpoint.disabled" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.budget_reached" | "gate.budget_warning" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "approval.decided" | "approval.requested" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "endpoint.disabled" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.budget_reached" | "gate.budget_warning" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -66,9 +72,9 @@ export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
 export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
-export type KeyScope = "account" | "read" | "worker" | "write";
+export type KeyScope = "account" | "approve" | "read" | "worker" | "write";
 
-export type MissedReason = "after" | "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "after" | "approval_expired" | "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
 
 export type NoticeKind = "event" | "raised" | "resolved" | "summary";
 
@@ -78,7 +84,7 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type OperationStatus = "aborted" | "completed" | "running";
 
-export type OperationType = "backfill" | "cancel" | "delete" | "dismiss" | "fire" | "pause" | "replay" | "resume";
+export type OperationType = "approve" | "backfill" | "cancel" | "delete" | "dismiss" | "fire" | "pause" | "reject" | "replay" | "resume";
 
 export type OutcomeState = "reported_failure" | "reported_success" | "unknown" | "verification_failed" | "verification_pending" | "verified_success";
 
@@ -122,6 +128,10 @@ export interface Accounts {
    * URL that alerts are posted to; null: none.
    */
   alert_webhook_url: string | null;
+  /**
+   * Whether the link in a message can approve and reject, or only a signed-in person.
+   */
+  approvals_by_link: Generated<boolean>;
   /**
    * Time of registration.
    */
@@ -204,6 +214,7 @@ export interface AccountView {
   active_cues: number | null;
   alert_webhook_url: string | null;
   api_key_prefix: string | null;
+  approvals_by_link: boolean | null;
   created_at: Timestamp | null;
   email: string | null;
   events: string | null;
@@ -366,9 +377,72 @@ export interface ApiKeys {
    */
   revoked_at: Timestamp | null;
   /**
-   * Permissions.
+   * Permissions. Those of new keys leave out approve, which only a caller with it can give.
    */
   scopes: Generated<ArrayType<KeyScope>>;
+}
+
+export interface Approvals {
+  /**
+   * Its account.
+   */
+  account_id: string;
+  /**
+   * Its cue.
+   */
+  cue_id: string;
+  /**
+   * Time of the decision.
+   */
+  decided_at: Timestamp | null;
+  /**
+   * Who decided, as in the audit log; null: it expired.
+   */
+  decided_by: string | null;
+  /**
+   * How the decision came; null: it expired.
+   */
+  decided_via: ApprovalSource | null;
+  /**
+   * The decision; null: none yet.
+   */
+  decision: ApprovalDecision | null;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * When it expires; null: never.
+   */
+  expires_at: Timestamp | null;
+  /**
+   * Shown to the person who decides.
+   */
+  message: string | null;
+  /**
+   * What becomes of it at expires_at.
+   */
+  on_expiry: ApprovalExpiry;
+  /**
+   * Reason given for the decision.
+   */
+  reason: string | null;
+  /**
+   * When the next reminder is due; null: none is left.
+   */
+  remind_at: Timestamp | null;
+  /**
+   * Reminders sent.
+   */
+  reminders: Generated<number>;
+  /**
+   * Since when it waits for the approval.
+   */
+  requested_at: Timestamp;
+  /**
+   * The key, session or user that fired or replayed it; null: its schedule.
+   */
+  requested_by: string | null;
 }
 
 export interface Attempts {
@@ -584,6 +658,10 @@ export interface Channels {
    */
   enabled: Generated<boolean>;
   /**
+   * Whether requests for approval come with the link that decides: it was last written by a caller with the scope approve.
+   */
+  gets_links: Generated<boolean>;
+  /**
    * UUIDv7.
    */
   id: string;
@@ -679,6 +757,7 @@ export interface CueDetailView {
   account_id: string | null;
   after: Json | null;
   alerts: Json | null;
+  approval: Json | null;
   await_outcome_set: boolean | null;
   callback: Json | null;
   catch_up: CatchUp | null;
@@ -848,7 +927,7 @@ export interface CueRuns {
    */
   success_due_at: Timestamp | null;
   /**
-   * Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.
+   * Whether its executions can be held: the cue is tracked, or has a gate or an approval. For the functions that fire and finish plain executions.
    */
   tracked: Generated<boolean>;
   /**
@@ -896,6 +975,10 @@ export interface Cues {
    * Slots without a success that raise an alert. Null, which means 2, if alerts was never set.
    */
   alert_missed_window_multiplier: number | null;
+  /**
+   * A person's approval that its executions wait for, an object: expires, as written (24h) or null for never; on_expiry; message. Null: none.
+   */
+  approval: Json | null;
   /**
    * The only slot of a one-time cue.
    */
@@ -1086,6 +1169,7 @@ export interface CueView {
   account_id: string | null;
   after: Json | null;
   alerts: Json | null;
+  approval: Json | null;
   await_outcome_set: boolean | null;
   callback: Json | null;
   catch_up: CatchUp | null;
@@ -2745,6 +2829,10 @@ export interface Operations {
    */
   id: string;
   /**
+   * Whether that had the scope approve.
+   */
+  may_approve: Generated<boolean>;
+  /**
    * A name given by the caller.
    */
   name: string | null;
@@ -2757,7 +2845,7 @@ export interface Operations {
    */
   rate_per_minute: number | null;
   /**
-   * What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.
+   * What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id; for decisions, their reason.
    */
   settings: Json;
   /**
@@ -3036,6 +3124,10 @@ export interface SessionTokens {
    * 15 minutes after creation.
    */
   expires_at: Timestamp;
+  /**
+   * The scopes of the session that it opens; null: all.
+   */
+  scopes: ArrayType<KeyScope> | null;
   /**
    * SHA-256 of the token.
    */
@@ -3327,6 +3419,7 @@ export interface DB {
   alert_view: AlertView;
   alerts: Alerts;
   api_keys: ApiKeys;
+  approvals: Approvals;
   attempt_view: AttemptView;
   attempts: Attempts;
   audit_events: AuditEvents;

@@ -25,6 +25,7 @@ export const statuses = {
   calendar_limit_exceeded: 403,
   limit_reached: 403,
   gate_limit_exceeded: 403,
+  approval_protected: 403,
   execution_limit_exceeded: 403,
   not_execution_owner: 403,
   account_too_new: 403,
@@ -152,7 +153,8 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU070: 'device_code_not_found',
   QU071: 'device_code_expired',
   QU072: 'device_code_exists',
-  QU073: 'invalid_status'
+  QU073: 'invalid_status',
+  QU076: 'approval_protected'
 }
 
 /** One invalid field, in pydantic's format. */
@@ -166,8 +168,13 @@ export const fault = (loc: (string | number)[], msg: string): Detail => ({
   input: null
 })
 
-/** Further members of an error, for programs: the cues or the operation in the way, or the cue's current version. */
-export type About = { cue_id?: string; cue_ids?: string[]; operation_id?: string; version?: number }
+/** Further members of an error, for programs: the cues or the operation in the way, the cue's current version, or the first decision. */
+export type About = {
+  cue_id?: string
+  cue_ids?: string[]
+  operation_id?: string
+  version?: number
+}
 
 type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; about?: About; cause?: unknown }
 

@@ -5,10 +5,11 @@
 -- new cue. p_gates: an array of {key, columns}, for put_gate, before the cues, which may name them. p_keys: all keys of the list; with p_prune, cues of the set with other keys are deleted. Exact, because the account is locked; if
 -- all is as it should be, nothing is locked or written.
 -- If any cue is refused, or with p_dry_run, everything is undone. Then error is the SQLSTATE of the refusal, of those of create_cue and
--- update_cue, or QU024. QU014 is raised: the caller looks again.
+-- update_cue, or QU024. Without p_may_approve, also QU076 for a pruned cue with an approval. QU014 is raised: the caller looks again.
 create or replace function cue.apply_cues(
   p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean default false, p_take_over boolean default false,
-  p_dry_run boolean default false, p_now timestamptz default now(), p_actor text default session_user, p_gates jsonb default '[]'
+  p_dry_run boolean default false, p_now timestamptz default now(), p_actor text default session_user, p_gates jsonb default '[]',
+  p_may_approve boolean default false
 ) returns table (key text, action text, before jsonb, after jsonb, error text, message text)
 language plpgsql security definer as $$
 #variable_conflict use_column
@@ -28,9 +29,8 @@ begin
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      perform cue.remove_cues(p_account_id, array(
-        select c.id from cue.cues c where c.account_id = p_account_id and c.deleted_at is null and c.key = any (v_pruned)), p_now, null);
-      v_results := cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_now);
+      v_results := cue.prune_declared(p_account_id, v_pruned, p_may_approve, p_now);
+      v_results := v_results || cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_may_approve, p_now);
       v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
       v_results := cue.chain_declared(p_account_id, v_results, p_keys, v_pruned);
       if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
@@ -79,6 +79,26 @@ begin
 end $$;
 comment on function cue.put_declared_gates is 'Creates or replaces declared gates; returns what it did with each.';
 
+create or replace function cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamptz) returns jsonb
+language plpgsql security definer as $$
+declare
+  v_key text;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  foreach v_key in array p_keys loop
+    begin
+      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
+    exception when sqlstate 'QU076' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', v_key, 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $$;
+comment on function cue.prune_declared is 'Deletes cues that a set no longer has; returns those that are refused.';
+
 create or replace function cue.keys_outside(p_account_id uuid, p_set text, p_keys text[]) returns text[]
 language sql stable security definer as $$
   select coalesce(array_agg(c.key), '{}') from cue.cues c
@@ -98,7 +118,7 @@ language sql stable security definer as $$
 $$;
 comment on function cue.compare_cues is 'Returns declared cues with the member same: whether each is as declared already.';
 
-create or replace function cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_now timestamptz) returns jsonb
+create or replace function cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamptz) returns jsonb
 language plpgsql security definer as $$
 declare
   v_cue jsonb;
@@ -121,10 +141,10 @@ begin
           v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
       end if;
       perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
-                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null);
+                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
       v_results := v_results || jsonb_build_object(
         'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
+    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' or sqlstate 'QU076' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
     end;

@@ -24,7 +24,7 @@ language plpgsql security definer as $$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
   perform cue.remove_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null);
+    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
 end $$;
 comment on function cue.stop_memory is 'Removes the weekly memory block cue and all subscriptions.';
 

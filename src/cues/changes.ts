@@ -7,6 +7,7 @@ import type { GivenSchedule } from '../schedule/schemas.ts'
 import type { StoredCalendars } from '../schedule/stored-calendars.ts'
 import { lastInstant } from '../schedule/timetable.ts'
 import { afterOf, checkWait } from './after.ts'
+import { approvalOf } from './approval.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { type Change, type Columns, hasWindow, nextOf, reschedule, revisions } from './next-runs.ts'
@@ -179,7 +180,7 @@ const scheduleColumns = (schedule: Schedule | null) => ({
   schedule_rules: schedule && rulesOf(schedule)
 })
 
-type Settings = Pick<CreateCue, Group | Plain | 'catch_up' | 'after'>
+type Settings = Pick<CreateCue, Group | Plain | 'catch_up' | 'after' | 'approval'>
 
 /** The columns set by a request, merged with the stored cue, if any. Headers in `headerNames` may be given as masks. */
 const settingColumns = (
@@ -194,6 +195,7 @@ const settingColumns = (
   if (request.after !== undefined) columns.after = afterOf(request.after, schedule !== null, stored?.after)
   else checkWait(stored?.after?.wait, schedule !== null)
   if (request.catch_up !== undefined) columns.catch_up = catchUp(request.catch_up)
+  if (request.approval !== undefined) columns.approval = approvalOf(request.approval, stored?.approval)
   for (const name of groupNames) {
     const object = request[name]
     if (stored ? says(object) : object != null) Object.assign(columns, groupColumns(name, object ?? null, stored?.[name]))

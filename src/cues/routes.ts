@@ -110,7 +110,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       ...allFaults,
       config: {
         scope: 'write',
-        errors: ['invalid_state', 'key_taken', 'version_conflict', ...refusals]
+        errors: ['invalid_state', 'key_taken', 'version_conflict', 'approval_protected', ...refusals]
       },
       schema: {
         tags,
@@ -131,7 +131,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.delete(
     '/v1/cues/:cue_id',
     {
-      config: { scope: 'write', errors: ['version_conflict', 'cue_has_followers'] },
+      config: { scope: 'write', errors: ['version_conflict', 'cue_has_followers', 'approval_protected'] },
       schema: {
         tags,
         operationId: 'deleteCue',
@@ -152,7 +152,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues/bulk-delete',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['approval_protected'] },
       schema: {
         tags,
         operationId: 'deleteCues',

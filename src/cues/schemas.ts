@@ -98,6 +98,14 @@ const alerts = {
     })
   )
 }
+const approval = {
+  expires: Nullable(
+    Type.String({ maxLength: 9, description: 'How long a person may take, from `1m` to `31d`; null: any time. Default: `24h`.' })
+  ),
+  on_expiry: Type.Enum([...enums.approvalExpiry], { description: 'Then it is `missed` (`skip`), or it runs. Default: `skip`.' }),
+  message: Nullable(Type.String({ maxLength: 500, description: 'Shown to the person who decides.' }))
+}
+const approvalNote = { description: "A person's approval that each execution waits for. Null: none." }
 const verification = { mode: Type.Enum([...modes], { description: 'What a reported success needs to be verified.' }) }
 const callback = {
   url: Nullable(Type.String({ description: 'Required for webhook cues.' })),
@@ -166,7 +174,8 @@ const settings = (object: typeof Strict) => ({
       })
     )
   ),
-  verification: Type.Optional(Nullable(object(optional(verification))))
+  verification: Type.Optional(Nullable(object(optional(verification)))),
+  approval: Type.Optional(Nullable(object(optional(approval), approvalNote)))
 })
 const Name = Type.String(bounds.name)
 
@@ -253,6 +262,7 @@ export const cue = {
   alerts: Nullable(Type.Object({ ...alerts, channels: Type.Optional(Type.Array(Type.String())) })),
   catch_up: Type.Enum([...policies]),
   verification: Nullable(Type.Object(verification)),
+  approval: Nullable(Type.Object(approval, approvalNote)),
   next_run: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'When the next slot fires.' })),
   next_slot: Nullable(
     Type.Unsafe<Date>({

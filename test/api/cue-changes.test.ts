@@ -20,6 +20,7 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   overlap: 'allow',
   gate: null,
   after: null,
+  approval: null,
   managed_by: null,
   name: 'n',
   description: null,

@@ -64,6 +64,7 @@ class _CueInputOptional(TypedDict, total=False):
     alerts: Optional[AlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[VerificationInput]
+    approval: Optional[ApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -98,6 +99,7 @@ class _CueReplacementOptional(TypedDict, total=False):
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -129,6 +131,7 @@ class CueUpdate(TypedDict, total=False):
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
 
 
 class _DeclaredCueNeeded(TypedDict):
@@ -152,6 +155,7 @@ class _DeclaredCueOptional(TypedDict, total=False):
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -220,6 +224,12 @@ class StrictAfterInput(TypedDict, total=False):
     cues: List[str]
 
 
+class ApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class StrictCallbackInput(TypedDict, total=False):
     url: Optional[str]
     method: Literal["POST", "PUT", "PATCH", "GET"]
@@ -256,6 +266,12 @@ class StrictAlertSettingsInput(TypedDict, total=False):
 
 class StrictVerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
+
+
+class StrictApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
 
 
 class CueSetGatesBreaker(TypedDict, total=False):
@@ -508,7 +524,7 @@ class OperationInputFilter(_OperationInputFilterOptionalKeywords, _OperationInpu
 
 
 class _OperationInputNeeded(TypedDict):
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
 
 
 _OperationInputOptionalKeywords = TypedDict("_OperationInputOptionalKeywords", {"from": 'Optional[str]'}, total=False)
@@ -627,6 +643,7 @@ class Cue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -710,6 +727,12 @@ class After(_AfterNeeded, _AfterOptional):
     pass
 
 
+class Approval(TypedDict):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class ChangedCue(TypedDict):
     id: str
     name: str
@@ -736,6 +759,7 @@ class ChangedCue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -779,7 +803,7 @@ class CueDetailExecutionsCosts(TypedDict):
 class CueDetailExecutionsHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "after", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -810,7 +834,7 @@ class CueDetailExecutions(TypedDict):
     costs: List[CueDetailExecutionsCosts]
     held: Optional[CueDetailExecutionsHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     parents: List[Parent]
     created_at: str
     updated_at: str
@@ -821,7 +845,7 @@ class CueDetailMissed(TypedDict):
     last: str
     count: int
     policy: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
     recorded_at: str
 
 
@@ -859,6 +883,7 @@ class CueDetail(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -920,7 +945,7 @@ class CueHistoryGaps(TypedDict):
     first: str
     last: str
     count: int
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
 
 
 _CueHistoryNeededKeywords = TypedDict("_CueHistoryNeededKeywords", {"from": 'str'})
@@ -1113,7 +1138,7 @@ class ExecutionCosts(TypedDict):
 class ExecutionHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "after", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1144,7 +1169,7 @@ class Execution(TypedDict):
     costs: List[ExecutionCosts]
     held: Optional[ExecutionHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     parents: List[Parent]
     created_at: str
     updated_at: str
@@ -1164,7 +1189,7 @@ class ExecutionDetailCosts(TypedDict):
 class ExecutionDetailHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "after", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1208,7 +1233,7 @@ class ExecutionDetail(TypedDict):
     costs: List[ExecutionDetailCosts]
     held: Optional[ExecutionDetailHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     parents: List[Parent]
     created_at: str
     updated_at: str
@@ -1280,7 +1305,7 @@ class Worker(TypedDict):
 
 class Operation(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1301,7 +1326,7 @@ class OperationDetailErrors(TypedDict):
 
 class OperationDetail(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1350,7 +1375,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached", "approval.requested", "approval.decided"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
@@ -1454,6 +1479,7 @@ class Account(TypedDict):
     alert_webhook_url: Optional[str]
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
     scopes: List[str]
     is_operator: bool
     created_at: str
@@ -1463,7 +1489,7 @@ class Key(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     created_by: Literal["user", "register", "migration", "mcp-exchange"]
     is_default: bool
@@ -1795,6 +1821,7 @@ class _ListCuesResultCuesNeeded(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -2302,6 +2329,7 @@ class UpdateAccountBody(TypedDict, total=False):
     alert_webhook_url: str
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
 
 
 class DeleteAccountResult(TypedDict):
@@ -2325,7 +2353,7 @@ class CreateKeyResult(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     api_key: str
 
@@ -2335,7 +2363,7 @@ class _CreateKeyBodyNeeded(TypedDict):
 
 
 class _CreateKeyBodyOptional(TypedDict, total=False):
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
 
 
 class CreateKeyBody(_CreateKeyBodyNeeded, _CreateKeyBodyOptional):
@@ -2396,7 +2424,7 @@ class RefreshSessionResult(TypedDict):
 class ListSessionsResultSessions(TypedDict):
     id: str
     is_current: bool
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     key_id: Optional[str]
     key_label: Optional[str]
     ip: Optional[str]
@@ -2531,7 +2559,7 @@ class Client(Transport):
         """Replay, cancel, pause … many executions or cues, or backfill one cue."""
         return self.call("POST", "/v1/operations", body=body, headers={"idempotency-key": idempotency_key, "x-confirm-destructive": "true"})
 
-    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
+    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
         """List operations, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/operations", query=query), "operations", {"type": type, "status": status, "limit": limit, "offset": offset})
 
