@@ -1,18 +1,22 @@
 /** `pgcue cues chain`: a chain of cues as a tree. */
 import type { CueSummary, Cues } from '../client/index.ts'
-import { onCue } from './reference.ts'
+import { command } from './command.ts'
+import { byKey, cueOf } from './reference.ts'
 import { scheduleText } from './schedule.ts'
 
 type Listed = Cues['cues'][number]
 type Row = { tree: string; cue: Listed; latest: CueSummary['latest'][number] | undefined }
 
-export const chain = onCue(
-  async (cues, id) => {
+export const chain = command({
+  options: byKey,
+  notes: 'A cue that follows several has a line below each of them; its own followers are only below the first. * marks the cue itself.',
+  run: async context => {
+    const { cues, id } = await cueOf(context, context.options.key)
     const all: Listed[] = []
     for await (const cue of cues.list({ chain: id, summary: true, limit: 100, count_to: 0 })) all.push(cue)
     return { id, cues: all }
   },
-  ({ id, cues }, out) =>
+  text: ({ id, cues }, out) =>
     out.table(rowsOf(cues, id), [
       ['cue', 'tree'],
       ['status', ({ cue }) => cue.status],
@@ -20,9 +24,8 @@ export const chain = onCue(
       ['next run', ({ cue }) => cue.next_run],
       ['latest', ({ latest }) => latest?.status],
       ['outcome', ({ latest }) => latest?.outcome_state]
-    ]),
-  { notes: 'A cue that follows several has a line below each of them; its own followers are only below the first. * marks the cue itself.' }
-)
+    ])
+})
 
 const nameOf = ({ key, id }: Listed) => key ?? id
 

@@ -35,7 +35,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'cues get': entry('[CUE]', 'Show a cue and its latest executions', cues, 'get'),
     'cues history': entry('<CUE>', "Show what became of a cue's slots, by day in its time zone", cues, 'history'),
     'cues update': entry('<CUE>', 'Update a cue', cues, 'update'),
-    'cues chain': entry('<CUE>', 'Show the cues that a cue follows, and those that follow it, as a tree', chain, 'chain'),
+    'cues chain': entry('[CUE]', 'Show the cues that a cue follows, and those that follow it, as a tree', chain, 'chain'),
     'cues pause': entry('<CUE>', 'Pause a cue; existing executions continue', cues, 'pause'),
     'cues resume': entry('<CUE>', 'Resume a paused cue', cues, 'resume'),
     'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', cues, 'fire'),

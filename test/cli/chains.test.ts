@@ -35,7 +35,7 @@ t.test('creates followers, changes them, and shows a chain as a tree', async t =
   t.strictSame(out.trimEnd().split('\n').map(cells), tree.map(cells))
   const { cues } = await json(['cues', 'chain', 'report'])
   t.strictSame(cues.map(({ key }: { key: string }) => key).sort(), ['extract', 'report', 'transform'])
-  t.strictSame((await json(['cues', 'chain', 'other'])).cues.length, 1)
+  t.strictSame((await json(['cues', 'chain', '--key', 'other'])).cues.length, 1)
 
   const waiting = ['cues', 'update', 'report', '--after', 'transform', '--mode', 'any', '--cron', '0 6 * * *', '--wait', '30m']
   exactly(t, await json(waiting), { after: { cues: ['transform'], mode: 'any', wait: '30m' }, schedule: { cron: '0 6 * * *' } })
@@ -90,4 +90,16 @@ t.test('a chain without keys is exported with those that --add-keys gives', asyn
   const { out } = await cli(['export'])
   exactly(t, await cli(['apply', '-f', '-', '--set', 's', '--take-over'], { stdin: out }), { code: 0 })
   exactly(t, await json(['export']), [{ set: 's', cues: [{}, { after: { cues: ['extract'] } }] }])
+})
+
+t.test('exported files create the same chain again', async t => {
+  const { cli, json } = await cliStage(t)
+  await json(['cues', 'create', 'a', '--key', 'a', '--worker', '--every', '24h'])
+  await json(['cues', 'create', 'b', '--key', 'b', '--worker', '--after', 'a', '--within', '2h'])
+  const { out } = await cli(['export'])
+  t.match(out, /after:\n {6}cues:\n {8}- a\n {6}within: 2h\n/)
+  await cli(['cues', 'delete', 'b', '--yes'])
+  await cli(['cues', 'delete', 'b'])
+  exactly(t, await cli(['apply', '-f', '-', '--set', 's'], { stdin: out }), { code: 0 })
+  exactly(t, await json(['cues', 'get', 'b']), { schedule: null, after: { cues: ['a'], when: 'success', mode: 'all', within: '2h' } })
 })
