@@ -7767,6 +7767,7 @@ declare
   v_id text;
   c cue.cues;
   v_held uuid[] := array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  v_until timestamptz := clock_timestamp() + interval '50 milliseconds';
   v_count int := 0;
 begin
   if array_position(v_held, null) > 0 then return 0; end if;
@@ -7784,10 +7785,12 @@ begin
       delete from cue.signals where id = any (array(select id from cue.signals where follower_id = v_id limit 1000));
       continue;
     end if;
+    continue when cue.is_start_blocked(c);
     perform cue.read_signals(c, p_now);
     perform cue.miss_unsignalled(c, p_now);
     perform cue.note_expired(c, p_now);
     v_count := v_count + 1;
+    exit when clock_timestamp() > v_until;
   end loop;
   return v_count;
 end $function$;
@@ -9464,6 +9467,20 @@ CREATE OR REPLACE FUNCTION cue.is_paid(p_status text)
 AS $function$ select p_status in ('active', 'trialing', 'past_due') $function$;
 comment on function cue.is_paid(text) is 'Returns whether a subscription with this status pays for its plan.';
 grant execute on function cue.is_paid(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_start_blocked(c cue.cues)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+end $function$;
+comment on function cue.is_start_blocked(cue.cues) is 'Returns whether a follower has to wait: its account is held, or another transaction has locked an execution that it cancels.';
+grant execute on function cue.is_start_blocked(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_success(p_status cue.execution_status, p_outcome_success boolean)
  RETURNS boolean
@@ -12941,7 +12958,7 @@ end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.read_signals(c cue.cues, p_now timestamp with time zone, p_limit integer DEFAULT 100)
+CREATE OR REPLACE FUNCTION cue.read_signals(c cue.cues, p_now timestamp with time zone, p_limit integer DEFAULT 50)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -12989,7 +13006,7 @@ AS $function$
                                  case when pg_column_size(q.schedule_rules) > 1000 then q.schedule_rules - 'exclude' else q.schedule_rules end
                                    as schedule_rules, count(*) as cues
                             from (select c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules from cue.cues c
-                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and not c.memory_check
+                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and c.schedule_type is not null and not c.memory_check
                                    limit 1000) q
                            group by 1, 2, 3, 4, 5 order by cues desc limit 200) g) s
    where a.id = p_account_id
@@ -14430,9 +14447,9 @@ begin
     continue when not found;
     if d.next_run is null and c.schedule_type = 'recurring' then
       perform cue.complete_cues(array[c.id], p_now);
-    elsif d.next_run is null or not cue.may_resume(c) then
+    elsif d.next_run is null and c.schedule_type = 'once' or not cue.may_resume(c) then
       update cue.cues
-         set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
+         set paused_until = null, paused_by = case when d.next_run is null and c.schedule_type = 'once' then paused_by else 'plan' end, updated_at = p_now
        where id = c.id;
       update cue.cue_runs set version = version + 1 where cue_id = c.id;
       perform cue.add_cue_events('cue.updated', array[c.id], p_now);
@@ -15426,6 +15443,7 @@ AS $function$
 declare
   v_id text;
   c cue.cues;
+  v_until timestamptz := clock_timestamp() + interval '50 milliseconds';
 begin
   is_behind := false;
   for v_id in
@@ -15439,10 +15457,13 @@ begin
     select * into c from cue.cues q where q.id = v_id;
     if not found or c.deleted_at is not null or c.after is null then
       update cue.signals set is_new = false where follower_id = v_id and is_new;
-    elsif not cue.is_held(c.account_id) then
+    elsif cue.is_start_blocked(c) then
+      is_behind := is_behind or not cue.is_held(c.account_id);
+    else
       perform cue.read_signals(c, p_now);
       is_behind := is_behind or exists (select from cue.signals s where s.follower_id = v_id and s.is_new);
     end if;
+    exit when clock_timestamp() > v_until;
   end loop;
   return next;
 end $function$;

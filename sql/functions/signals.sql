@@ -136,7 +136,7 @@ end $$;
 comment on function cue.feed_held is 'Sends the first slot of a follower that waits for signals on, if they have come.';
 
 -- The caller has locked the follower and its cue_runs.
-create or replace function cue.read_signals(c cue.cues, p_now timestamptz, p_limit int default 100) returns void
+create or replace function cue.read_signals(c cue.cues, p_now timestamptz, p_limit int default 50) returns void
 language plpgsql security definer as $$
 declare
   s cue.signals;
@@ -155,13 +155,22 @@ begin
 end $$;
 comment on function cue.read_signals is 'Adds a follower''s new signals to those that are not spent, and starts or continues what can run on them.';
 
--- Waits for nobody. is_behind: a follower is locked, or has more signals.
+-- The caller has locked the follower. Starting one would wait for the rows of those that it cancels.
+create or replace function cue.is_start_blocked(c cue.cues) returns boolean
+language plpgsql security definer as $$
+begin
+  return cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+end $$;
+comment on function cue.is_start_blocked is 'Returns whether a follower has to wait: its account is held, or another transaction has locked an execution that it cancels.';
+
+-- Waits for nobody, and ends after 50 ms, since it holds the locks of its cues. is_behind: a follower is locked, or has more signals.
 create or replace function cue.start_followers(p_after text default '', p_limit int default 100, p_now timestamptz default now())
 returns table (after text, is_behind boolean)
 language plpgsql security definer as $$
 declare
   v_id text;
   c cue.cues;
+  v_until timestamptz := clock_timestamp() + interval '50 milliseconds';
 begin
   is_behind := false;
   for v_id in
@@ -175,10 +184,13 @@ begin
     select * into c from cue.cues q where q.id = v_id;
     if not found or c.deleted_at is not null or c.after is null then
       update cue.signals set is_new = false where follower_id = v_id and is_new;
-    elsif not cue.is_held(c.account_id) then
+    elsif cue.is_start_blocked(c) then
+      is_behind := is_behind or not cue.is_held(c.account_id);
+    else
       perform cue.read_signals(c, p_now);
       is_behind := is_behind or exists (select from cue.signals s where s.follower_id = v_id and s.is_new);
     end if;
+    exit when clock_timestamp() > v_until;
   end loop;
   return next;
 end $$;
@@ -191,6 +203,7 @@ declare
   v_id text;
   c cue.cues;
   v_held uuid[] := array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  v_until timestamptz := clock_timestamp() + interval '50 milliseconds';
   v_count int := 0;
 begin
   if array_position(v_held, null) > 0 then return 0; end if;
@@ -208,10 +221,12 @@ begin
       delete from cue.signals where id = any (array(select id from cue.signals where follower_id = v_id limit 1000));
       continue;
     end if;
+    continue when cue.is_start_blocked(c);
     perform cue.read_signals(c, p_now);
     perform cue.miss_unsignalled(c, p_now);
     perform cue.note_expired(c, p_now);
     v_count := v_count + 1;
+    exit when clock_timestamp() > v_until;
   end loop;
   return v_count;
 end $$;

@@ -57,6 +57,16 @@ t.test('a cue follows others, by key or id, with or without a schedule', async t
   t.equal((await call('DELETE', `/v1/cues/${extract}`)).status, 204, 'nothing follows it any more')
 })
 
+t.test('pages that compute with schedules leave out cues without one', async t => {
+  const { call, get, ids } = await stage(cue('extract', daily), cue('load', { after: after('extract') }))
+  exactly(t, await get('/v1/usage'), { cues: { used: 2 } })
+  for (const path of ['/v1/overview', `/v1/cues/${ids[1]}/history`, '/v1/cues?sort=next_run', '/v1/cues?summary=true'])
+    exactly(t, await call('GET', path), { status: 200 }, path)
+  const backfill = { type: 'backfill', cue_id: ids[1], from: '2030-01-10T00:00:00Z', to: '2030-01-15T00:00:00Z' }
+  exactly(t, await call('POST', '/v1/operations', backfill), invalid('body', 'cue_id'))
+  exactly(t, await call('POST', `/v1/cues/${ids[1]}/fire`), { status: 200 })
+})
+
 t.test('refuses what cannot be followed', async t => {
   const { create, call, get } = await stage(cue('extract', daily))
   const refusals: [object, unknown][] = [

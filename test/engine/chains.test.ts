@@ -53,6 +53,24 @@ t.test('50 followers of one parent start together', async t => {
   t.ok(last < 2000)
 })
 
+t.test('a follower that is paused until a time takes no signals before', async t => {
+  const { cue, rows, post, yearly } = await stage(t, 1)
+  const parent = await cue('parent', yearly)
+  const follower = await cue('follower', { after: { cues: ['parent'] } })
+  await post(`/v1/cues/${follower}/pause`, { until: new Date(Date.now() + 1500).toISOString() })
+  const fire = async (count: number) => {
+    await post(`/v1/cues/${parent}/fire`)
+    await eventually(
+      async () => (await rows("select from cue.executions where cue_id = $1 and status = 'success'", [parent])).length === count
+    )
+  }
+  await fire(1)
+  await eventually(async () => (await rows("select from cue.cues where id = $1 and status = 'active'", [follower])).length === 1, 15_000)
+  await fire(2)
+  await eventually(async () => (await rows("select from cue.executions where cue_id = $1 and status = 'success'", [follower])).length === 1)
+  t.equal((await rows('select from cue.signals')).length, 1)
+})
+
 t.test('slots wait for signals, and are missed at the end of their wait', async t => {
   const { cue, rows, post, yearly } = await stage(t, 1)
   const parent = await cue('parent', yearly)
