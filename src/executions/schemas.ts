@@ -93,7 +93,11 @@ const execution = {
     )
   ),
   held_ms: Nullable(Type.Integer({ description: 'Milliseconds for which it was held before; not a part of its lateness.' })),
-  missed_reason: Nullable(Type.Enum([...enums.missedReason], { description: '`gate`: it waited at its gate for longer than `max_wait`.' })),
+  missed_reason: Nullable(
+    Type.Enum([...enums.missedReason], {
+      description: '`gate`: it waited at its gate for longer than `max_wait`. `after`: the cues that its cue follows did not run in time.'
+    })
+  ),
   parents: Type.Array(Parent, {
     description: 'The executions that it follows, if `triggered_by` is `chain` or its slot waited for others.'
   }),
