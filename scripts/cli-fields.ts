@@ -19,7 +19,8 @@ type Operation = {
 }
 type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
 
-const used = `createCue listCues pauseCue fireCue testCue getCueHistory listExecutions replayExecution createOperation listOperations
+const used =
+  `createCue listCues pauseCue fireCue testCue getCueHistory listExecutions replayExecution signalExecution createOperation listOperations
   previewSchedule listCalendars putCalendar listGates putGate pauseGate listWorkers listAlerts snoozeAlert listChannels putChannel listEvents listErrors listDestinations
   readCosts
   listEventEndpoints createEventEndpoint enableEventEndpoint

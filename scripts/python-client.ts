@@ -24,7 +24,7 @@ type Document = { paths: Record<string, Record<string, Operation>>; components: 
 const json = 'application/json'
 /** POST requests that are safe to repeat, as in src/client/methods.ts; those with an idempotency key are as well. */
 const repeatable = new Set(
-  `pauseCue resumeCue previewSchedule dismissExecution abortOperation acknowledgeAlert reportOutcome heartbeatExecution
+  `pauseCue resumeCue previewSchedule signalExecution dismissExecution abortOperation acknowledgeAlert reportOutcome heartbeatExecution
    heartbeatWorker releaseExecution`.split(/\s+/)
 )
 /** Those of the service itself, of browsers and of other protocols. */

@@ -2665,9 +2665,10 @@ create view cue.execution_detail_view as
                     a_1.response_headers,
                     a_1.response_body
                    FROM cue.attempt_view a_1
-                  WHERE a_1.execution_id = e.id) a) AS attempt_log
+                  WHERE a_1.execution_id = e.id) a) AS attempt_log,
+    cue.runs_after(id) AS followers
    FROM cue.execution_view e;
-comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
+comment on view cue.execution_detail_view is 'Executions with their attempts and the runs of followers, in one read.';
 grant select on cue.execution_detail_view to cue_reader, cue_service;
 
 create view cue.execution_item_view as
@@ -5457,6 +5458,30 @@ end $function$;
 comment on function cue.chain_declared(uuid,jsonb,text[],text[]) is 'Writes and checks the edges of declared cues; returns the results with those of cues at fault.';
 grant execute on function cue.chain_declared(uuid,jsonb,text[],text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.chain_of(p_account_id uuid, p_ref text)
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  with recursive start (id) as (
+    select c.id from cue.cues c
+     where c.id in (p_ref, cue.cue_id_by_key(p_account_id, p_ref)) and c.account_id = p_account_id and c.deleted_at is null),
+  above (id) as (
+    select s.id from start s
+    union
+    select p.parent_id from above a cross join lateral (select q.parent_id from cue.cue_parents q where q.cue_id = a.id) p),
+  below (id) as (
+    select s.id from start s
+    union
+    select p.cue_id from below b cross join lateral (select q.cue_id from cue.cue_parents q where q.parent_id = b.id) p)
+  select id from above union select id from below
+$function$;
+comment on function cue.chain_of(uuid,text) is 'Returns a cue by id or key, the cues that it follows, and those that follow it, however far away.';
+grant execute on function cue.chain_of(uuid,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamp with time zone)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -8023,6 +8048,7 @@ declare
   v_id text;
   c cue.cues;
   v_held uuid[] := array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  v_until timestamptz := clock_timestamp() + interval '50 milliseconds';
   v_count int := 0;
 begin
   if array_position(v_held, null) > 0 then return 0; end if;
@@ -8040,10 +8066,12 @@ begin
       delete from cue.signals where id = any (array(select id from cue.signals where follower_id = v_id limit 1000));
       continue;
     end if;
+    continue when cue.is_start_blocked(c);
     perform cue.read_signals(c, p_now);
     perform cue.miss_unsignalled(c, p_now);
     perform cue.note_expired(c, p_now);
     v_count := v_count + 1;
+    exit when clock_timestamp() > v_until;
   end loop;
   return v_count;
 end $function$;
@@ -9787,6 +9815,20 @@ CREATE OR REPLACE FUNCTION cue.is_paid(p_status text)
 AS $function$ select p_status in ('active', 'trialing', 'past_due') $function$;
 comment on function cue.is_paid(text) is 'Returns whether a subscription with this status pays for its plan.';
 grant execute on function cue.is_paid(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_start_blocked(c cue.cues)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
+end $function$;
+comment on function cue.is_start_blocked(cue.cues) is 'Returns whether a follower has to wait: its account is held, or another transaction has locked an execution that it cancels.';
+grant execute on function cue.is_start_blocked(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_success(p_status cue.execution_status, p_outcome_success boolean)
  RETURNS boolean
@@ -13473,7 +13515,7 @@ end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.read_signals(c cue.cues, p_now timestamp with time zone, p_limit integer DEFAULT 100)
+CREATE OR REPLACE FUNCTION cue.read_signals(c cue.cues, p_now timestamp with time zone, p_limit integer DEFAULT 50)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -13521,7 +13563,7 @@ AS $function$
                                  case when pg_column_size(q.schedule_rules) > 1000 then q.schedule_rules - 'exclude' else q.schedule_rules end
                                    as schedule_rules, count(*) as cues
                             from (select c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules from cue.cues c
-                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and not c.memory_check
+                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and c.schedule_type is not null and not c.memory_check
                                    limit 1000) q
                            group by 1, 2, 3, 4, 5 order by cues desc limit 200) g) s
    where a.id = p_account_id
@@ -15051,9 +15093,9 @@ begin
     continue when not found;
     if d.next_run is null and c.schedule_type = 'recurring' then
       perform cue.complete_cues(array[c.id], p_now);
-    elsif d.next_run is null or not cue.may_resume(c) then
+    elsif d.next_run is null and c.schedule_type = 'once' or not cue.may_resume(c) then
       update cue.cues
-         set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
+         set paused_until = null, paused_by = case when d.next_run is null and c.schedule_type = 'once' then paused_by else 'plan' end, updated_at = p_now
        where id = c.id;
       update cue.cue_runs set version = version + 1 where cue_id = c.id;
       perform cue.add_cue_events('cue.updated', array[c.id], p_now);
@@ -15506,6 +15548,24 @@ AS $function$
 $function$;
 comment on function cue.run_values(cue.executions) is 'Returns what names of another run stand for.';
 grant execute on function cue.run_values(cue.executions) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.runs_after(p_execution_id uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce(jsonb_agg(jsonb_build_object('cue_id', s.follower_id, 'cue_key', c.key, 'execution_id', e.id, 'status', e.status)
+           order by coalesce(c.key, s.follower_id)), '[]')
+    from cue.signals s
+   cross join lateral (select q.key from cue.cues q where q.id = s.follower_id limit 1) c
+    left join lateral (select q.id, q.status from cue.executions q where q.id = s.spent_by limit 1) e on true
+   where s.execution_id = p_execution_id
+$function$;
+comment on function cue.runs_after(uuid) is 'Returns the cues that an execution has signalled, each with the run that its signal was spent on, as JSON.';
+grant execute on function cue.runs_after(uuid) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.runs_left(p_rules jsonb, p_fired bigint, p_skipped integer)
  RETURNS integer
@@ -16041,6 +16101,7 @@ AS $function$
 declare
   v_id text;
   c cue.cues;
+  v_until timestamptz := clock_timestamp() + interval '50 milliseconds';
 begin
   is_behind := false;
   for v_id in
@@ -16054,10 +16115,13 @@ begin
     select * into c from cue.cues q where q.id = v_id;
     if not found or c.deleted_at is not null or c.after is null then
       update cue.signals set is_new = false where follower_id = v_id and is_new;
-    elsif not cue.is_held(c.account_id) then
+    elsif cue.is_start_blocked(c) then
+      is_behind := is_behind or not cue.is_held(c.account_id);
+    else
       perform cue.read_signals(c, p_now);
       is_behind := is_behind or exists (select from cue.signals s where s.follower_id = v_id and s.is_new);
     end if;
+    exit when clock_timestamp() > v_until;
   end loop;
   return next;
 end $function$;

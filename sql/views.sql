@@ -129,14 +129,26 @@ select id, account_id, 1, last_attempt_at, last_attempt_at + attempt_ms * interv
   from cue.executions where attempt_ms is not null;
 comment on view cue.attempt_view is 'The attempt log: attempts, and the first attempts that succeeded, which are kept in their executions.';
 
+create or replace function cue.runs_after(p_execution_id uuid) returns jsonb
+language sql stable security definer as $$
+  select coalesce(jsonb_agg(jsonb_build_object('cue_id', s.follower_id, 'cue_key', c.key, 'execution_id', e.id, 'status', e.status)
+           order by coalesce(c.key, s.follower_id)), '[]')
+    from cue.signals s
+   cross join lateral (select q.key from cue.cues q where q.id = s.follower_id limit 1) c
+    left join lateral (select q.id, q.status from cue.executions q where q.id = s.spent_by limit 1) e on true
+   where s.execution_id = p_execution_id
+$$;
+comment on function cue.runs_after is 'Returns the cues that an execution has signalled, each with the run that its signal was spent on, as JSON.';
+
 create or replace view cue.execution_detail_view as
 select e.*,
        (select coalesce(jsonb_agg(to_jsonb(a) order by a.attempt), '[]') from (
           select a.attempt, cue.iso(a.started_at) as started_at, cue.iso(a.finished_at) as finished_at, a.result, a.http_status, a.error,
                  a.duration_ms, a.worker_id, a.response_headers, a.response_body
-            from cue.attempt_view a where a.execution_id = e.id) a) as attempt_log
+            from cue.attempt_view a where a.execution_id = e.id) a) as attempt_log,
+       cue.runs_after(e.id) as followers
   from cue.execution_view e;
-comment on view cue.execution_detail_view is 'Executions with their attempts, in one read.';
+comment on view cue.execution_detail_view is 'Executions with their attempts and the runs of followers, in one read.';
 
 create or replace view cue.missed_view as
 select cue_id, account_id, id, first, last, count, policy, reason, recorded_at from cue.missed_slots;

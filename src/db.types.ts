@@ -1689,6 +1689,7 @@ export interface ExecutionDetailView {
   ended_at: Timestamp | null;
   error_group: string | null;
   error_message: string | null;
+  followers: Json | null;
   has_evidence: boolean | null;
   held: Json | null;
   held_ms: number | null;

@@ -20,14 +20,18 @@ const screens = {
 const newcomersPages = ['', 'cues', 'inbox', 'workers', 'calendars', 'support', 'errors', 'destinations']
 
 await onStage({ durable: false }, async stage => {
-  const { address, ada, newcomer, cues, failed, verified, operation } = await openAccount(stage)
+  const { address, ada, newcomer, cues, backup, follower, failed, verified, operation } = await openAccount(stage)
   const paths: Record<string, string> = {
     attention: '',
     'cues-empty-search': 'cues?search=nothing+like+this',
     cue: `cues/${cues.get('Daily sales report')}`,
+    'cue-chain': `cues/${cues.get('Nightly database backup')}`,
+    'cue-follower': `cues/${follower}`,
+    'cue-follower-edit': `cues/${follower}/edit`,
     'cue-paused': `cues/${cues.get('Import price feed')}`,
     'cue-new': 'cues/new',
     'cue-edit': `cues/${cues.get('Check partner API')}/edit`,
+    'execution-chain': `executions/${backup}`,
     'execution-failed': `executions/${failed}`,
     'execution-verified': `executions/${verified}`,
     operation: `operations/${operation}`,

@@ -171,6 +171,21 @@ const weekday = (now: Date, ahead: number): string => {
   return date.toISOString().slice(0, 10)
 }
 
+type Chain = Pick<Seed, 'pool' | 'call'> & { newest: (where: string) => Promise<string> }
+/** Cues that follow the backup: one has run after it, the other waits for two. Returns the backup's execution, and the latter. */
+const addChain = async ({ pool, call, newest }: Chain, cue_id: string) => {
+  const follower = (name: string, key: string, after: object, more: object = {}) =>
+    call('POST', '/v1/cues', { name, key, after, tags: ['ops'], ...work(key.split('/')[1]!), ...more })
+  await follower('Restore the backup elsewhere', 'ops/restore', { cues: ['ops/backup'], when: 'verified', within: '6h' })
+  const { id: reporter } = await follower('Report on backups', 'ops/report', { cues: ['ops/backup', 'ops/restore'] })
+  const weekly = { cron: '0 6 * * 1', ...berlin }
+  await follower('Archive the backup', 'ops/archive', { cues: ['ops/backup', 'ops/rotate'], wait: '2h', mode: 'any' }, weekly)
+  const backup = await newest(`cue_id = '${cue_id}' and outcome_state = 'verified_success'`)
+  await pool.query('select cue.send_signals(array[$1::uuid])', [backup])
+  for (let n = 0; n < 2; n++) await pool.query('select cue.start_followers()')
+  return { backup, follower: reporter }
+}
+
 export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
   await pool.query("select cue.maintain_partitions(14, now() - interval '1 year')")
   await pool.query("update cue.accounts set plan = 'pro', created_at = now() - interval '1 year' where id = $1", [account_id])
@@ -263,5 +278,12 @@ export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
   )
   const newest = async (where: string): Promise<string> =>
     (await pool.query(`select id from cue.executions where account_id = $1 and ${where} order by id desc limit 1`, [account_id])).rows[0].id
-  return { cues, failed: await newest("status = 'failed'"), verified: await newest("outcome_state = 'verified_success'"), operation }
+  const chain = await addChain({ pool, call, newest }, cue('Nightly database backup'))
+  return {
+    cues,
+    ...chain,
+    failed: await newest("status = 'failed' and error_message like '%503%'"),
+    verified: await newest("outcome_state = 'verified_success'"),
+    operation
+  }
 }

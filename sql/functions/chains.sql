@@ -142,3 +142,20 @@ language sql stable security definer as $$
   select id from kept
 $$;
 comment on function cue.still_followed is 'Returns those of these cues that are, also through others of them, followed by a cue that is not among them.';
+
+create or replace function cue.chain_of(p_account_id uuid, p_ref text) returns setof text
+language sql stable security definer as $$
+  with recursive start (id) as (
+    select c.id from cue.cues c
+     where c.id in (p_ref, cue.cue_id_by_key(p_account_id, p_ref)) and c.account_id = p_account_id and c.deleted_at is null),
+  above (id) as (
+    select s.id from start s
+    union
+    select p.parent_id from above a cross join lateral (select q.parent_id from cue.cue_parents q where q.cue_id = a.id) p),
+  below (id) as (
+    select s.id from start s
+    union
+    select p.cue_id from below b cross join lateral (select q.cue_id from cue.cue_parents q where q.parent_id = b.id) p)
+  select id from above union select id from below
+$$;
+comment on function cue.chain_of is 'Returns a cue by id or key, the cues that it follows, and those that follow it, however far away.';

@@ -94,9 +94,9 @@ begin
     continue when not found;
     if d.next_run is null and c.schedule_type = 'recurring' then
       perform cue.complete_cues(array[c.id], p_now);
-    elsif d.next_run is null or not cue.may_resume(c) then
+    elsif d.next_run is null and c.schedule_type = 'once' or not cue.may_resume(c) then
       update cue.cues
-         set paused_until = null, paused_by = case when d.next_run is null then paused_by else 'plan' end, updated_at = p_now
+         set paused_until = null, paused_by = case when d.next_run is null and c.schedule_type = 'once' then paused_by else 'plan' end, updated_at = p_now
        where id = c.id;
       update cue.cue_runs set version = version + 1 where cue_id = c.id;
       perform cue.add_cue_events('cue.updated', array[c.id], p_now);

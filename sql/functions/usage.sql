@@ -111,7 +111,7 @@ language sql stable security definer as $$
                                  case when pg_column_size(q.schedule_rules) > 1000 then q.schedule_rules - 'exclude' else q.schedule_rules end
                                    as schedule_rules, count(*) as cues
                             from (select c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules from cue.cues c
-                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and not c.memory_check
+                                   where c.account_id = a.id and c.deleted_at is null and c.status = 'active' and c.schedule_type is not null and not c.memory_check
                                    limit 1000) q
                            group by 1, 2, 3, 4, 5 order by cues desc limit 200) g) s
    where a.id = p_account_id

@@ -8,6 +8,7 @@ const account = () => import('./account.ts')
 const alerts = () => import('./alerts.ts')
 const channels = () => import('./channels.ts')
 const apply = () => import('./apply.ts')
+const chain = () => import('./chain.ts')
 const calendars = () => import('./calendars.ts')
 const gates = () => import('./gates.ts')
 // It gets the commands, which it would import in a circle.
@@ -34,6 +35,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'cues get': entry('[CUE]', 'Show a cue and its latest executions', cues, 'get'),
     'cues history': entry('<CUE>', "Show what became of a cue's slots, by day in its time zone", cues, 'history'),
     'cues update': entry('<CUE>', 'Update a cue', cues, 'update'),
+    'cues chain': entry('[CUE]', 'Show the cues that a cue follows, and those that follow it, as a tree', chain, 'chain'),
     'cues pause': entry('<CUE>', 'Pause a cue; existing executions continue', cues, 'pause'),
     'cues resume': entry('<CUE>', 'Resume a paused cue', cues, 'resume'),
     'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', cues, 'fire'),
@@ -63,6 +65,7 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'executions get': entry('<ID>', 'Show an execution and its attempts', executions, 'get'),
     'executions replay': entry('<ID>', 'Replay an ended execution as a new one', executions, 'replay'),
     'executions cancel': entry('<ID>', 'Cancel a waiting execution', executions, 'cancel'),
+    'executions signal': entry('<ID>', 'Count a failed execution as good enough for the cues that follow', executions, 'signal'),
     'executions dismiss': entry('<ID>', 'Remove an execution from the dead letters', executions, 'dismiss'),
     'executions verify': entry('<ID>', 'Verify or reject a reported success', executions, 'verify'),
     errors: entry('', 'List failures that nobody has replayed or dismissed, grouped by error', executions, 'errors'),

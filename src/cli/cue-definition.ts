@@ -102,10 +102,32 @@ const outcome = ofCue('Outcome', {
   }
 })
 
+const afterOf = (cues: string[], _: string, { options }: Context) => {
+  if (cues.some(Boolean)) return { after: { cues } }
+  const [more] = ['when', 'mode', 'within', 'wait'].filter(name => options[name] !== undefined)
+  if (more) throw new UsageError(`--after '' follows no cue, so leave out --${more}`)
+  return { after: null }
+}
+
+const after = ofCue('Chain', {
+  after: {
+    member: 'after.cues',
+    value: 'CUE',
+    help: "key or id of a cue that it follows, with or without a schedule; '' for none",
+    members: ['after', 'after.cues'],
+    part: afterOf
+  },
+  when: { member: 'after.when', value: 'WHEN' },
+  mode: { member: 'after.mode', value: 'MODE' },
+  within: { member: 'after.within', value: 'LENGTH' },
+  wait: { member: 'after.wait', value: 'LENGTH' }
+})
+
 /** Options for members of a cue. All others are set with --data. */
 export const members = {
   ...data,
   ...schedule,
+  ...after,
   ...delivery,
   ...outcome,
   ...fromApi('createCue', {
@@ -126,7 +148,7 @@ export const members = {
 } as const
 
 /** Arguments and groups of options by the members that they set. */
-export const names = { schedule: '--cron, --every or --at' }
+export const names = { schedule: '--cron, --every, --at or --after' }
 
 export const definition = {
   ...members,

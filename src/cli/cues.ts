@@ -76,6 +76,13 @@ export const get = command({
   },
   text: (cue, out) => {
     showCue(cue, out)
+    if (cue.followers.length > 0) out.fields({ followers: cue.followers })
+    out.section('Signals for its next run', cue.pending_signals, [
+      ['cue', ({ cue_key, cue_id }) => cue_key ?? cue_id],
+      'execution_id',
+      'signalled_at',
+      'expires_at'
+    ])
     out.section(`Latest of ${cue.execution_total} executions`, cue.executions, [
       'id',
       'status',

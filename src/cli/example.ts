@@ -29,4 +29,11 @@ cues:
     payload: { task: backup, keep: 7 }
     catch_up: skip_missed        # what was missed while the service was down stays missed
     verification: { mode: require_external_id }
+
+  # A job that runs after another one, once that is verified; it needs no schedule.
+  - key: example/restore
+    name: Restore the backup elsewhere
+    after: { cues: [example/backup], when: verified, within: 6h }
+    worker: true
+    payload: { task: restore }
 `

@@ -6,6 +6,7 @@ import {
   type ListErrors,
   PgcueError,
   type Replay,
+  type Signal,
   type Verification
 } from '../client/index.ts'
 import { pause } from '../client/transport.ts'
@@ -65,12 +66,14 @@ export const get = command({
 
 /** All that the API knows about an execution. */
 const showExecution = (execution: ExecutionDetail, out: Output) => {
-  const { id, cue_id, cue_name, outcome, outcome_state, payload, response_body, attempt_log, costs, ...more } = execution
+  const { id, cue_id, cue_name, outcome, outcome_state, payload, response_body, attempt_log, costs, parents, followers, ...more } =
+    execution
   const { success: _, recorded_at, result, error, metadata, artifacts, ...evidence } = outcome ?? { success: null }
   const { created_at, updated_at, due_at, outcome_success, replayed_from, claimed_by_worker, error_message, ...steps } = more
   const text = (value: unknown) => value && JSON.stringify(value)
   out.fields({
     ...{ id, cue: `${cue_name} (${cue_id})`, ...steps, error: error_message, 'replay of': replayed_from, worker: claimed_by_worker },
+    after: parents.map(({ cue_key, cue_id, execution_id }) => `${cue_key ?? cue_id} (${execution_id})`),
     ...{ due_at: due_at === steps.scheduled_for ? null : due_at, outcome: outcome_state, reported_at: recorded_at, result },
     ...{ 'reported error': error, ...evidence, artifacts: text(artifacts), metadata: text(metadata) },
     costs: costs.map(({ amount, unit }) => `${amount} ${unit}`).join(', '),
@@ -86,6 +89,8 @@ const showExecution = (execution: ExecutionDetail, out: Output) => {
     'error'
   ] as const
   out.section('', attempt_log, columns)
+  const waiting = 'waiting for other signals'
+  out.section('Followers', followers, [['cue', row => row.cue_key ?? row.cue_id], ['status', row => row.status ?? waiting], 'execution_id'])
 }
 
 export const replay = acting(
@@ -101,6 +106,12 @@ export const cancel = acting(
 export const dismiss = acting(
   ({ executions }, id) => executions.dismiss(id),
   ({ id }) => `Dismissed execution ${id}`
+)
+
+export const signal = acting(
+  ({ executions }, id, body: Signal) => executions.signal(id, body),
+  ({ id }) => `Execution ${id} counts for the followers of its cue`,
+  { options: fromApi('signalExecution', { reason: { member: 'reason', value: 'TEXT', help: 'why, for the audit log' } }) }
 )
 
 export const verify = acting(

@@ -58,6 +58,8 @@ const addKeys = async ({ cues }: Client, all: Cue[], isConfirmed: boolean, io: I
   for (const { cue, key } of changes) io.stderr.write(`${cue.id}  ${printable(cue.name)}  ->  ${key}\n`)
   if (!isConfirmed && !(await confirms(io, `Give these keys to ${unkeyed.length} cues?`))) return false
   for (const { cue, key } of changes) Object.assign(cue, await cues.update(cue.id, { key }, { ifVersion: cue.version }))
+  const names = new Map(changes.map(({ cue, key }) => [cue.id, key]))
+  for (const cue of all) if (cue.after) cue.after = { ...cue.after, cues: cue.after.cues.map(ref => names.get(ref) ?? ref) }
   return true
 }
 
@@ -77,12 +79,13 @@ const members = new Set(Object.keys(fields.createCue!).map(path => path.split('.
 
 /** The fields of a cue that differ from their defaults. */
 const declared = (cue: Cue) => {
-  const { key, name, schedule, callback, payload, retry, on_failure, status } = cue
+  const { key, name, schedule, after, callback, payload, retry, on_failure, status } = cue
   const settings = Object.entries(cue).filter(([member]) => members.has(member))
   const { type: _, ...when } = schedule ?? { type: null }
   return without(
     {
       ...{ key, name, ...Object.fromEntries(settings) },
+      after: after && without(after, { when: 'success', mode: 'all', within: '24h' }),
       schedule: schedule && without(when, { timezone: defaults.timezone }),
       callback: group(callback, 'callback_'),
       payload: JSON.stringify(payload) === defaults.payload ? null : payload,

@@ -48,6 +48,10 @@ export const rangeOf = (text: string, option: string): { from: string; to: strin
 export const cronsOf = (crons: readonly string[]): { cron?: string; crons?: string[] } =>
   crons.length > 1 ? { crons: [...crons] } : crons.length === 1 ? { cron: crons[0]! } : {}
 
+/** `extract and load is verified, within 24h`. */
+const parentsText = (after: NonNullable<Cue['after']>) =>
+  `${afterText(after).slice('After '.length)}, within ${after.within}${after.wait ? `; slots wait ${after.wait}` : ''}`
+
 /** When it runs, on one line. */
 export const scheduleText = ({ schedule, after }: Pick<Cue, 'schedule' | 'after'>): string => {
   if (!schedule) return afterText(after!)
@@ -75,7 +79,7 @@ export const showCue = (cue: Cue, out: Output) => {
   const { type, at, cron, crons, every, timezone, exclude, exclude_calendars, ...bounds } = (cue.schedule ?? {}) as Record<string, unknown>
   out.fields({
     ...{ id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, reason, version },
-    ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars, after: cue.after },
+    ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars, after: cue.after && parentsText(cue.after) },
     ...{ next_run, next_slot: next_slot === next_run ? null : next_slot, last_run, runs },
     ...{
       transport,

@@ -83,6 +83,8 @@ export const createMethods = (options: ClientOptions) => {
       replay: (id: string, { overlap, ...o }: CallOptions & T.Replay = {}) =>
         once<T.Replayed>(`${execution(id)}/replay`, overlap ? { overlap } : undefined, o),
       cancel: (id: string, o?: CallOptions) => post<T.Cancelled>(`${execution(id)}/cancel`, undefined, o),
+      /** Counts a failed execution as good enough for the followers of its cue. */
+      signal: (id: string, body: T.Signal, o?: CallOptions) => repeat<T.Signalled>(`${execution(id)}/signal`, body, o),
       /** Removes a failed execution from the dead letters. */
       dismiss: (id: string, o?: CallOptions) => repeat<T.Dismissed>(`${execution(id)}/dismiss`, undefined, o),
       /** Verifies a reported success; `{ valid: false, reason }` rejects it. */

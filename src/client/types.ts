@@ -69,8 +69,15 @@ type SlotNames = 'cron' | 'crons' | 'every' | 'at' | 'in'
 type ShortNames = Exclude<SlotNames, 'in'>
 type Beside = OneOf<CueInput, ShortNames> & { timezone?: string | null | undefined; schedule?: null | undefined }
 type Inside = { [Name in ShortNames | 'timezone']?: null | undefined } & { schedule: NewSchedule }
-/** A cue to create, with exactly one schedule. `P` is the type of its payload. */
-export type NewCue<P = unknown> = Omit<CueInput, 'schedule' | ShortNames | 'timezone' | 'payload'> & { payload?: P } & (Beside | Inside)
+type Following = { [Name in ShortNames | 'timezone' | 'schedule']?: null | undefined } & {
+  after: NonNullable<CueInput['after']> & { cues: string[] }
+}
+/** A cue to create, with exactly one schedule, or cues that it follows. `P` is the type of its payload. */
+export type NewCue<P = unknown> = Omit<CueInput, 'schedule' | ShortNames | 'timezone' | 'payload'> & { payload?: P } & (
+    | Beside
+    | Inside
+    | Following
+  )
 export interface CueChanges extends Given<typeof cues.UpdateCue> {}
 export interface DeclaredCue extends Given<typeof declared.DeclaredCue> {}
 export type Apply = Omit<Given<typeof declared.Apply>, 'cues'> & { cues: DeclaredCue[] }
@@ -106,6 +113,8 @@ export interface ExecutionFilter extends Filter<typeof executions.ListExecutions
 export type Replay = { overlap?: Cue['overlap'] | null }
 export interface Replayed extends Answer<typeof executions.Replayed> {}
 export interface Cancelled extends Answer<typeof executions.Cancelled> {}
+export interface Signal extends Given<typeof executions.Signal> {}
+export interface Signalled extends Answer<typeof executions.Signalled> {}
 export interface Dismissed extends Answer<typeof executions.Dismissed> {}
 
 export interface NewOperation extends Given<typeof operations.CreateOperation> {}

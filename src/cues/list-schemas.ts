@@ -29,6 +29,13 @@ export const filters = {
 export const ListCues = Type.Object({
   ...filters,
   key: Type.Optional(Type.String()),
+  chain: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description: 'Only this cue (its id or key), the cues that it follows, and those that follow it, however far away.'
+    })
+  ),
   summary: Type.Optional(Type.Boolean({ description: 'Whether each cue has its `summary`.' })),
   sort: Type.Optional(
     Type.Enum(['next_run', 'name', 'failures'], {

@@ -27,7 +27,7 @@ export type Filters = Omit<Static<typeof ListCues>, 'limit' | 'offset' | 'cursor
 export const matching = (
   db: Kysely<DB>,
   account_id: string,
-  { status, key, set, key_prefix, name, transport, paused_by, tag, calendar, search }: Filters
+  { status, key, set, key_prefix, name, transport, paused_by, tag, calendar, search, chain }: Filters
 ) => {
   let query = db.selectFrom('cue_view').where('account_id', '=', account_id)
   if (status) query = query.where('status', '=', status)
@@ -40,6 +40,7 @@ export const matching = (
   if (tag) query = query.where('tags', '@>', sql<string[]>`${tag}`)
   if (calendar !== undefined)
     query = query.where(sql<boolean>`id = any (array(select cue.cue_ids_of_calendar(${account_id}, ${calendar})))`)
+  if (chain !== undefined) query = query.where(sql<boolean>`id = any (array(select cue.chain_of(${account_id}, ${chain})))`)
   if (search !== undefined) query = query.where(sql<boolean>`id = any (array(select cue.find_cues(${account_id}, ${search})))`)
   return query
 }
@@ -57,9 +58,9 @@ export const listCues = async (
   account_id: string,
   { limit, offset, cursor, count_to, search_to, sort, ...filters }: Static<typeof ListCues>
 ): Promise<Static<typeof Cues>> => {
-  const { key, search, summary: _, ...unindexed } = filters
+  const { key, search, chain, summary: _, ...unindexed } = filters
   const place = placeOf({ sort, cursor, offset })
-  const isFiltered = search_to !== undefined && !key && !search && Object.values(unindexed).some(value => value !== undefined)
+  const isFiltered = search_to !== undefined && !key && !search && !chain && Object.values(unindexed).some(value => value !== undefined)
   const isSearch = isFiltered && place === undefined
   const [from, most] = place === undefined ? [cursor, search_to] : [undefined, search_to ?? constants.countedTo]
   const end = isSearch || place !== undefined ? await searchEnd(db, account_id, from, most!) : null

@@ -1102,6 +1102,7 @@ export type ReadExecutionDetailsRow = {
   template_truncated: boolean
   template_values: string
   attempt_log: unknown
+  followers: unknown
 }
 
 export type ReadHistoryRow = {

@@ -224,14 +224,14 @@ export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecut
   return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
     const row = await read({ account_id, id: id.toLowerCase() })
     if (!row) throw new ApiError('execution_not_found', 'Execution not found in this account.')
-    const { payload, response_body, attempt_log, ...rest } = sent(row as Owned & DetailRow)
-    return { ...summary(rest), payload: new Json(payload), response_body, attempt_log }
+    const { payload, response_body, attempt_log, followers, ...rest } = sent(row as Owned & DetailRow)
+    return { ...summary(rest), payload: new Json(payload), response_body, attempt_log, followers }
   }
 }
 
 export type ExecutionRow = { metadata: string | null; artifacts: string | null; outcome: unknown }
 type DetailRow = ExecutionRow &
-  Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log'> & {
+  Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log' | 'followers'> & {
     payload: string
     template_values: string | null
   }

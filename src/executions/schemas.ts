@@ -112,7 +112,8 @@ const execution = {
   held_ms: Nullable(Type.Integer({ description: 'Milliseconds for which it was held before; not a part of its lateness.' })),
   missed_reason: Nullable(
     Type.Enum([...enums.missedReason], {
-      description: '`gate`: it waited at its gate for longer than `max_wait`. `approval_expired`: nobody decided in time.'
+      description:
+        '`gate`: it waited at its gate for longer than `max_wait`. `after`: the cues that its cue follows did not run in time. `approval_expired`: nobody decided in time.'
     })
   ),
   approval: Nullable(Approval),
@@ -146,7 +147,16 @@ export const ExecutionDetail = Type.Object({
   ...execution,
   payload: AnyJson({ description: 'The delivered payload, with the values of a template.' }),
   response_body: Nullable(Type.String({ description: 'The beginning of the latest response body.' })),
-  attempt_log: Type.Array(Attempt)
+  attempt_log: Type.Array(Attempt),
+  followers: Type.Array(
+    Type.Object({
+      cue_id: Type.String(),
+      cue_key: Nullable(Type.String()),
+      execution_id: Nullable(Type.String({ format: 'uuid' })),
+      status: Nullable(Type.Enum([...statuses]))
+    }),
+    { description: 'The cues that it signalled, and their runs. Null: none yet, or no longer.' }
+  )
 })
 
 /** Filters of lists and of bulk operations. */

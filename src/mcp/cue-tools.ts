@@ -31,7 +31,7 @@ const withSchedule = <G extends object>(input: G) => {
   return { ...rest, ...(Object.keys(members).length > 0 && { schedule: when }) }
 }
 
-const settings = Type.Pick(cues.CreateCue, ['callback_url', ...cues.plainNames]).properties
+const settings = Type.Pick(cues.CreateCue, ['callback_url', 'after', ...cues.plainNames]).properties
 const definition = { name: cues.CreateCue.properties.name, ...schedule, payload, ...settings }
 
 /** Without a callback, the cue is one for workers. */
@@ -106,7 +106,7 @@ export const cueTools: readonly Tool[] = [
     scope: 'read',
     readOnly: true,
     input: Type.Object({
-      ...Type.Partial(Type.Pick(lists.ListCues, ['status', 'name', 'key_prefix', 'search', 'tag', 'offset', 'cursor', 'count_to']))
+      ...Type.Partial(Type.Pick(lists.ListCues, ['status', 'name', 'key_prefix', 'search', 'tag', 'chain', 'offset', 'cursor', 'count_to']))
         .properties,
       limit
     }),

@@ -90,6 +90,20 @@ export const executionTools: readonly Tool[] = [
     }
   }),
   tool({
+    name: 'signal_execution',
+    description:
+      'Count a failed run as good enough for the cues that follow its cue, which then run. replay_execution is better if it can succeed.',
+    scope: 'write',
+    readOnly: false,
+    input: Type.Object({ ...Execution.properties, ...executions.Signal.properties }),
+    output: Type.Object({ execution_id, ...executions.Signalled.properties, next_step: NextStep }),
+    run: async (client, { execution_id, ...body }) => ({
+      ...(await client.executions.signal(execution_id, body)),
+      execution_id,
+      next_step: 'get_execution shows the runs of its followers'
+    })
+  }),
+  tool({
     name: 'get_operation',
     description: 'Get an operation, such as that of replay_failed: its progress, and what failed.',
     scope: 'read',

@@ -77,7 +77,8 @@ const call = async (client: Client, tool: Tool, args: object, { signal, json }: 
  * only a list is possible; any other string is a string.
  */
 const unquoted = async (value: unknown, schema: Schema | undefined, json: Caller['json']): Promise<unknown> => {
-  if (!(value instanceof Json) || value.text[0] !== '"') return value
+  if (!(value instanceof Json)) return parsed(value)
+  if (value.text[0] !== '"') return value
   const text = String(JSON.parse(value.text)).trim()
   if (text[0] !== (schema?.['x-json'] === 'array' ? '[' : '{')) return value
   try {
@@ -86,6 +87,14 @@ const unquoted = async (value: unknown, schema: Schema | undefined, json: Caller
     if (error instanceof JsonError) return value
     throw error
   }
+}
+
+/** A member of an argument may have the name of free JSON, such as `cues` in `after`. */
+const parsed = (value: unknown): unknown => {
+  if (value instanceof Json) return JSON.parse(value.text)
+  if (Array.isArray(value)) return value.map(parsed)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, parsed(member)]))
 }
 
 /** Only the members that a schema names, without optional ones that are null. */

@@ -57,6 +57,16 @@ t.test('a cue follows others, by key or id, with or without a schedule', async t
   t.equal((await call('DELETE', `/v1/cues/${extract}`)).status, 204, 'nothing follows it any more')
 })
 
+t.test('pages that compute with schedules leave out cues without one', async t => {
+  const { call, get, ids } = await stage(cue('extract', daily), cue('load', { after: after('extract') }))
+  exactly(t, await get('/v1/usage'), { cues: { used: 2 } })
+  for (const path of ['/v1/overview', `/v1/cues/${ids[1]}/history`, '/v1/cues?sort=next_run', '/v1/cues?summary=true'])
+    exactly(t, await call('GET', path), { status: 200 }, path)
+  const backfill = { type: 'backfill', cue_id: ids[1], from: '2030-01-10T00:00:00Z', to: '2030-01-15T00:00:00Z' }
+  exactly(t, await call('POST', '/v1/operations', backfill), invalid('body', 'cue_id'))
+  exactly(t, await call('POST', `/v1/cues/${ids[1]}/fire`), { status: 200 })
+})
+
 t.test('refuses what cannot be followed', async t => {
   const { create, call, get } = await stage(cue('extract', daily))
   const refusals: [object, unknown][] = [
@@ -159,4 +169,45 @@ t.test('apply resolves keys of its list in any order, rearranges a graph and pru
     body: { error: { code: 'cue_has_followers' }, detail: [{ loc: ['body', 'cues', 'b'] }] }
   })
   exactly(t, await call(...apply([cue('b', daily)], { prune: true })), { status: 200, body: { pruned: ['a', 'c', 'd'] } })
+})
+
+t.test('lists a chain: a cue by its id or key, those that it follows and those that follow it', async t => {
+  const { get, ids, other } = await stage(
+    cue('extract', daily),
+    cue('load', daily),
+    cue('transform', { after: after('extract') }),
+    cue('report', { after: after('transform', 'load') }),
+    cue('archive', { after: after('extract') })
+  )
+  const chain = async (ref: string, more = '', by = { get }) => {
+    const { cues, total } = await by.get(`/v1/cues?chain=${ref}${more}`)
+    return { keys: cues.map(({ key }: { key: string }) => key).sort(), total }
+  }
+  t.strictSame(await chain('transform'), { keys: ['extract', 'report', 'transform'], total: 3 })
+  t.strictSame(await chain(ids[2]!), { keys: ['extract', 'report', 'transform'], total: 3 })
+  t.strictSame(await chain('report'), { keys: ['extract', 'load', 'report', 'transform'], total: 4 })
+  t.strictSame((await chain('extract', '&status=active&limit=1&search_to=100')).total, 4)
+  t.strictSame(await chain('load', '&sort=name&limit=2'), { keys: ['load', 'report'], total: 2 })
+  t.strictSame(await chain('unknown'), { keys: [], total: 0 })
+  t.strictSame(await chain(ids[0]!, '', (await other()).calls), { keys: [], total: 0 }, "not another account's")
+})
+
+t.test('an execution shows the followers that it has signalled, and their runs', async t => {
+  const { get, post, claim, fire, fn, ids } = await stage(
+    cue('extract', daily),
+    cue('transform', { after: after('extract') }),
+    cue('report', { after: after('extract', 'transform') })
+  )
+  const id = await fire(ids[0]!)
+  exactly(t, await get(`/v1/executions/${id}`), { parents: [], followers: [] })
+  const { claim_token } = await claim(id)
+  await post(`/v1/executions/${id}/outcome`, { success: true }, { 'x-claim-token': claim_token })
+  const report = { cue_id: ids[2], cue_key: 'report', execution_id: null, status: null }
+  const signalled = { cue_id: ids[1], cue_key: 'transform', execution_id: null, status: null }
+  t.strictSame((await get(`/v1/executions/${id}`)).followers, [report, signalled])
+  await fn.startFollowers({})
+  await fn.startFollowers({})
+  const { executions } = await get(`/v1/executions?cue_id=${ids[1]}`)
+  exactly(t, executions, [{ triggered_by: 'chain', parents: [{ cue_id: ids[0], cue_key: 'extract', execution_id: id }] }])
+  t.strictSame((await get(`/v1/executions/${id}`)).followers, [report, { ...signalled, execution_id: executions[0].id, status: 'pending' }])
 })

@@ -168,7 +168,7 @@ t.test('the detail shows the last ten executions and missed slots', async t => {
     next_run: '2030-01-07T11:00:00.000Z'
   })
   t.same(pluck(detail.executions, 'id'), fired.slice(0, 10))
-  const { payload, response_body, attempt_log, ...whole } = await get(`/v1/executions/${fired[1]}`)
+  const { payload, response_body, attempt_log, followers, ...whole } = await get(`/v1/executions/${fired[1]}`)
   t.strictSame(detail.executions[1], whole)
   t.equal(detail.executions[0].status, 'failed')
   t.strictSame(detail.missed, [
@@ -190,7 +190,7 @@ t.test('an execution in the detail has its outcome with all evidence and digits'
   await post(`/v1/executions/${execution.id}/claim`)
   const report = '{"success": true, "result": "done", "external_id": "x-1", "artifacts": ["a"], "metadata": {"n": 12345678901234567890}}'
   await post(`/v1/executions/${execution.id}/outcome`, report)
-  const { payload, response_body, attempt_log, ...whole } = await get(`/v1/executions/${execution.id}`)
+  const { payload, response_body, attempt_log, followers, ...whole } = await get(`/v1/executions/${execution.id}`)
   const { body } = await app.inject({ url: `/v1/cues/${id}`, headers: { authorization: `Bearer ${account.api_key}` } })
   t.strictSame(JSON.parse(body).executions, [whole])
   t.equal(/"metadata":(.*?\})/.exec(body)?.[1]?.replaceAll(' ', ''), '{"n":12345678901234567890}')

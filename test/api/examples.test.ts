@@ -96,7 +96,10 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('deleteCueByKey', ['billing/report'])
   await send('applyCues', [], {
     set: 'ops',
-    cues: [{ key: 'ops/backup', name: 'backup', cron: '0 2 * * *', worker: true, payload: { task: 'backup' } }]
+    cues: [
+      { key: 'ops/backup', name: 'backup', cron: '0 2 * * *', worker: true, payload: { task: 'backup' } },
+      { key: 'ops/restore', name: 'restore', after: { cues: ['ops/backup'] }, worker: true, payload: { task: 'restore' } }
+    ]
   })
   const worker = {
     name: 'publish',
@@ -141,6 +144,7 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   const plain = await service.post(`/v1/cues/${backup.id}/fire`)
   const { claim_token } = await service.post(`/v1/executions/${plain.id}/claim`, { worker_id: 'laptop' })
   await service.post(`/v1/executions/${plain.id}/outcome`, { success: true }, { 'x-claim-token': claim_token })
+  await fn.startFollowers({})
   await send('requestVerification', [plain.id])
   await service.post(`/v1/cues/${failing.id}/fire`)
   clock.advance('1 second')
@@ -175,7 +179,7 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('signalExecution', [(await service.get('/v1/executions?dead=true')).executions[0].id], { reason: 'checked by hand' })
   await send('dismissExecution', [(await service.get('/v1/executions?dead=true')).executions[0].id])
   await send('listCues', [], undefined, { query: '?limit=1' })
-  await send('getCue', [cue.id])
+  await send('getCue', [(await service.get('/v1/cues/by-key/ops%2Frestore')).id])
   await send('getCueHistory', [work.id], undefined, { query: '?days=7' })
   const operation = await send('createOperation', [], {
     type: 'pause',

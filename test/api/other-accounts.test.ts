@@ -35,6 +35,7 @@ const unknown: Record<string, [code: string, ids: string[]]> = {
 const bodies: Record<string, object> = {
   'PATCH /v1/auth/keys/{key_id}': { label: 'mine' },
   'POST /v1/executions/{execution_id}/outcome': { success: true },
+  'POST /v1/executions/{execution_id}/signal': { reason: 'mine' },
   'POST /v1/alerts/{alert_id}/snooze': { until: '2030-02-01T09:00:00Z' },
   'POST /v1/event-endpoints/{endpoint_id}/enable': { from: 'now' }
 }

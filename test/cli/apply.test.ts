@@ -110,7 +110,7 @@ t.test('prints an example that applies', async t => {
   const { out } = await cli(['apply', '--example'])
   exactly(t, await cli(['apply', '-f', '-'], { stdin: out }), {
     code: 0,
-    out: /^\+ example\/report\n\+ example\/backup\nexample: 2 created/
+    out: /^\+ example\/report\n\+ example\/backup\n\+ example\/restore\nexample: 3 created/
   })
   exactly(t, await cli(['apply', '-f', '-', '--prune', '--exit-code'], { stdin: (await cli(['export'])).out }), { code: 0 })
 })

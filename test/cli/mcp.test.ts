@@ -153,6 +153,24 @@ t.test('an agent replays what failed, after a dry run', async t => {
   exactly(t, await call('replay_failed', { dry_run: false }), { failed: /^operation_running/ })
 })
 
+t.test('an agent makes a chain, lists it, and has a failed run count', async t => {
+  const { connect, account, post, fn, call: http } = await serve(t)
+  const { call } = await connect(account.api_key)
+  const { cue_id } = await call('create_cue', { name: 'Extract', key: 'extract', cron: '@yearly' })
+  const follower = await call('upsert_cue', { name: 'Load', key: 'load', after: { cues: ['extract'], when: 'end' } })
+  exactly(t, follower, { schedule: null, after: { cues: ['extract'], when: 'end', mode: 'all', within: '24h' } })
+  exactly(t, await call('update_cue', { cue_id: follower.cue_id, after: { when: 'success' } }), { after: { when: 'success' } })
+  await call('create_cue', { name: 'Other', cron: '@yearly' })
+  exactly(t, await call('list_cues', { chain: 'extract' }), { total: 2 })
+  const { id: execution_id } = await post(`/v1/cues/${cue_id}/fire`)
+  const { claim_token } = await post(`/v1/executions/${execution_id}/claim`, { worker_id: 'w' })
+  await http('POST', `/v1/executions/${execution_id}/outcome`, { success: false }, { 'x-claim-token': claim_token })
+  exactly(t, await call('signal_execution', { execution_id, reason: 'good enough' }), { execution_id, next_step: /get_execution/ })
+  await fn.startFollowers({})
+  exactly(t, await call('get_execution', { execution_id }), { followers: [{ cue_key: 'load', status: 'pending' }] })
+  exactly(t, await call('get_cue', { cue_id: follower.cue_id }), { executions: [{ status: 'pending' }], pending_signals: [] })
+})
+
 t.test('an agent applies declared cues, first as a dry run', async t => {
   const { connect, account, get } = await serve(t)
   const { call } = await connect(account.api_key)

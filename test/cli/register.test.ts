@@ -70,7 +70,7 @@ t.test('completes commands and options in bash', async t => {
       .split(' ')
   t.same(complete('cu'), ['cues'])
   t.same(complete('cues', 'p'), ['put', 'pause'])
-  t.same(complete('executions', ''), ['list', 'tail', 'get', 'replay', 'cancel', 'dismiss', 'verify'])
+  t.same(complete('executions', ''), ['list', 'tail', 'get', 'replay', 'cancel', 'signal', 'dismiss', 'verify'])
   t.same(complete('cues', 'create', 'a name', '--cr'), ['--cron'])
   t.same(complete('login', '--e'), ['--email'])
   t.same(complete('nothing', ''), [''])

@@ -179,3 +179,29 @@ t.test('other members are sent as they are typed, and their defaults once they a
   })
   t.same(bodyOf({ ...changed, 'verification.mode': '' }, changed), { verification: null })
 })
+
+t.test('a cue follows others, with or without a schedule', async t => {
+  const empty = emptyDraft('UTC')
+  const follower = { ...empty, 'schedule.kind': 'none', 'after.cues': 'extract, load', 'after.wait': '5m' }
+  t.equal(scheduleOf(follower), undefined)
+  const { schedule, after } = bodyOf(follower)
+  t.same([schedule, after], [undefined, { cues: ['extract', 'load'], when: 'success', mode: 'all', within: '24h' }])
+  t.same(bodyOf({ ...empty, 'after.cues': ' , ' }).after, undefined)
+  t.same(bodyOf({ ...follower, 'schedule.kind': 'cron', 'after.when': 'verified' }).after, {
+    cues: ['extract', 'load'],
+    when: 'verified',
+    mode: 'all',
+    within: '24h',
+    wait: '5m'
+  })
+
+  const stored = { ...draftFor(simple), 'after.cues': 'extract', 'after.within': '2h', 'after.wait': '5m' }
+  const sent = (changes: Record<string, string>) => bodyOf({ ...stored, ...changes }, stored)
+  t.same(sent({ 'after.within': '3h', 'after.wait': '' }), { after: { within: '3h', wait: null } })
+  t.same(sent({ 'after.cues': '' }), { after: null })
+  t.same(sent({ 'schedule.kind': 'none' }), { schedule: null, after: { wait: null } })
+  t.same(sent({ 'schedule.kind': 'none', 'after.cues': 'load' }), { schedule: null, after: { cues: ['load'], wait: null } })
+  const unscheduled = draftFor(null as never)
+  t.equal(unscheduled['schedule.kind'], 'none')
+  t.same(bodyOf({ ...unscheduled, 'schedule.kind': 'every', 'schedule.every': '2d' }, unscheduled), { schedule: { every: '2d' } })
+})

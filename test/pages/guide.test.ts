@@ -39,6 +39,7 @@ const results: Record<string, object> = {
   delivery: { success: noPython ? 2 : 4 },
   workers: { success: noPython ? 4 : 5 },
   outcomes: { success: 2 },
+  chains: { success: 5, failed: 2 },
   alerts: { failed: 1 },
   bulk: { failed: 2, success: 5, hosts: ['example.com'] }
 }

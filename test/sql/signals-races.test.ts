@@ -1,8 +1,9 @@
 // Signals between transactions: parents that end at once, engines that meet, and locked rows.
 import t from 'tap'
-import { chainStage } from '../support/chain-stage.ts'
+import { chainStage, unscheduled } from '../support/chain-stage.ts'
 import { exactly } from '../support/exactly.ts'
 import { cases, shuffled } from '../support/seed.ts'
+import { cueDefaults } from '../support/stage.ts'
 
 const rounds = cases(60)
 
@@ -89,7 +90,9 @@ t.test('a chain of 20 cues, of webhooks and workers: each link runs once per lin
       for (const { execution_id, claim_token } of claimed) await by.reportOutcome({ account_id, execution_id, claim_token, success: true })
     }
   ]
-  for (let link = 0; link < 25; link++) {
+  const isBusy = async () =>
+    (await s.rows('select from cue.signals where is_new union all select from cue.executions where ended_at is null')).length > 0
+  for (let turn = 0; turn < 25 * lineages && (await isBusy()); turn++) {
     for (const [n, step] of steps.entries()) {
       if (n === 0 || n === 3) {
         await client.query('begin')
@@ -108,4 +111,37 @@ t.test('a chain of 20 cues, of webhooks and workers: each link runs once per lin
   t.equal(counts.length, 20)
   for (const { count, cue_id } of counts) t.equal(count, lineages, cue_id)
   exactly(t, await s.rows("select from cue.executions where status <> 'success'"), [])
+})
+
+t.test('a parent is not deleted while another cue comes to follow it', async t => {
+  const s = await chainStage(t)
+  const { client, fn: creating } = await s.connect()
+  const { fn: deleting, blocked } = await s.connect()
+  const { account_id } = s
+  const a = await s.parent()
+  const after = { cues: [a], when: 'success', mode: 'all', within: '24h' }
+  await client.query('begin')
+  const id = await creating.createCue({ account_id, cue: { ...cueDefaults, ...unscheduled, after }, next_run: null })
+  const refused = t.rejects(deleting.deleteCue({ account_id, cue_id: a }), { code: 'QU066', detail: JSON.stringify([id]) })
+  await blocked()
+  await client.query('commit')
+  await refused
+})
+
+t.test('a follower that cancels its previous run waits for no lock of that run', async t => {
+  const s = await chainStage(t)
+  const { client } = await s.connect()
+  const a = await s.parent()
+  const f = await s.follower({ cues: [a] }, { overlap: 'cancel_previous' })
+  await s.ran(a)
+  await s.start()
+  s.clock.advance('1 second')
+  const id = await s.ran(a)
+  await client.query('begin')
+  await client.query('select from cue.executions where cue_id = $1 for update', [f])
+  t.equal(await s.start(), true)
+  await client.query('rollback')
+  await s.start()
+  t.same((await s.followed(f)).at(-1), [id])
+  t.same(await s.states(f), ['failed', 'pending'])
 })

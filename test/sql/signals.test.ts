@@ -1,8 +1,8 @@
 // Signals of executions to the followers of their cues, and the runs that start on them.
 import t from 'tap'
-import { chainStage, unscheduled } from '../support/chain-stage.ts'
+import { chainStage } from '../support/chain-stage.ts'
 import { exactly } from '../support/exactly.ts'
-import { awaiting } from '../support/stage.ts'
+import { awaiting, refused } from '../support/stage.ts'
 
 t.test('a follower runs once after its parent has succeeded, with the slot and the id of that run', async t => {
   const { parent, follower, ran, start, rows, run, used, signals, clock } = await chainStage(t)
@@ -143,8 +143,7 @@ t.test('a replay that succeeds after a failure carries the chain on; one of a su
 })
 
 t.test('a person counts a failed run as good enough, once, and it is audited', async t => {
-  const { parent, follower, ran, ended, start, followed, fn, account_id, rows, fireTracked } = await chainStage(t)
-  void fireTracked
+  const { parent, follower, ran, ended, start, followed, fn, account_id, rows } = await chainStage(t)
   const a = await parent()
   const f = await follower({ cues: [a], when: 'verified' })
   const failed = await ended(a)
@@ -159,6 +158,18 @@ t.test('a person counts a failed run as good enough, once, and it is audited', a
   await t.rejects(fn.signalExecution({ ...args, execution_id: await ran(a) }), { code: 'QU011' })
   const { id } = await fn.replayExecution({ account_id, execution_id: failed })
   await t.rejects(fn.signalExecution({ ...args, execution_id: id }), { code: 'QU011' })
+})
+
+t.test('events of executions carry the parents', async t => {
+  const { parent, follower, ran, start, begin, settle, row } = await chainStage(t)
+  const a = await parent({ key: 'a' })
+  const f = await follower({ cues: [a] }, { retry_max_attempts: 1 })
+  const id = await ran(a)
+  await start()
+  await settle(await begin(), refused)
+  exactly(t, await row("select data from cue.new_events where type = 'execution.failed' and cue_id = $1", [f]), {
+    data: { triggered_by: 'chain', parents: [{ cue_id: a, cue_key: 'a', execution_id: id }] }
+  })
 })
 
 t.test('a paused or deleted follower takes no signals', async t => {
@@ -321,5 +332,4 @@ t.test('a cue that follows no other any more sends on what waits', async t => {
   const [{ id }] = await rows('select id from cue.executions where cue_id = $1', [f])
   await fn.updateCue({ account_id, cue_id: f, version: 1, changes: { after: null } })
   exactly(t, await execution(id), { status: 'pending', attempt_due_at: clock.now() })
-  void unscheduled
 })

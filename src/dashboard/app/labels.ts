@@ -13,7 +13,7 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     verification_failed: 'rejected',
     unknown: 'not reported'
   },
-  triggerKind: { manual_fire: 'fired' },
+  triggerKind: { manual_fire: 'fired', chain: 'after other cues' },
   verificationMode: {
     none: 'none',
     require_external_id: 'requires an external id',
@@ -42,7 +42,8 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     overlap: 'the previous run had not ended',
     queue_full: 'too many runs were queued',
     held: 'held by the operator',
-    gate: 'it waited too long at its gate'
+    gate: 'it waited too long at its gate',
+    after: 'the cues that it follows had not run in time'
   },
   noticeKind: { raised: 'alert', resolved: 'resolution', summary: 'summary of the snooze' },
   pauseCause: {

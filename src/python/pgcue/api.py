@@ -1177,6 +1177,13 @@ class ExecutionDetailAttemptLog(TypedDict):
     response_body: Optional[str]
 
 
+class ExecutionDetailFollowers(TypedDict):
+    cue_id: str
+    cue_key: Optional[str]
+    execution_id: Optional[str]
+    status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]]
+
+
 class ExecutionDetail(TypedDict):
     id: str
     cue_id: str
@@ -1212,6 +1219,7 @@ class ExecutionDetail(TypedDict):
     payload: Any
     response_body: Optional[str]
     attempt_log: List[ExecutionDetailAttemptLog]
+    followers: List[ExecutionDetailFollowers]
 
 
 class ExecutionApproval(TypedDict):
@@ -2490,9 +2498,9 @@ class Client(Transport):
         """Create a cue."""
         return self.call("POST", "/v1/cues", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_cues(self, *, status: Optional[Literal["active", "paused", "completed", "failed"]] = None, set: Optional[str] = None, key_prefix: Optional[str] = None, name: Optional[str] = None, transport: Optional[Literal["webhook", "worker"]] = None, paused_by: Optional[Literal["user", "plan", "failures", "deletion"]] = None, tag: Optional[List[str]] = None, calendar: Optional[str] = None, search: Optional[str] = None, key: Optional[str] = None, summary: Optional[bool] = None, sort: Optional[Literal["next_run", "name", "failures"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListCuesResult, ListCuesResultCues]:
+    def list_cues(self, *, status: Optional[Literal["active", "paused", "completed", "failed"]] = None, set: Optional[str] = None, key_prefix: Optional[str] = None, name: Optional[str] = None, transport: Optional[Literal["webhook", "worker"]] = None, paused_by: Optional[Literal["user", "plan", "failures", "deletion"]] = None, tag: Optional[List[str]] = None, calendar: Optional[str] = None, search: Optional[str] = None, key: Optional[str] = None, chain: Optional[str] = None, summary: Optional[bool] = None, sort: Optional[Literal["next_run", "name", "failures"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListCuesResult, ListCuesResultCues]:
         """List cues, newest first."""
-        return Listing(lambda query: self.call("GET", "/v1/cues", query=query), "cues", {"status": status, "set": set, "key_prefix": key_prefix, "name": name, "transport": transport, "paused_by": paused_by, "tag": tag, "calendar": calendar, "search": search, "key": key, "summary": summary, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
+        return Listing(lambda query: self.call("GET", "/v1/cues", query=query), "cues", {"status": status, "set": set, "key_prefix": key_prefix, "name": name, "transport": transport, "paused_by": paused_by, "tag": tag, "calendar": calendar, "search": search, "key": key, "chain": chain, "summary": summary, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
     def get_cue(self, cue_id: str) -> CueDetail:
         """Get a cue and its latest executions."""
@@ -2576,7 +2584,7 @@ class Client(Transport):
 
     def signal_execution(self, execution_id: str, body: SignalExecutionBody) -> SignalExecutionResult:
         """Count a failed execution as good enough for the followers of its cue."""
-        return self.call("POST", f"/v1/executions/{segment(execution_id)}/signal", body=body)
+        return self.call("POST", f"/v1/executions/{segment(execution_id)}/signal", body=body, repeatable=True)
 
     def dismiss_execution(self, execution_id: str) -> DismissExecutionResult:
         """Remove an execution from the dead letters."""

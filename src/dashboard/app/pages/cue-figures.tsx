@@ -37,7 +37,7 @@ export const CueFigures = ({ cue, executions }: { cue: CueDetail } & Executions)
       <Figure
         name="Next run"
         value={cue.status === 'active' && cue.next_run ? relative(cue.next_run, Math.min(now, Date.parse(cue.next_run))) : 'none'}
-        note={cue.status === 'active' ? 'by its schedule' : cue.status}
+        note={cue.status !== 'active' ? cue.status : cue.schedule ? 'by its schedule' : 'after other cues'}
       />
     </dl>
   )

@@ -43,6 +43,9 @@ const Editor = ({ first, isNew = false, above, label, save }: EditorProps) => {
               <Fields part="what" {...props} />
             </Panel>
             <ScheduleFields {...props} />
+            <Panel title="After other cues">
+              <Fields part="after" {...props} />
+            </Panel>
             <Panel title="Where">
               <Fields part="where" {...props} />
               <DeliveryHint {...props} />

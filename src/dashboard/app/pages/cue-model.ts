@@ -12,7 +12,7 @@ export type Field = {
   /** The member of the API, with the objects it is in: `retry.max_attempts`. */
   path: string
   label: string
-  part: 'what' | 'when' | 'rules' | 'where' | 'delivery' | 'failures'
+  part: 'what' | 'when' | 'rules' | 'after' | 'where' | 'delivery' | 'failures'
   kind?: Kind
   hint?: string
   options?: readonly Option[]
@@ -42,6 +42,8 @@ const isKind =
   (draft: Draft) =>
     kinds.includes(draft['schedule.kind']!)
 const [isCron, isEvery, isOnce, isRecurring] = [isKind('cron'), isKind('every'), isKind('at'), isKind('cron', 'every')]
+const hasSchedule = isKind('cron', 'every', 'at')
+const isFollower = (draft: Draft) => list(draft['after.cues'] ?? '').length > 0
 const isWebhook = ({ transport }: Draft) => transport === 'webhook'
 const isWorker = ({ transport }: Draft) => transport === 'worker'
 const verifications = [{ value: '', label: 'not set' }, ...optionsOf('verificationMode')]
@@ -57,13 +59,28 @@ const field = (part: Field['part'], path: string, label: string, kind: Kind = 't
 const kindOptions = [
   { value: 'cron', label: 'Cron' },
   { value: 'every', label: 'Every' },
-  { value: 'at', label: 'Once' }
+  { value: 'at', label: 'Once' },
+  { value: 'none', label: 'None' }
+]
+const whenOptions = [
+  { value: 'success', label: 'successes' },
+  { value: 'verified', label: 'verified successes' },
+  { value: 'failure', label: 'failures, once no attempt is left' },
+  { value: 'end', label: 'all, however they end' }
+]
+const modeOptions = [
+  { value: 'all', label: 'all of them' },
+  { value: 'any', label: 'any of them' }
 ]
 /** Several expressions are a list. */
 const cronMembers = (draft: Draft) => {
   const [cron, more] = [draft['schedule.cron']!.trim(), lines(draft['schedule.more_crons'] ?? '')]
   return more.length > 0 ? { 'schedule.crons': [cron, ...more] } : { 'schedule.cron': cron }
 }
+/** A slot waits only if there is one. */
+const kindMembers = (draft: Draft) =>
+  draft['schedule.kind'] === 'none' ? { schedule: null, ...(draft['after.wait'] && { 'after.wait': null }) } : {}
+const parentMembers = (draft: Draft) => (isFollower(draft) ? { 'after.cues': list(draft['after.cues']!) } : { after: null })
 const zoneMembers = (draft: Draft) => ({ 'schedule.timezone': draft['schedule.timezone']?.trim() || 'UTC' })
 const modeMembers = ({ 'verification.mode': mode }: Draft) => (mode ? { 'verification.mode': mode } : { verification: null })
 const none = () => ({})
@@ -76,6 +93,10 @@ const texts = {
   anchor: 'Runs are whole intervals from this time, in your time zone. If empty, from 1 January 1970, UTC.',
   runs: 'The cue then completes. Leave it empty for no limit. Fires and replays do not count.',
   window: 'Spreads load: each run is delayed by up to this duration, such as 30m, or share of the interval, such as 25%.',
+  parents:
+    'Keys or ids of cues, separated by commas. Without a schedule, the cue runs after them; with one, its slots run only if they have run.',
+  within: 'How long a run of theirs counts, from its end or verification.',
+  wait: 'How long a slot waits for them. If empty, it does not.',
   calendars: 'Names of calendars, separated by commas. The cue does not run on their dates.',
   headers: 'One per line. Stored values are masked; a mask keeps its value.',
   payload: 'Any JSON, delivered with each execution. For workers, its member "task" names the task.',
@@ -88,7 +109,7 @@ export const fields: readonly Field[] = [
   field('what', 'description', 'Description', 'text', { maxLength: 2000, wide: true }),
   field('what', 'key', 'Key', 'text', { mono: true, maxLength: 255, hint: texts.key }),
   field('what', 'tags', 'Tags', 'list', { hint: `Up to ${bounds.tags.maxItems}, separated by commas.` }),
-  field('when', 'schedule.kind', 'Schedule', 'choice', { isShort: true, initial: 'cron', options: kindOptions, members: none }),
+  field('when', 'schedule.kind', 'Schedule', 'choice', { isShort: true, initial: 'cron', options: kindOptions, members: kindMembers }),
   field('when', 'schedule.cron', 'Cron expression', 'text', {
     ...{ mono: true, required: true, placeholder: '0 9 * * 1-5', initial: '0 9 * * 1-5' },
     ...{ isUsed: isCron, from: ['schedule.kind', 'schedule.more_crons'], members: cronMembers }
@@ -101,7 +122,7 @@ export const fields: readonly Field[] = [
     from: ['schedule.kind']
   }),
   field('when', 'schedule.at', 'At', 'instant', { required: true, hint: texts.zone, isUsed: isOnce, from: ['schedule.kind'] }),
-  field('when', 'schedule.timezone', 'Time zone', 'text', { initial: 'UTC', members: zoneMembers }),
+  field('when', 'schedule.timezone', 'Time zone', 'text', { initial: 'UTC', members: zoneMembers, isUsed: hasSchedule }),
   field('rules', 'schedule.more_crons', 'More expressions', 'lines', { hint: texts.crons, isUsed: isCron, members: none }),
   field('rules', 'schedule.anchor', 'Counted from', 'instant', { hint: texts.anchor, isUsed: isEvery }),
   field('rules', 'schedule.starts_at', 'Not before', 'instant', { hint: texts.zone, isUsed: isRecurring }),
@@ -114,6 +135,21 @@ export const fields: readonly Field[] = [
     placeholder: 'holidays/uk',
     hint: texts.calendars,
     isUsed: isRecurring
+  }),
+  field('after', 'after.cues', 'After', 'list', {
+    mono: true,
+    wide: true,
+    placeholder: 'extract, load',
+    hint: texts.parents,
+    members: parentMembers
+  }),
+  field('after', 'after.when', 'Which of their runs count', 'choice', { ...same('success'), options: whenOptions, isUsed: isFollower }),
+  field('after', 'after.mode', 'How many of them', 'choice', { ...same('all'), options: modeOptions, isUsed: isFollower }),
+  field('after', 'after.within', 'Within', 'text', { ...same('24h'), hint: texts.within, isUsed: isFollower }),
+  field('after', 'after.wait', 'Wait', 'text', {
+    placeholder: '30m',
+    hint: texts.wait,
+    isUsed: draft => isFollower(draft) && hasSchedule(draft)
   }),
   field('where', 'transport', 'Transport', 'choice', { isShort: true, initial: 'webhook', options: optionsOf('transport') }),
   field('where', 'callback.url', 'Callback URL', 'text', {
@@ -207,7 +243,7 @@ export const draftOf = (cue: CueDetail): Draft => {
   })
   return {
     ...Object.fromEntries(texts),
-    'schedule.kind': every !== undefined ? 'every' : at !== undefined ? 'at' : 'cron',
+    'schedule.kind': !cue.schedule ? 'none' : every !== undefined ? 'every' : at !== undefined ? 'at' : 'cron',
     ...(crons && { 'schedule.cron': crons[0]!, 'schedule.more_crons': crons.slice(1).join('\n') })
   }
 }

@@ -12,6 +12,7 @@ import { Button, ButtonLink, type Children, Code, count, counted, Empty, Facts, 
 import { act, show } from '../ui/dialog.tsx'
 import { Page } from '../ui/page.tsx'
 import { When } from '../ui/when.tsx'
+import { ChainPanel } from './chain.tsx'
 import { FireDialog, PauseDialog, removeCue, TestDialog } from './cue-actions.tsx'
 import { CueFigures, Durations, useLatest } from './cue-figures.tsx'
 import { type Draft, draftOf, type Field, fields, textOf } from './cue-model.ts'
@@ -167,8 +168,9 @@ const Side = ({ cue }: { cue: CueDetail }) => {
         <p class="words">{cue.schedule ? (preview.data?.description ?? '') : afterText(cue.after!)}</p>
         {cue.schedule && <ScheduleText cue={cue} />}
         {cue.status === 'active' && preview.data && <NextRuns preview={preview.data} zone={zone} />}
-        {zone !== localZone() && <p class="hint">{`Times are in ${zone}; your zone is ${localZone()}.`}</p>}
+        {cue.schedule && zone !== localZone() && <p class="hint">{`Times are in ${zone}; your zone is ${localZone()}.`}</p>}
       </Panel>
+      <ChainPanel cue={cue} />
       <Definition title="Delivery" parts={['where', 'delivery']} cue={cue} />
       <Definition
         title="Failures and overlap"

@@ -32,7 +32,8 @@ export const zoneOf = (cue: Pick<Cue, 'schedule'>): string | undefined => cue.sc
 
 /** In one line; all of it on hover. */
 const Schedule = ({ cue }: { cue: Listed }) => {
-  const text = cue.schedule?.type === 'once' ? 'Once' : (cue.summary?.schedule ?? '').replace(/, [^,]+$/, '')
+  const text =
+    cue.schedule?.type === 'once' ? 'Once' : cue.schedule ? (cue.summary?.schedule ?? '').replace(/, [^,]+$/, '') : cue.summary?.schedule
   return (
     <span class="one-line" title={cue.summary?.schedule ?? undefined}>
       {text} <span class="soft">{zoneOf(cue)}</span>
@@ -128,7 +129,7 @@ const orders = [
 ]
 
 export const CuesPage = () => {
-  const { sort, ...filters } = useFilters('search status transport tag set calendar key cursor sort')
+  const { sort, ...filters } = useFilters('search status transport tag set calendar key chain cursor sort')
   const read = useRead<Cues>('/v1/cues', { ...filters, sort, summary: true, limit: 50, count_to: 1000, search_to: SEARCH_TO })
   const me = useMe()
   const mayWrite = useMay('write')
@@ -161,7 +162,7 @@ export const CuesPage = () => {
             <FilterSelect label="Any transport" name="transport" options={options(['webhook', 'worker'])} />
             <TagFilter />
             <FilterSelect label="Newest first" name="sort" options={orders} />
-            <FilterChips names={{ set: 'Set', calendar: 'Calendar' }} />
+            <FilterChips names={{ set: 'Set', calendar: 'Calendar', chain: 'Chain' }} />
           </>
         )
       }

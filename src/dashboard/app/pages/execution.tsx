@@ -15,6 +15,7 @@ import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
 import { say } from '../ui/toast.tsx'
 import { When } from '../ui/when.tsx'
 import { adviceFor } from './advice.ts'
+import { canSignal, RunsPanel, SignalDialog } from './chain.tsx'
 import { FireDialog, TestDialog } from './cue-actions.tsx'
 import { zoneOf } from './cues.tsx'
 import { Evidence, VerifyButtons } from './evidence.tsx'
@@ -67,6 +68,13 @@ export const ExecutionPage = ({ id }: { id: string }) => {
         execution && (
           <>
             {hasEnded && <Button label="Replay" icon="replay" kind="main" shortcut="r" onClick={() => void replay()} />}
+            {cue && canSignal(execution, cue) && (
+              <Button
+                label="Signal anyway"
+                icon="check"
+                onClick={() => show(<SignalDialog execution={execution} onDone={read.reload} />)}
+              />
+            )}
             {waiting.includes(execution.status) && <Button label="Cancel" icon="stop" onClick={cancel} />}
             {cue && (
               <Button
@@ -108,6 +116,7 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
           </span>
         </p>
       )}
+      {(execution.parents.length > 0 || execution.followers.length > 0) && <RunsPanel execution={execution} />}
       <div class="columns">
         <div class="stack">
           <Panel title="Timeline">
@@ -152,10 +161,12 @@ const Echo = ({ url }: { url: string }) => {
   )
 }
 
+const holders = { after: 'the cues that it follows', approval: 'an approval', overlap: 'earlier runs of its cue', gate: 'its gate' }
 const Held = ({ by, key, reason, since, ahead }: NonNullable<ExecutionDetail['held']>) => (
   <>
-    {by === 'gate' && key ? <a href={to(`/gates/${encodeURIComponent(key.split('#')[0]!)}`)}>gate {key}</a> : 'earlier runs of its cue'}
-    {by === 'gate' && ` (${reason})`}, {count(ahead)} before it, since <When at={since} only="relative" />
+    {by === 'gate' && key ? <a href={to(`/gates/${encodeURIComponent(key.split('#')[0]!)}`)}>gate {key}</a> : holders[by]}
+    {by === 'gate' && ` (${reason})`}
+    {(by === 'gate' || by === 'overlap') && `, ${count(ahead)} before it`}, since <When at={since} only="relative" />
   </>
 )
 

@@ -9,6 +9,8 @@ const shorts: Record<string, string> = {
   callback_url: 'callback.url',
   callback: 'callback.url',
   cron: 'schedule.cron',
+  schedule: 'schedule.kind',
+  after: 'after.cues',
   'schedule.crons.0': 'schedule.cron'
 }
 const long = (path: string) => shorts[path] ?? (/^(at|timezone)$/.test(path) ? `schedule.${path}` : path)

@@ -45,9 +45,11 @@ export const ScheduleFields = ({ errors: refused, ...props }: FormProps) => {
     <Panel title="When">
       <Fields part="when" {...props} errors={errors} />
       {kind === 'cron' && <Chips chips={examples.map(([cron, text]) => [text, () => set({ 'schedule.cron': cron })])} />}
-      {kind !== 'at' && <Rules {...props} errors={errors} />}
+      {(kind === 'cron' || kind === 'every') && <Rules {...props} errors={errors} />}
       <div class="preview" aria-live="polite">
-        {data ? (
+        {kind === 'none' ? (
+          <p class="soft">It runs after other cues, or when it is fired.</p>
+        ) : data ? (
           <>
             <p class="words">{data.description}</p>
             <NextRuns preview={data} zone={draft['schedule.timezone'] || 'UTC'} />
