@@ -3849,6 +3849,7 @@ CREATE OR REPLACE FUNCTION cue.admit_held(p_after text DEFAULT ''::text, p_limit
 AS $function$
 declare
   t record;
+  v_moved int := 0;
 begin
   for t in
     with recursive gates as (
@@ -3863,15 +3864,16 @@ begin
        where k.n < p_limit)
     select * from gates
   loop
-    perform cue.miss_held(t.account_id, t.gate, p_now);
-    perform cue.release_held(t.account_id, t.gate, p_now);
+    v_moved := v_moved + cue.miss_held(t.account_id, t.gate, p_now) + cue.release_held(t.account_id, t.gate, p_now);
     p_after := t.account_id || ' ' || t.gate;
+    exit when v_moved >= 2000;
   end loop;
   if found then return p_after; end if;
+  perform cue.end_gate_pauses(p_now);
   perform cue.alert_open_gates(p_now);
   return null;
 end $function$;
-comment on function cue.admit_held(text,integer,timestamp with time zone) is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, raises alerts.';
+comment on function cue.admit_held(text,integer,timestamp with time zone) is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, ends pauses and raises alerts.';
 grant execute on function cue.admit_held(text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
@@ -5098,6 +5100,11 @@ declare
 begin
   if v_ids = '{}' then return; end if;
   perform from cue.executions where id = any (v_ids) order by id for update;
+  -- Those released for a later instant. Not by the gate, which the cue may not have any more.
+  perform cue.hold_executions(array(
+    select e.id from unnest(v_ids) as u (id)
+     cross join lateral (select x.id, coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = u.id limit 1) e
+     where e.due_at > p_now and e.due_at < 'infinity'), 'overlap', p_now);
   perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
   delete from cue.held_executions where execution_id = any (v_ids);
 end $function$;
@@ -7005,6 +7012,28 @@ end $function$;
 comment on function cue.end_flights(bigint[]) is 'Removes flights whose attempts have all ended.';
 grant execute on function cue.end_flights(bigint[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.end_gate_pauses(p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+begin
+  for g in
+    select * from cue.gates q where q.paused_until <= p_now order by q.paused_until limit 100 for no key update skip locked
+  loop
+    update cue.gates q set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+     where q.account_id = g.account_id and q.key = g.key;
+    perform cue.add_event(g.account_id, 'gate.resumed', jsonb_build_object('gate', g.key), p_now);
+  end loop;
+end $function$;
+comment on function cue.end_gate_pauses(timestamp with time zone) is 'Ends the pauses of gates whose time has come.';
+grant execute on function cue.end_gate_pauses(timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.end_idempotent(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_status integer, p_body text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -8403,8 +8432,11 @@ begin
     next_at := p.retry_at;
     return;
   end if;
-  select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
-  if room < p_wanted then reason := 'breaker'; end if;
+  -- One that was removed while it was open is closed by the next start.
+  if g.breaker_failures is not null then
+    select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
+    if room < p_wanted then reason := 'breaker'; end if;
+  end if;
   if room > 0 and (g.ordered or g.parallel is not null) then
     room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
     if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;
@@ -11059,9 +11091,10 @@ CREATE OR REPLACE FUNCTION cue.pause_after_failure(e cue.executions, c cue.cues,
 AS $function$
 begin
   update cue.gates g
-     set paused_at = p_now, paused_by = 'service', updated_at = p_now,
+     set paused_at = p_now, paused_by = 'service', paused_until = null, updated_at = p_now,
          pause_reason = left(format('Execution %s of %s %s: %s', e.id, c.name, replace(e.status::text, '_', ' '), coalesce(e.error_message, e.error, 'unknown')), 500)
-   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause' and g.paused_at is null;
+   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause'
+     and (g.paused_at is null or g.paused_until <= p_now);
   if found then
     perform cue.add_event(c.account_id, 'gate.paused', jsonb_build_object(
       'gate', g.key, 'paused_by', g.paused_by, 'pause_reason', g.pause_reason, 'paused_until', null), p_now)
@@ -11105,7 +11138,7 @@ begin
   if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
   perform cue.lock_account(p_account_id);
   update cue.gates
-     set paused_at = coalesce(paused_at, p_now), paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
+     set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
   if not found then
     raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
@@ -11266,12 +11299,19 @@ CREATE OR REPLACE FUNCTION cue.probe_now(p_account_id uuid, p_key text, p_now ti
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  v_gate text;
+  v_released int := 0;
 begin
   update cue.gate_parts set open_until = case when opened_at is not null then least(open_until, p_now) end, retry_at = null
    where account_id = p_account_id and key = p_key and (open_until > p_now or retry_at > p_now);
-  perform cue.release_held(p_account_id, h.gate, p_now) from (
+  for v_gate in
     select distinct q.gate from cue.held_executions q
-     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500) h;
+     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500
+  loop
+    v_released := v_released + cue.release_held(p_account_id, v_gate, p_now);
+    exit when v_released >= 2000;
+  end loop;
 end $function$;
 comment on function cue.probe_now(uuid,text,timestamp with time zone) is 'Lets the open breakers of a gate send a probe at once, and releases what has room; the sweep follows.';
 grant execute on function cue.probe_now(uuid,text,timestamp with time zone) to cue_service;
@@ -12976,6 +13016,7 @@ declare
   v_released int;
   v_room record;
   v_wanted int;
+  v_wait interval := extract(epoch from g.max_wait::interval) * interval '1 second';
   v_far uuid[];
   v_ids uuid[];
   v_due timestamptz[];
@@ -12989,13 +13030,13 @@ begin
      where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
        and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end);
   v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
-  -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
+  -- Released for a later instant than is necessary or possible now: a pause was ended, a limit raised, or max_wait shortened.
   v_far := array(
     select h.execution_id from cue.held_executions h
      cross join lateral (
        select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
      where v_released > 0 and h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null and (p_transport is null or h.transport = p_transport)
-       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at) limit 10);
+       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at or e.due_at > h.due_at + v_wait) limit 10);
   if v_far <> '{}' then
     perform cue.hold_executions(v_far, 'gate', p_now);
     v_released := v_released - cardinality(v_far);
@@ -13003,11 +13044,14 @@ begin
   v_wanted := v_room.room - v_released;
   if v_wanted <= 0 and v_released = 0 and v_room.next_at is not null then v_wanted := 1; end if;
   if v_wanted <= 0 then return 0; end if;
+  -- Not the rows of held_executions: whoever ends one has locked the execution first.
   select array_agg(l.execution_id order by l.due_at, l.execution_id) into v_ids from (
     select h.execution_id, h.due_at from cue.held_executions h
+     cross join lateral (select from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' and h.released_at is null
        and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end
-     order by h.due_at, h.execution_id limit v_wanted for update skip locked) l;
+       and (v_room.room > 0 or v_room.next_at <= h.due_at + v_wait)
+     order by h.due_at, h.execution_id limit v_wanted) l;
   if v_ids is null then return 0; end if;
   v_due := array(
     select greatest(p_now, case when v_room.room = 0 then v_room.next_at end,

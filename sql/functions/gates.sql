@@ -85,7 +85,7 @@ begin
   if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
   perform cue.lock_account(p_account_id);
   update cue.gates
-     set paused_at = coalesce(paused_at, p_now), paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
+     set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
   if not found then
     raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
@@ -117,3 +117,19 @@ begin
   perform cue.probe_now(p_account_id, p_key, p_now);
 end $$;
 comment on function cue.resume_gate is 'Ends the pause of a gate, and has an open breaker send a probe at once; QU037 if not found.';
+
+-- Executions have been released for that instant. Waits for nobody.
+create or replace function cue.end_gate_pauses(p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+declare
+  g cue.gates;
+begin
+  for g in
+    select * from cue.gates q where q.paused_until <= p_now order by q.paused_until limit 100 for no key update skip locked
+  loop
+    update cue.gates q set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+     where q.account_id = g.account_id and q.key = g.key;
+    perform cue.add_event(g.account_id, 'gate.resumed', jsonb_build_object('gate', g.key), p_now);
+  end loop;
+end $$;
+comment on function cue.end_gate_pauses is 'Ends the pauses of gates whose time has come.';
