@@ -1309,6 +1309,7 @@ create table cue.held_executions (
   constraint held_executions_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX held_executions_gate ON cue.held_executions USING btree (account_id, gate, due_at, execution_id) INCLUDE (transport, released_at) WHERE (held_by = 'gate'::cue.held_by);
+CREATE INDEX held_executions_others ON cue.held_executions USING btree (account_id, held_by, due_at, execution_id) WHERE (held_by <> 'gate'::cue.held_by);
 CREATE INDEX held_executions_queue ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'overlap'::cue.held_by);
 CREATE INDEX held_executions_released ON cue.held_executions USING btree (account_id, gate) WHERE (released_at IS NOT NULL);
 comment on table cue.held_executions is 'The waiting room: executions that wait for more than their time, each for one thing. Their attempts are due at infinity until they are released.';
@@ -15246,7 +15247,7 @@ comment on function cue.who_changed(text) is 'Returns who changed a cue, newest 
 grant execute on function cue.who_changed(text) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.why_late(p_cue_id text, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, account_id uuid, due_at timestamp with time zone, late_by interval, held text, account_full boolean, locked_by text, passed_over boolean, over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean)
+ RETURNS TABLE(cue_id text, account_id uuid, due_at timestamp with time zone, late_by interval, held text, account_full boolean, locked_by text, passed_over boolean, over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean, gate text)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -15270,7 +15271,10 @@ begin
          case when c.status = 'paused' then concat_ws(': ', c.paused_by, c.pause_reason) end,
          not exists (select from live),
          case when c.tracked then (select min(w.id::text)::uuid from waiting w where w.at is distinct from 'infinity') end,
-         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now)
+         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now),
+         (select format('%s: %s, since %s', h.gate, cue.gate_reason(h.account_id, h.gate, p_now), h.since)
+            from waiting w join cue.held_executions h on h.execution_id = w.id
+           where h.held_by = 'gate' and w.at > p_now order by h.due_at, h.execution_id limit 1)
     from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
    cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
    where c.id = p_cue_id and c.deleted_at is null;
@@ -15278,7 +15282,7 @@ begin
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
-comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits.';
+comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits; gate is the one at which the cue''s first execution waits, and why.';
 grant execute on function cue.why_late(text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.window_age(w cue.rate_windows, p_now timestamp with time zone)

@@ -839,6 +839,7 @@ create table cue.held_executions (
 );
 create index held_executions_queue on cue.held_executions (cue_id, place) where held_by = 'overlap';
 create index held_executions_gate on cue.held_executions (account_id, gate, due_at, execution_id) include (transport, released_at) where held_by = 'gate';
+create index held_executions_others on cue.held_executions (account_id, held_by, due_at, execution_id) where held_by <> 'gate';
 create index held_executions_released on cue.held_executions (account_id, gate) where released_at is not null;
 
 --- Parts of gates that executions have reached, or whole gates. Whoever starts attempts behind one locks its row, and waits for nobody.

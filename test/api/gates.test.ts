@@ -131,6 +131,33 @@ t.test('a gate is paused with a reason until a time, and resumed', async t => {
   t.strictSame(events.map(({ event }: { event: string }) => event).slice(0, 3), ['gate.resumed', 'gate.set', 'gate.paused'])
 })
 
+t.test('executions that wait are listed by gate, the next first', async t => {
+  const { call, get, post, clock } = await service()
+  await call('PUT', openai, {})
+  await call('POST', `${openai}/pause`, {})
+  const cues: string[] = []
+  for (const gate of ['openai', 'openai', 'openai#a'])
+    cues.push((await post('/v1/cues', { name: `c${cues.length}`, cron: '@yearly', callback: { url: 'https://example.com' }, gate })).id)
+  const ids: string[] = []
+  for (const cue of [...cues, ...cues]) {
+    clock.advance('1 second')
+    ids.push((await post(`/v1/cues/${cue}/fire`, {})).id)
+  }
+  const list = async (query: string) => {
+    const { executions, total, next_cursor } = await get(`/v1/executions?${query}`)
+    return { ids: executions.map(({ id }: { id: string }) => ids.indexOf(id)), total, next_cursor }
+  }
+  t.strictSame(await list('held=gate'), { ids: [5, 4, 3, 2, 1, 0], total: 6, next_cursor: null })
+  t.strictSame(await list('gate=openai&sort=due&limit=3'), { ids: [0, 1, 3], total: 4, next_cursor: '3' })
+  t.strictSame(await list('gate=openai&sort=due&limit=3&cursor=3'), { ids: [4], total: 4, next_cursor: null })
+  t.strictSame(await list('held=gate&gate=openai%23a&status=pending&search_to=100'), { ids: [5, 2], total: 2, next_cursor: null })
+  for (const none of ['held=overlap', 'held=approval', 'held=overlap&gate=openai', 'gate=unknown', 'gate=openai&status=success'])
+    t.same((await list(none)).ids, [], none)
+  await call('POST', `/v1/executions/${ids[0]}/cancel`)
+  t.same((await list('gate=openai&sort=due')).ids, [1, 3, 4])
+  exactly(t, await call('GET', '/v1/executions?held=nothing'), invalid('query', 'held'))
+})
+
 t.test('an account has 100 gates', async t => {
   const { call, pool, account } = await service()
   await pool.query(
