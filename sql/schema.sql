@@ -424,6 +424,7 @@ create table cue.costs (
   constraint costs_unit_check CHECK (length(unit) >= 1 AND length(unit) <= 32)
 );
 CREATE INDEX costs_of_account ON cue.costs USING btree (account_id, reported_at) INCLUDE (cue_id, unit, amount);
+CREATE INDEX costs_of_cue ON cue.costs USING btree (cue_id, unit, reported_at) INCLUDE (amount);
 CREATE INDEX costs_reported ON cue.costs USING brin (reported_at);
 comment on table cue.costs is 'Costs that executions reported. Kept for 400 days.';
 comment on column cue.costs.execution_id is 'The execution.';
@@ -598,7 +599,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
-CREATE INDEX cues_with_gates ON cue.cues USING btree (account_id, split_part(gate, '#'::text, 1), id) WHERE ((gate IS NOT NULL) AND (deleted_at IS NULL));
+CREATE INDEX cues_with_gates ON cue.cues USING btree (account_id, split_part(gate, '#'::text, 1), gate) WHERE (gate IS NOT NULL);
 CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN ((new.payload IS DISTINCT FROM old.payload)) EXECUTE FUNCTION cue.keep_payload();
 CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
@@ -3025,9 +3026,11 @@ AS $function$
 declare
   v_before jsonb;
   v_after jsonb;
+  v_reported jsonb;
 begin
   if p_costs is null then return false; end if;
-  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_before from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
+  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}'), jsonb_object_agg(c.unit, c.reported_at) into v_before, v_reported
+    from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
   delete from cue.costs c
    where c.execution_id = e.id and c.attempt = p_attempt and c.unit not in (select g ->> 'unit' from jsonb_array_elements(p_costs) g);
   insert into cue.costs as c (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
@@ -3035,7 +3038,7 @@ begin
     from jsonb_array_elements(p_costs) g group by g ->> 'unit' order by 3
   on conflict (execution_id, attempt, unit) do update set amount = excluded.amount;
   select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_after from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
-  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, p_now); end if;
+  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, v_reported, p_now); end if;
   return v_after is distinct from v_before;
 end $function$;
 comment on function cue.add_costs(cue.executions,integer,jsonb,timestamp with time zone) is 'Records the costs that an attempt of an execution, or its evidence, states; returns whether anything changed.';
@@ -3589,7 +3592,7 @@ $function$;
 comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
 grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_reported jsonb, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3601,15 +3604,16 @@ declare
   v_gate text;
 begin
   insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
-  select e.account_id, p.gate, u.unit, coalesce((p_after ->> u.unit)::numeric, 0) - coalesce((p_before ->> u.unit)::numeric, 0), p_now
+  select e.account_id, p.gate, u.unit, coalesce((p_after ->> u.unit)::numeric, 0) - coalesce((p_before ->> u.unit)::numeric, 0),
+         coalesce((p_reported ->> u.unit)::timestamptz, p_now)
     from jsonb_object_keys(p_before || p_after) as u (unit)
    cross join lateral cue.budgeted_part(e.cue_id, u.unit) p
    where p_after ->> u.unit is distinct from p_before ->> u.unit
   returning gate into v_gate;
   if found then perform cue.fold_part(e.account_id, v_gate, p_now); end if;
 end $function$;
-comment on function cue.add_spending(cue.executions,jsonb,jsonb,timestamp with time zone) is 'Adds what an execution has spent to the costs of its gate.';
-grant execute on function cue.add_spending(cue.executions,jsonb,jsonb,timestamp with time zone) to cue_service;
+comment on function cue.add_spending(cue.executions,jsonb,jsonb,jsonb,timestamp with time zone) is 'Adds what an execution has spent to the costs of its gate.';
+grant execute on function cue.add_spending(cue.executions,jsonb,jsonb,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_starts(g cue.gates, p cue.gate_parts, p_ids uuid[], p_now timestamp with time zone)
  RETURNS void
@@ -3867,7 +3871,7 @@ begin
   loop
     v_moved := v_moved + cue.miss_held(t.account_id, t.gate, p_now) + cue.release_held(t.account_id, t.gate, p_now);
     p_after := t.account_id || ' ' || t.gate;
-    exit when v_moved >= 2000;
+    exit when v_moved >= cue.sweep_limit();
   end loop;
   if found then return p_after; end if;
   perform cue.end_gate_pauses(p_now);
@@ -4744,7 +4748,8 @@ CREATE OR REPLACE FUNCTION cue.budget_end(g cue.gates, p_now timestamp with time
  LANGUAGE sql
  STABLE
 AS $function$
-  select (date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval) at time zone g.budget_timezone
+  select cue.first_instant(
+    date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval, g.budget_timezone)
 $function$;
 comment on function cue.budget_end(cue.gates,timestamp with time zone) is 'Returns when the period of a budget ends.';
 grant execute on function cue.budget_end(cue.gates,timestamp with time zone) to cue_service;
@@ -4772,7 +4777,9 @@ CREATE OR REPLACE FUNCTION cue.budget_start(g cue.gates, p_now timestamp with ti
  RETURNS timestamp with time zone
  LANGUAGE sql
  STABLE
-AS $function$ select date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) at time zone g.budget_timezone $function$;
+AS $function$
+  select cue.first_instant(date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone), g.budget_timezone)
+$function$;
 comment on function cue.budget_start(cue.gates,timestamp with time zone) is 'Returns when the period of a budget began.';
 grant execute on function cue.budget_start(cue.gates,timestamp with time zone) to cue_service;
 
@@ -6594,8 +6601,10 @@ begin
     'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else 'overlap' end, 'since', cue.iso(h.since),
     'ahead', case h.held_by
       when 'gate' then (
-        select count(*) from cue.held_executions o
-         where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
+        select count(*) from (
+          select from cue.held_executions o
+           where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id)
+           limit 1000) o)
       else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
 end $function$;
 comment on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) is 'Returns what a held execution waits for, as the API shows it.';
@@ -7936,6 +7945,16 @@ end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.first_instant(p_local timestamp without time zone, p_timezone text)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select least(p_local at time zone p_timezone, (p_local - interval '1 second') at time zone p_timezone + interval '1 second')
+$function$;
+comment on function cue.first_instant(timestamp without time zone,text) is 'Returns when a local day begins, from its midnight.';
+grant execute on function cue.first_instant(timestamp without time zone,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
  RETURNS json
  LANGUAGE plpgsql
@@ -8047,9 +8066,10 @@ begin
   if g.budget_limit is null then return p; end if;
   if (p.period_start, p.spent_unit) is distinct from (v_start, g.budget_unit) then
     with gone as (delete from cue.gate_spending q where q.account_id = p.account_id and q.gate = p.gate)
-    select coalesce(sum(c.amount), 0) into p.spent from cue.costs c
-     where c.account_id = p.account_id and c.reported_at >= v_start and c.unit = g.budget_unit
-       and (select q.gate from cue.cues q where q.id = c.cue_id) = p.gate;
+    select coalesce(sum(s.amount), 0) into p.spent from cue.cues q
+     cross join lateral (
+       select sum(c.amount) as amount from cue.costs c where c.cue_id = q.id and c.unit = g.budget_unit and c.reported_at >= v_start) s
+     where q.account_id = p.account_id and split_part(q.gate, '#', 1) = p.key and q.gate = p.gate;
     p.budget_noted := case when p.period_start = v_start then p.budget_noted else 0 end;
     p.period_start := v_start;
     p.spent_unit := g.budget_unit;
@@ -11311,7 +11331,7 @@ begin
      where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500
   loop
     v_released := v_released + cue.release_held(p_account_id, v_gate, p_now);
-    exit when v_released >= 2000;
+    exit when v_released >= cue.sweep_limit();
   end loop;
 end $function$;
 comment on function cue.probe_now(uuid,text,timestamp with time zone) is 'Lets the open breakers of a gate send a probe at once, and releases what has room; the sweep follows.';
@@ -11346,9 +11366,10 @@ begin
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
   delete from cue.notices where kind = 'event' and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
+  perform cue.prune_gate_parts(p_now);
   perform cue.prune_audit(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events, costs and audit entries.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events, parts of gates, costs and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAULT now())
@@ -11405,6 +11426,26 @@ begin
 end $function$;
 comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters and backfilled slots whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.prune_gate_parts(p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
+end $function$;
+comment on function cue.prune_gate_parts(timestamp with time zone) is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';
+grant execute on function cue.prune_gate_parts(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -14763,6 +14804,14 @@ CREATE OR REPLACE FUNCTION cue.superseded()
 AS $function$ select 'superseded by the next run' $function$;
 comment on function cue.superseded() is 'Returns the error message of executions that were ended for the next one.';
 grant execute on function cue.superseded() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.sweep_limit()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 2000 $function$;
+comment on function cue.sweep_limit() is 'Returns after how many executions released at gates or missed there a statement ends.';
+grant execute on function cue.sweep_limit() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS SETOF cue.begun_attempt

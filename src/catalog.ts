@@ -17,6 +17,7 @@ export const constants = {
   pageBytes: 4194304,
   queueLimit: 100,
   superseded: 'superseded by the next run',
+  sweepLimit: 2000,
   workerTimeoutMs: 180000
 }
 

@@ -112,7 +112,7 @@ const playLimits = async (stage: Stage, { replicas, seconds, frozenMs }: Options
     50,
     { parallel: 5, rate: 60, per: '10s', max_wait: '1d' },
     {
-      columns: "callback_url = callback_url || '/200/' || 100 + abs(hashtext(id)) % 401"
+      columns: "callback_url = callback_url || '/200/' || 200 + abs(hashtext(id)) % 901"
     }
   )
   await world.fire(Math.ceil(seconds * 6) + 120)

@@ -149,7 +149,7 @@ begin
      where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500
   loop
     v_released := v_released + cue.release_held(p_account_id, v_gate, p_now);
-    exit when v_released >= 2000;
+    exit when v_released >= cue.sweep_limit();
   end loop;
 end $$;
 comment on function cue.probe_now is 'Lets the open breakers of a gate send a probe at once, and releases what has room; the sweep follows.';

@@ -133,3 +133,17 @@ begin
   end loop;
 end $$;
 comment on function cue.end_gate_pauses is 'Ends the pauses of gates whose time has come.';
+
+-- No rate and no period of a budget goes back so far. A part that is used again begins anew.
+create or replace function cue.prune_gate_parts(p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
+end $$;
+comment on function cue.prune_gate_parts is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';

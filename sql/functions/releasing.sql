@@ -143,7 +143,7 @@ begin
 end $$;
 comment on function cue.pause_after_failure is 'Pauses an ordered gate with on_failure pause, after an execution has failed.';
 
--- Gates and parts after p_after, in order, until p_limit were looked at or 2,000 executions released or missed. Those that have waited for longer than
+-- Gates and parts after p_after, in order, until p_limit were looked at or sweep_limit executions released or missed. Those that have waited for longer than
 -- max_wait are missed.
 create or replace function cue.admit_held(p_after text default '', p_limit int default 500, p_now timestamptz default now()) returns text
 language plpgsql security definer as $$
@@ -166,7 +166,7 @@ begin
   loop
     v_moved := v_moved + cue.miss_held(t.account_id, t.gate, p_now) + cue.release_held(t.account_id, t.gate, p_now);
     p_after := t.account_id || ' ' || t.gate;
-    exit when v_moved >= 2000;
+    exit when v_moved >= cue.sweep_limit();
   end loop;
   if found then return p_after; end if;
   perform cue.end_gate_pauses(p_now);

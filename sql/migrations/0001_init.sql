@@ -528,7 +528,7 @@ create unique index cues_key on cue.cues (account_id, key) where key is not null
 create index cues_of_set on cue.cues (account_id, managed_by) where managed_by is not null and deleted_at is null;
 create index cues_paused_until on cue.cues (paused_until) where paused_until is not null and deleted_at is null;
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
-create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), id) where gate is not null and deleted_at is null;
+create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), gate) where gate is not null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
 
 --- The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.
@@ -811,6 +811,7 @@ create table cue.costs ( --- Costs that executions reported. Kept for 400 days.
   primary key (execution_id, attempt, unit)
 );
 create index costs_of_account on cue.costs (account_id, reported_at) include (cue_id, unit, amount);
+create index costs_of_cue on cue.costs (cue_id, unit, reported_at) include (amount);
 create index costs_reported on cue.costs using brin (reported_at);
 
 --- Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.

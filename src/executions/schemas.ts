@@ -79,7 +79,7 @@ const execution = {
         key: Nullable(Type.String({ description: 'The gate, with its part.' })),
         reason: Type.Enum([...enums.heldReason], { description: 'Why the gate lets none start now.' }),
         since: Timestamp,
-        ahead: Type.Integer({ description: 'How many wait before it.' })
+        ahead: Type.Integer({ description: 'How many wait before it, counted up to 1,000.' })
       },
       { description: 'What it waits for, beyond its time.' }
     )

@@ -76,20 +76,45 @@ t.test('on_failure pause: again after a pause that has ended by itself', async t
   t.same(await s.held(), [second])
 })
 
-t.test('a sweep goes on with the next gates before it has released very many', async t => {
+t.test('a sweep ends before it has released very many, and the next one goes on', async t => {
   const s = await gatesStage(t)
+  await s.rows('create or replace function cue.sweep_limit() returns int language sql immutable as $$ select 20 $$')
   await s.gate({ parallel: 1000 })
   await s.pause('x')
-  const cues = []
-  for (let n = 0; n < 5; n++) cues.push(await s.cue({ gate: `g#${n}` }))
-  await s.rows('update cue.plans set fires_per_hour = 100000, executions_per_month = 1000000')
-  for (const cue of cues)
-    await s.rows('select cue.fire_cue($1, $2, p_now => $3) from generate_series(1, 900)', [s.account_id, cue, s.clock.now()])
+  for (let n = 0; n < 5; n++) {
+    const cue = await s.cue({ gate: `g#${n}` })
+    for (let k = 0; k < 9; k++) await s.fire(cue)
+  }
   await s.rows('update cue.gates set paused_at = null, paused_by = null, pause_reason = null')
   const released = async () => (await s.row('select count(*)::int as n from cue.held_executions where released_at is not null')).n
   const after = await s.fn.admitHeld({ after: '' })
-  t.equal(await released(), 2700)
+  t.equal(await released(), 27)
   t.match(after, /g#2$/)
   await s.fn.admitHeld({ after: after! })
-  t.equal(await released(), 4500)
+  t.equal(await released(), 45)
+})
+
+t.test('parts where nothing has started for a month are pruned, unless something runs or waits there', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ ordered: true })
+  const worker = {
+    transport: 'worker',
+    callback_url: null,
+    claim_timeout_seconds: 604_800,
+    timeout_seconds: 30,
+    outcome_deadline_seconds: 300
+  }
+  const parts = async () => (await s.rows('select gate from cue.gate_parts order by gate')).map(row => row.gate)
+  for (const part of ['idle', 'running', 'waiting']) await s.fire(await s.cue({ gate: `g#${part}` }))
+  const begun = await s.begin()
+  await s.finish(begun.slice(0, 1))
+  await s.settle(begun.slice(2), { http_status: 404, error: 'the callback answered 404' })
+  await s.fire(await s.cue({ gate: 'g#recent', ...worker }))
+  s.later(31 * 24 * 60 * minuteMs)
+  await s.fn.prune({})
+  t.same(await parts(), ['g#idle', 'g#running', 'g#waiting'])
+  s.later(24 * 60 * minuteMs)
+  await s.fn.claimExecutions({ account_id: s.account_id, worker_id: 'w' })
+  await s.fn.prune({})
+  t.same(await parts(), ['g#recent', 'g#running', 'g#waiting'])
 })
