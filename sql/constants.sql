@@ -20,6 +20,9 @@ comment on function cue.missed_after is 'Returns the default length of an outage
 create or replace function cue.mask() returns text language sql immutable as $$ select '********' $$;
 comment on function cue.mask is 'Returns the text shown in place of a secret.';
 
+create or replace function cue.default_scopes() returns cue.key_scope[] language sql immutable as $$ select '{read,write,worker,account}'::cue.key_scope[] $$;
+comment on function cue.default_scopes is 'Returns the scopes of keys for which none are named: all but approve.';
+
 create or replace function cue.page_bytes() returns int language sql immutable as $$ select 4 * 1024 * 1024 $$;
 comment on function cue.page_bytes is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
 

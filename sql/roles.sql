@@ -40,7 +40,7 @@ begin
     end loop;
     -- Functions that views call run with the reader's rights.
     grant execute on function cue.iso, cue.mask, cue.uuid_v7_floor, cue.usage_month, cue.executions_used, cue.latest_executions, cue.latest_missed,
-      cue.waiting_work, cue.mask_target, cue.describe_held to cue_reader;
+      cue.waiting_work, cue.mask_target, cue.describe_held, cue.latest_signals, cue.show_parents to cue_reader;
   end if;
   if to_regrole('cue_operator') is not null and to_regrole('cue_reader') is not null then
     -- Checked first: granting a role created by another user fails, even if it is granted already.

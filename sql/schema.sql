@@ -12,9 +12,15 @@ create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
 create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open');
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, a cue paused after failures, or a gate whose breaker has been open for five minutes.';
+create type cue.approval_decision as enum ('approved', 'rejected', 'expired');
+comment on type cue.approval_decision is 'Decision about an execution that waited for approval. expired: nobody decided in time.';
+create type cue.approval_expiry as enum ('skip', 'run');
+comment on type cue.approval_expiry is 'Whether an execution whose approval expires is missed, or runs.';
+create type cue.approval_source as enum ('call', 'operation', 'link');
+comment on type cue.approval_source is 'How a decision came: by a call, a bulk operation, or the link in a message.';
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 comment on type cue.attempt_result is 'Result of an attempt. lost: its engine or worker stopped responding.';
-create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
+create type cue.audit_event as enum ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed', 'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed', 'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created', 'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released', 'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled', 'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed', 'execution.signalled', 'approval.decided');
 comment on type cue.audit_event is 'Type of an audit log entry.';
 create type cue.budget_period as enum ('day', 'week', 'month');
 comment on type cue.budget_period is 'Period of a gate''s budget. Weeks begin on Monday.';
@@ -32,7 +38,7 @@ create type cue.device_code_status as enum ('pending', 'email_sent', 'approved',
 comment on type cue.device_code_status is 'Status of a sign-in. Expiry is not a status: see device_codes.expires_at.';
 create type cue.endpoint_status as enum ('enabled', 'disabled');
 comment on type cue.endpoint_status is 'Whether events are sent to an endpoint. disabled: it failed for three days.';
-create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
+create type cue.event_type as enum ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed', 'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled', 'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked', 'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached', 'approval.requested', 'approval.decided');
 comment on type cue.event_type is 'Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a person; cancelled: also superseded by the next run. unattended: work waits, and no worker that handles it is alive.';
 create type cue.execution_status as enum ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 comment on type cue.execution_status is 'Delivery status. sql/README.md has the state diagram; constraints on executions tie each status to its columns.';
@@ -40,21 +46,21 @@ create type cue.gate_on_failure as enum ('continue', 'pause');
 comment on type cue.gate_on_failure is 'What an ordered gate does when an execution fails: goes on with the next one, or pauses.';
 create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
 comment on type cue.held_by is 'What an execution waits for, in the order in which that is checked: other executions to end, a person''s approval, others of its cue, its cue''s gate.';
-create type cue.held_reason as enum ('overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
-comment on type cue.held_reason is 'Why it waits: others of its cue run; the gate''s limits on running executions or starts are reached, others come first, or the gate is paused, its breaker is open or its budget is spent.';
+create type cue.held_reason as enum ('after', 'approval', 'overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
+comment on type cue.held_reason is 'Why it waits: the cues that it follows have not signalled; for a person''s approval; others of its cue run; the gate''s limits on running executions or starts are reached, others come first, or the gate is paused, its breaker is open or its budget is spent.';
 create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange');
 comment on type cue.key_origin is 'How an API key was created.';
-create type cue.key_scope as enum ('read', 'write', 'worker', 'account');
+create type cue.key_scope as enum ('read', 'write', 'worker', 'account', 'approve');
 comment on type cue.key_scope is 'Permission of an API key.';
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate');
-comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue). gate: an execution waited at its cue''s gate for longer than max_wait.';
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'after', 'approval_expired');
+comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue). gate: an execution waited at its cue''s gate for longer than max_wait. after: the cues that it follows did not signal in time. approval_expired: nobody decided about it in time.';
 create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
 comment on type cue.notice_kind is 'What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.';
 create type cue.notice_state as enum ('waiting', 'sent', 'failed');
 comment on type cue.notice_state is 'failed: no try is left.';
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
 comment on type cue.operation_status is 'Whether an operation is running, has dealt with all targets, or was aborted.';
-create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
+create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill', 'approve', 'reject');
 comment on type cue.operation_type is 'What an operation does to its targets.';
 create type cue.outcome_state as enum ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
 comment on type cue.outcome_state is 'The handler''s report and its verification. unknown: no report in time.';
@@ -74,8 +80,8 @@ create type cue.ticket_type as enum ('bug', 'feature-request');
 comment on type cue.ticket_type is 'Type of a ticket.';
 create type cue.transport as enum ('webhook', 'worker');
 comment on type cue.transport is 'How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.';
-create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill');
-comment on type cue.trigger_kind is 'What triggered an execution.';
+create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill', 'chain');
+comment on type cue.trigger_kind is 'What triggered an execution. chain: the executions that its cue follows.';
 create type cue.verification_mode as enum ('none', 'require_external_id', 'require_result_url', 'require_artifacts', 'manual');
 comment on type cue.verification_mode is 'Requirement for a reported success to count as verified.';
 create type cue.webhook_authorization as enum ('execution_token', 'api_key');
@@ -123,6 +129,7 @@ create table cue.accounts (
   updated_at timestamp with time zone not null default now(),
   stripe_customer_id text,
   email_confirmed_at timestamp with time zone,
+  approvals_by_link boolean not null default true,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_alert_webhook_secret_check CHECK (alert_webhook_secret ~ '^[0-9a-f]{64}$'::text),
   constraint accounts_check CHECK ((previous_webhook_secret IS NULL) = (previous_webhook_secret_until IS NULL)),
@@ -152,6 +159,7 @@ comment on column cue.accounts.created_at is 'Time of registration.';
 comment on column cue.accounts.updated_at is 'When a setting, a secret or the plan last changed.';
 comment on column cue.accounts.stripe_customer_id is 'The account''s customer at Stripe; null before its first checkout.';
 comment on column cue.accounts.email_confirmed_at is 'When a mailed link was first confirmed; null: never.';
+comment on column cue.accounts.approvals_by_link is 'Whether the link in a message can approve and reject, or only a signed-in person.';
 grant select on cue.accounts to cue_service;
 
 create table cue.addresses (
@@ -236,6 +244,7 @@ create table cue.api_keys (
   constraint api_keys_check CHECK (ciphertext IS NULL OR is_default AND revoked_at IS NULL),
   constraint api_keys_label_check CHECK (length(label) >= 1 AND length(label) <= 100),
   constraint api_keys_scopes_check CHECK (cardinality(scopes) > 0),
+  constraint default_key_cannot_approve CHECK (NOT is_default OR ('approve'::cue.key_scope <> ALL (scopes))),
   constraint api_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
 CREATE INDEX api_keys_account ON cue.api_keys USING btree (account_id, created_at DESC);
@@ -247,7 +256,7 @@ comment on column cue.api_keys.account_id is 'The key''s account.';
 comment on column cue.api_keys.key_hash is 'SHA-256 of the key''s text.';
 comment on column cue.api_keys.prefix is 'First 12 characters, so that people recognise the key.';
 comment on column cue.api_keys.label is 'Name given by the owner.';
-comment on column cue.api_keys.scopes is 'Permissions.';
+comment on column cue.api_keys.scopes is 'Permissions. Those of new keys leave out approve, which only a caller with it can give.';
 comment on column cue.api_keys.created_by is 'How the key was created.';
 comment on column cue.api_keys.is_default is 'Whether the key can be shown again. At most one unrevoked key per account can.';
 comment on column cue.api_keys.ciphertext is 'The default key''s text in AES-256-GCM: encryption key id, nonce, text and tag in base64, joined by dots. It can be decrypted only as a key of this account. Null once revoked.';
@@ -255,6 +264,51 @@ comment on column cue.api_keys.created_at is 'Time of creation.';
 comment on column cue.api_keys.last_used_at is 'When it last authenticated a request, to the minute; null: never.';
 comment on column cue.api_keys.revoked_at is 'When it was revoked; the row is removed 30 days later. Null: active.';
 grant select on cue.api_keys to cue_service;
+
+create table cue.approvals (
+  execution_id uuid not null,
+  account_id uuid not null,
+  cue_id text not null,
+  message text,
+  on_expiry cue.approval_expiry not null,
+  requested_at timestamp with time zone not null,
+  requested_by text,
+  expires_at timestamp with time zone,
+  remind_at timestamp with time zone,
+  reminders integer not null default 0,
+  decision cue.approval_decision,
+  decided_at timestamp with time zone,
+  decided_by text,
+  decided_via cue.approval_source,
+  reason text,
+  constraint approvals_pkey PRIMARY KEY (execution_id),
+  constraint approvals_check CHECK (num_nulls(decision, decided_at) = ANY (ARRAY[0, 2])),
+  constraint approvals_check1 CHECK ((num_nulls(decided_by, decided_via) = ANY (ARRAY[0, 2])) AND (decided_by IS NOT NULL) = (COALESCE(decision, 'expired'::cue.approval_decision) <> 'expired'::cue.approval_decision)),
+  constraint approvals_check2 CHECK (remind_at IS NULL OR decision IS NULL),
+  constraint approvals_reason_check CHECK (length(reason) <= 500),
+  constraint approvals_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX approvals_expiring ON cue.approvals USING btree (expires_at) WHERE (decision IS NULL);
+CREATE INDEX approvals_of_cue ON cue.approvals USING btree (cue_id) WHERE (decision IS NULL);
+CREATE INDEX approvals_reminders ON cue.approvals USING btree (remind_at) WHERE (remind_at IS NOT NULL);
+CREATE INDEX approvals_waiting ON cue.approvals USING btree (account_id, execution_id) WHERE (decision IS NULL);
+comment on table cue.approvals is 'Approvals that executions wait for, or that were decided. Kept as long as the execution, unless that ends without a decision.';
+comment on column cue.approvals.execution_id is 'The execution.';
+comment on column cue.approvals.account_id is 'Its account.';
+comment on column cue.approvals.cue_id is 'Its cue.';
+comment on column cue.approvals.message is 'Shown to the person who decides.';
+comment on column cue.approvals.on_expiry is 'What becomes of it at expires_at.';
+comment on column cue.approvals.requested_at is 'Since when it waits for the approval.';
+comment on column cue.approvals.requested_by is 'The key, session or user that fired or replayed it; null: its schedule.';
+comment on column cue.approvals.expires_at is 'When it expires; null: never.';
+comment on column cue.approvals.remind_at is 'When the next reminder is due; null: none is left.';
+comment on column cue.approvals.reminders is 'Reminders sent.';
+comment on column cue.approvals.decision is 'The decision; null: none yet.';
+comment on column cue.approvals.decided_at is 'Time of the decision.';
+comment on column cue.approvals.decided_by is 'Who decided, as in the audit log; null: it expired.';
+comment on column cue.approvals.decided_via is 'How the decision came; null: it expired.';
+comment on column cue.approvals.reason is 'Reason given for the decision.';
+grant select on cue.approvals to cue_service;
 
 create table cue.attempts (
   execution_id uuid not null,
@@ -386,6 +440,7 @@ create table cue.channels (
   tags text[] not null default '{}'::text[],
   is_default boolean not null default false,
   enabled boolean not null default true,
+  gets_links boolean not null default false,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   constraint channels_pkey PRIMARY KEY (id),
@@ -407,6 +462,7 @@ comment on column cue.channels.severity is 'The least severity of its alerts.';
 comment on column cue.channels.tags is 'Only what concerns a cue that has all of these tags.';
 comment on column cue.channels.is_default is 'Whether it gets the alerts of cues that name no channels.';
 comment on column cue.channels.enabled is 'Whether anything is sent to it.';
+comment on column cue.channels.gets_links is 'Whether requests for approval come with the link that decides: it was last written by a caller with the scope approve.';
 comment on column cue.channels.created_at is 'Creation time.';
 comment on column cue.channels.updated_at is 'Time of the last change.';
 grant select on cue.channels to cue_service;
@@ -435,6 +491,21 @@ comment on column cue.costs.account_id is 'The execution''s account.';
 comment on column cue.costs.cue_id is 'The execution''s cue.';
 comment on column cue.costs.reported_at is 'Time of the report; of evidence, of the first that stated the unit.';
 grant select on cue.costs to cue_service;
+
+create table cue.cue_parents (
+  cue_id text not null,
+  parent_id text not null,
+  account_id uuid not null,
+  constraint cue_parents_pkey PRIMARY KEY (cue_id, parent_id),
+  constraint cue_parents_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE,
+  constraint cue_parents_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX cue_parents_parent ON cue.cue_parents USING btree (parent_id);
+comment on table cue.cue_parents is 'The cues that cues follow, as in after: so that the end of an execution finds the followers of its cue.';
+comment on column cue.cue_parents.cue_id is 'The cue that follows.';
+comment on column cue.cue_parents.parent_id is 'The cue that it follows.';
+comment on column cue.cue_parents.account_id is 'Their account.';
+grant select on cue.cue_parents to cue_service;
 
 create unlogged table cue.cue_rooms (
   account_id uuid not null,
@@ -504,7 +575,7 @@ comment on column cue.cue_runs.skipped_count is 'Those of fired_count that recor
 comment on column cue.cue_runs.next_slot is 'Nominal time of the next slot, if it fires later, at next_run; null: it fires at once.';
 comment on column cue.cue_runs.excluded_at is 'Up to when excluded slots are recorded: at or before the next one. Null: none is excluded.';
 comment on column cue.cue_runs.recomputed is 'Those changes of version that only moved next_run, after a change of a calendar. The API does not count them. Null: none.';
-comment on column cue.cue_runs.tracked is 'Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.';
+comment on column cue.cue_runs.tracked is 'Whether its executions can be held: the cue is tracked, or has a gate or an approval. For the functions that fire and finish plain executions.';
 comment on column cue.cue_runs.alerted is 'Whether an alert of the cue is not resolved.';
 comment on column cue.cue_runs.schedule_key is 'Shared by cues with the same schedule. Null: shared with none.';
 comment on column cue.cue_runs.refused_from is 'First slot that was refused because the account is over its monthly limit, and is not recorded yet: that is done at next_run, once an hour. Null: none.';
@@ -517,7 +588,7 @@ create table cue.cues (
   description text,
   status cue.cue_status not null default 'active'::cue.cue_status,
   transport cue.transport not null,
-  schedule_type cue.schedule_type not null,
+  schedule_type cue.schedule_type,
   cron text,
   at timestamp with time zone,
   timezone text not null default 'UTC'::text,
@@ -557,15 +628,19 @@ create table cue.cues (
   completed_reason cue.completion,
   overlap cue.overlap not null default 'allow'::cue.overlap,
   gate text,
+  after jsonb,
+  approval jsonb,
   tracked boolean not null default false,
   retry_on_worker_failure boolean,
   payload_ref bigint default nextval('cue.payload_ids'::regclass),
   payload_since_run bigint not null default 0,
   constraint cues_pkey PRIMARY KEY (id),
+  constraint cues_after_check CHECK (after ?& '{cues,when,mode,within}'::text[] AND jsonb_typeof(after -> 'cues'::text) = 'array'::text AND jsonb_array_length(after -> 'cues'::text) >= 1 AND jsonb_array_length(after -> 'cues'::text) <= 20 AND ((after ->> 'when'::text) = ANY (ARRAY['success'::text, 'verified'::text, 'failure'::text, 'end'::text])) AND ((after ->> 'mode'::text) = ANY (ARRAY['all'::text, 'any'::text])) AND (after ->> 'within'::text) ~ '^[0-9]{1,8}[smhd]$'::text AND ((after ->> 'within'::text)::interval) >= '00:00:01'::interval AND ((after ->> 'within'::text)::interval) <= '31 days'::interval AND (NOT after ? 'wait'::text OR (after ->> 'wait'::text) ~ '^[0-9]{1,8}[smhd]$'::text AND ((after ->> 'wait'::text)::interval) <= '24:00:00'::interval)),
   constraint cues_alert_channels_check CHECK (cardinality(alert_channels) <= 20),
   constraint cues_alert_consecutive_failures_check CHECK (alert_consecutive_failures >= 1 AND alert_consecutive_failures <= 100),
   constraint cues_alert_missed_window_multiplier_check CHECK (alert_missed_window_multiplier >= 1 AND alert_missed_window_multiplier <= 10),
-  constraint cues_check CHECK ((at IS NOT NULL) = (schedule_type = 'once'::cue.schedule_type)),
+  constraint cues_approval_check CHECK (jsonb_typeof(approval) = 'object'::text AND ((approval ->> 'on_expiry'::text) = ANY (ARRAY['skip'::text, 'run'::text])) AND length(COALESCE(approval ->> 'message'::text, ''::text)) <= 500 AND ((approval ->> 'expires'::text) IS NULL OR (approval ->> 'expires'::text) ~ '^[0-9]{1,8}[smhd]$'::text AND ((approval ->> 'expires'::text)::interval) >= '00:01:00'::interval AND ((approval ->> 'expires'::text)::interval) <= '31 days'::interval)),
+  constraint cues_check CHECK ((at IS NOT NULL) = (schedule_type IS NOT NULL AND schedule_type = 'once'::cue.schedule_type)),
   constraint cues_check1 CHECK (transport = 'worker'::cue.transport OR callback_url IS NOT NULL),
   constraint cues_check2 CHECK (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) = ANY (ARRAY[0, 3])),
   constraint cues_check3 CHECK (await_outcome IS NULL OR timeout_seconds IS NOT NULL),
@@ -576,13 +651,14 @@ create table cue.cues (
   constraint cues_key_check CHECK (key ~ '^(?![.]{1,2}$)[A-Za-z0-9._:/-]{1,255}$'::text),
   constraint cues_managed_by_check CHECK (length(managed_by) >= 1 AND length(managed_by) <= 100),
   constraint cues_name_check CHECK (length(name) >= 1 AND length(name) <= 255),
-  constraint cues_one_schedule CHECK (num_nonnulls(cron, schedule_rules -> 'crons'::text, schedule_rules -> 'every'::text) = (schedule_type = 'recurring'::cue.schedule_type)::integer),
+  constraint cues_one_schedule CHECK (num_nonnulls(cron, schedule_rules -> 'crons'::text, schedule_rules -> 'every'::text) = (schedule_type IS NOT NULL AND schedule_type = 'recurring'::cue.schedule_type)::integer),
   constraint cues_outcome_deadline_seconds_check CHECK (outcome_deadline_seconds >= 1 AND outcome_deadline_seconds <= 3600),
   constraint cues_pause_after_check CHECK (on_failure_pause_after >= 1 AND on_failure_pause_after <= 1000),
   constraint cues_pause_reason_check CHECK (length(pause_reason) >= 0 AND length(pause_reason) <= 500),
   constraint cues_paused CHECK (status = 'paused'::cue.cue_status OR num_nonnulls(paused_at, paused_by, pause_reason, paused_until) = 0),
   constraint cues_retry_backoff_minutes_check CHECK (cardinality(retry_backoff_minutes) >= 1 AND cardinality(retry_backoff_minutes) <= 10),
   constraint cues_retry_max_attempts_check CHECK (retry_max_attempts >= 1 AND retry_max_attempts <= 10),
+  constraint cues_runs_by_itself CHECK (schedule_type IS NOT NULL OR after IS NOT NULL),
   constraint cues_schedule_rules_check CHECK (jsonb_typeof(schedule_rules) = 'object'::text AND schedule_rules <> '{}'::jsonb),
   constraint cues_tags_check CHECK (cardinality(tags) <= 10),
   constraint cues_timeout_seconds_check CHECK (timeout_seconds >= 1 AND timeout_seconds <= 3600),
@@ -609,7 +685,7 @@ comment on column cue.cues.name is 'Name, not necessarily unique.';
 comment on column cue.cues.description is 'Description for people.';
 comment on column cue.cues.status is 'Whether it fires. Meaningful only while deleted_at is null.';
 comment on column cue.cues.transport is 'webhook or worker. Never changes.';
-comment on column cue.cues.schedule_type is 'Whether it runs repeatedly, by cron or schedule_rules, or once, at at.';
+comment on column cue.cues.schedule_type is 'Whether it runs repeatedly, by cron or schedule_rules, or once, at at. Null: it has no schedule, and runs after other cues.';
 comment on column cue.cues.cron is 'Cron expression of five fields, or six with a leading seconds field, in timezone.';
 comment on column cue.cues.at is 'The only slot of a one-time cue.';
 comment on column cue.cues.timezone is 'IANA time zone of cron, in canonical form.';
@@ -649,6 +725,8 @@ comment on column cue.cues.schedule_rules is 'What few schedules have: the membe
 comment on column cue.cues.completed_reason is 'Why it has completed, while status is completed.';
 comment on column cue.cues.overlap is 'What becomes of a slot while an execution of the cue has not ended.';
 comment on column cue.cues.gate is 'The gate that its executions pass: the gate''s key, and behind # a part that is counted by itself. Null: none.';
+comment on column cue.cues.after is 'The cues that it follows, by their ids, with when, mode, within and wait. Null: none.';
+comment on column cue.cues.approval is 'A person''s approval that its executions wait for, an object: expires, as written (24h) or null for never; on_expiry; message. Null: none.';
 comment on column cue.cues.tracked is 'Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay specified one.';
 comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
 comment on column cue.cues.payload_ref is 'By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null: they copy it.';
@@ -968,6 +1046,8 @@ create table cue.executions (
   held_ms integer,
   missed_reason cue.missed_reason,
   is_fixed boolean,
+  lineage_id uuid,
+  parents jsonb,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -1046,6 +1126,8 @@ comment on column cue.executions.attempt_ms is 'Duration of the first attempt, b
 comment on column cue.executions.held_ms is 'Milliseconds for which it was held so far; null: never.';
 comment on column cue.executions.missed_reason is 'Why it was missed, if it was held for too long.';
 comment on column cue.executions.is_fixed is 'True if fixed_requests has a row of it; null if not.';
+comment on column cue.executions.lineage_id is 'The first of the executions that this one repeats, by replays of replays. Null: itself.';
+comment on column cue.executions.parents is 'The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -1309,6 +1391,7 @@ create table cue.held_executions (
   constraint held_executions_check1 CHECK (released_at IS NULL OR held_by = 'gate'::cue.held_by),
   constraint held_executions_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
+CREATE INDEX held_executions_after ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'after'::cue.held_by);
 CREATE INDEX held_executions_gate ON cue.held_executions USING btree (account_id, gate, due_at, execution_id) INCLUDE (transport, released_at) WHERE (held_by = 'gate'::cue.held_by);
 CREATE INDEX held_executions_others ON cue.held_executions USING btree (account_id, held_by, due_at, execution_id) WHERE (held_by <> 'gate'::cue.held_by);
 CREATE INDEX held_executions_queue ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'overlap'::cue.held_by);
@@ -1604,6 +1687,7 @@ create table cue.operations (
   paced_at timestamp with time zone not null,
   worked_at timestamp with time zone not null,
   created_by text not null,
+  may_approve boolean not null default false,
   created_at timestamp with time zone not null,
   ended_at timestamp with time zone,
   constraint operations_pkey PRIMARY KEY (id),
@@ -1623,7 +1707,7 @@ comment on column cue.operations.account_id is 'The account.';
 comment on column cue.operations.type is 'What it does to its targets.';
 comment on column cue.operations.name is 'A name given by the caller.';
 comment on column cue.operations.status is 'Whether it is running.';
-comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.';
+comment on column cue.operations.settings is 'What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id; for decisions, their reason.';
 comment on column cue.operations.rate_per_minute is 'Maximum number of targets acted on per minute; null: no limit.';
 comment on column cue.operations.total is 'Number of targets, including those not found.';
 comment on column cue.operations.succeeded is 'Number of targets acted on.';
@@ -1633,6 +1717,7 @@ comment on column cue.operations.errors is 'The first 100 failures: target, code
 comment on column cue.operations.paced_at is 'With a rate: when the next target may be acted on.';
 comment on column cue.operations.worked_at is 'Time given to the latest target; if that is long ago, its job is missing.';
 comment on column cue.operations.created_by is 'The key or session that created it.';
+comment on column cue.operations.may_approve is 'Whether that had the scope approve.';
 comment on column cue.operations.created_at is 'Time of creation.';
 comment on column cue.operations.ended_at is 'When it was completed or aborted.';
 grant select on cue.operations to cue_service;
@@ -1756,6 +1841,7 @@ create unlogged table cue.session_tokens (
   token_hash bytea not null,
   account_id uuid not null,
   expires_at timestamp with time zone not null,
+  scopes cue.key_scope[],
   constraint session_tokens_pkey PRIMARY KEY (token_hash),
   constraint session_tokens_account_id_fkey FOREIGN KEY (account_id) REFERENCES cue.accounts(id) ON DELETE CASCADE
 );
@@ -1765,6 +1851,7 @@ comment on table cue.session_tokens is 'One-time tokens, by SHA-256, that are ex
 comment on column cue.session_tokens.token_hash is 'SHA-256 of the token.';
 comment on column cue.session_tokens.account_id is 'Account that the session or key will belong to.';
 comment on column cue.session_tokens.expires_at is '15 minutes after creation.';
+comment on column cue.session_tokens.scopes is 'The scopes of the session that it opens; null: all.';
 grant select on cue.session_tokens to cue_service;
 
 create table cue.sessions (
@@ -1791,6 +1878,44 @@ comment on column cue.sessions.key_id is 'The key that opened it, and whose revo
 comment on column cue.sessions.ip is 'The address that opened it; null if unknown.';
 comment on column cue.sessions.user_agent is 'The program that opened it, in its own words, up to 300 characters; null if unknown.';
 grant select on cue.sessions to cue_service;
+
+create table cue.signals (
+  id bigint not null generated always as identity,
+  account_id uuid not null,
+  follower_id text not null,
+  parent_id text not null,
+  execution_id uuid not null,
+  lineage_id uuid not null,
+  scheduled_for timestamp with time zone not null,
+  signalled_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  is_new boolean not null default true,
+  spent_at timestamp with time zone,
+  spent_by uuid,
+  constraint signals_pkey PRIMARY KEY (id),
+  constraint signals_follower_id_lineage_id_key UNIQUE (follower_id, lineage_id),
+  constraint signals_check CHECK (spent_at IS NULL OR NOT is_new),
+  constraint signals_check1 CHECK (spent_by IS NULL OR spent_at IS NOT NULL),
+  constraint signals_follower_id_fkey FOREIGN KEY (follower_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+);
+CREATE INDEX signals_execution ON cue.signals USING btree (execution_id);
+CREATE INDEX signals_expiring ON cue.signals USING btree (expires_at) WHERE ((spent_at IS NULL) AND (NOT is_new));
+CREATE INDEX signals_new ON cue.signals USING btree (follower_id, id) WHERE is_new;
+CREATE INDEX signals_unspent ON cue.signals USING btree (follower_id, parent_id, id DESC) WHERE (spent_at IS NULL);
+comment on table cue.signals is 'Ends and verifications of executions, as their cues'' followers count them. Written by whoever ends the execution, under no lock of the follower.';
+comment on column cue.signals.id is 'Order of the signals.';
+comment on column cue.signals.account_id is 'The account.';
+comment on column cue.signals.follower_id is 'The cue that follows.';
+comment on column cue.signals.parent_id is 'The cue that it follows.';
+comment on column cue.signals.execution_id is 'The execution.';
+comment on column cue.signals.lineage_id is 'The first of the executions that it repeats. Each signals a follower once.';
+comment on column cue.signals.scheduled_for is 'The execution''s.';
+comment on column cue.signals.signalled_at is 'When it ended or was verified.';
+comment on column cue.signals.expires_at is 'Until when a run may spend it.';
+comment on column cue.signals.is_new is 'Whether it has not been looked at together with those that came before it.';
+comment on column cue.signals.spent_at is 'When a run spent it, or its expiry was recorded. Null: a run may spend it.';
+comment on column cue.signals.spent_by is 'The execution that runs on it, or on a newer one of the same parent. Null: none.';
+grant select on cue.signals to cue_service;
 
 create table cue.stripe_events (
   id text not null,
@@ -1956,6 +2081,7 @@ create view cue.account_view as
               WHERE s.account_id = a.id AND s.source = 'account'::text)) THEN 'all'::text
             ELSE 'default'::text
         END AS events,
+    a.approvals_by_link,
     a.created_at,
     ( SELECT count(*) AS count
            FROM cue.cues c
@@ -2057,6 +2183,37 @@ create view cue.calendar_view as
 comment on view cue.calendar_view is 'Calendars as the API shows them.';
 grant select on cue.calendar_view to cue_reader, cue_service;
 
+create view cue.chain_view as
+ SELECT p.account_id,
+    p.parent_id,
+    a.key AS parent_key,
+    p.cue_id,
+    c.key AS cue_key,
+    c.status,
+    c.after ->> 'when'::text AS "when",
+    c.after ->> 'mode'::text AS mode,
+    c.after ->> 'within'::text AS within,
+    c.after ->> 'wait'::text AS wait,
+    s.pending,
+    s.latest_at
+   FROM cue.cue_parents p
+     CROSS JOIN LATERAL ( SELECT q.key
+           FROM cue.cues q
+          WHERE q.id = p.parent_id
+         LIMIT 1) a
+     CROSS JOIN LATERAL ( SELECT q.key,
+            q.status,
+            q.after
+           FROM cue.cues q
+          WHERE q.id = p.cue_id
+         LIMIT 1) c
+     CROSS JOIN LATERAL ( SELECT count(*) AS pending,
+            max(q.signalled_at) AS latest_at
+           FROM cue.signals q
+          WHERE q.follower_id = p.cue_id AND q.parent_id = p.parent_id AND q.spent_at IS NULL) s;
+comment on view cue.chain_view is 'Which cue follows which, and the signals of one that the other has not spent.';
+grant select on cue.chain_view to cue_reader, cue_service;
+
 create view cue.channel_view as
  SELECT account_id,
     name,
@@ -2113,6 +2270,8 @@ create view cue.cue_detail_view as
     c.catch_up,
     c.overlap,
     c.gate,
+    c.after,
+    c.approval,
     c.verification,
     c.next_run,
     c.next_slot,
@@ -2128,10 +2287,13 @@ create view cue.cue_detail_view as
     c.failures,
     e.executions,
     e.execution_total,
-    m.missed
+    m.missed,
+    s.followers,
+    s.pending_signals
    FROM cue.cue_view c
      CROSS JOIN LATERAL cue.latest_executions(c.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) e(executions, execution_total)
-     CROSS JOIN LATERAL cue.latest_missed(c.id) m(missed);
+     CROSS JOIN LATERAL cue.latest_missed(c.id) m(missed)
+     CROSS JOIN LATERAL cue.latest_signals(c.id) s(followers, pending_signals);
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 grant select on cue.cue_detail_view to cue_reader, cue_service;
 
@@ -2197,7 +2359,10 @@ create view cue.cue_view as
             ELSE NULL::cue.completion
         END AS completed_reason,
     c.transport,
-    jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone)) || COALESCE(c.schedule_rules, '{}'::jsonb) AS schedule,
+        CASE
+            WHEN c.schedule_type IS NOT NULL THEN jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone)) || COALESCE(c.schedule_rules, '{}'::jsonb)
+            ELSE NULL::jsonb
+        END AS schedule,
     jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers',
         CASE
             WHEN c.callback_headers = '{}'::jsonb THEN '{}'::jsonb
@@ -2232,6 +2397,11 @@ create view cue.cue_view as
     c.catch_up,
     c.overlap,
     c.gate,
+        CASE
+            WHEN c.after IS NOT NULL THEN cue.show_parents(c.after)
+            ELSE NULL::jsonb
+        END AS after,
+    c.approval,
         CASE
             WHEN c.verification_mode IS NOT NULL THEN jsonb_build_object('mode', c.verification_mode)
             ELSE NULL::jsonb
@@ -2320,7 +2490,8 @@ create view cue.dead_execution_view as
     d.error_group,
     e.held,
     e.held_ms,
-    e.missed_reason
+    e.missed_reason,
+    e.parents
    FROM cue.dead_letters d
      CROSS JOIN LATERAL ( SELECT v.id,
             v.account_id,
@@ -2362,7 +2533,8 @@ create view cue.dead_execution_view as
             v.error_group,
             v.held,
             v.held_ms,
-            v.missed_reason
+            v.missed_reason,
+            v.parents
            FROM cue.execution_view v
           WHERE v.id = d.execution_id
          LIMIT 1) e;
@@ -2466,6 +2638,7 @@ create view cue.execution_detail_view as
     held,
     held_ms,
     missed_reason,
+    parents,
     ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
@@ -2513,7 +2686,8 @@ create view cue.execution_item_view as
     cue.iso(updated_at) AS updated_at,
     held,
     held_ms,
-    missed_reason
+    missed_reason,
+    parents
    FROM cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 grant select on cue.execution_item_view to cue_reader, cue_service;
@@ -2583,7 +2757,8 @@ create view cue.execution_view as
             ELSE NULL::jsonb
         END AS held,
     e.held_ms,
-    e.missed_reason
+    e.missed_reason,
+    COALESCE(e.parents, '[]'::jsonb) AS parents
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name,
             q.tags
@@ -2673,7 +2848,9 @@ create view cue.new_executions as
     error_message,
     ended_at,
     created_at,
-    updated_at
+    updated_at,
+    lineage_id,
+    parents
    FROM cue.executions;
 comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
 grant select on cue.new_executions to cue_reader, cue_service;
@@ -2978,6 +3155,12 @@ exception
   when others then
     get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
     if v_code not like 'QU%' then raise; end if;
+    -- Its followers may be deleted later.
+    if v_code = 'QU066' then
+      return jsonb_build_object('result', case when exists (
+        select from cue.operation_targets q
+         where q.operation_id = o.id and q.targets && array(select p.cue_id from cue.cue_parents p where p.parent_id = p_target)) then 'later' else 'skipped' end);
+    end if;
     -- There is room in the queue when an execution has ended.
     if v_code = 'QU029' and v_overlap = 'queue_all' then return '{"result": "later"}'; end if;
     if v_code = 'QU011' and p_state is distinct from coalesce(cue.target_state(o.type, p_target), '') then
@@ -3139,6 +3322,10 @@ begin
   select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, cue.can_be_held(c), cue.schedule_key(c)
     from unnest(v_ids, p_next_runs, p_next_slots) as n (cue_id, next_run, next_slot)
    cross join lateral (select * from cue.cues q where q.id = n.cue_id limit 1) c;
+  if p_cues @? '$[*].after ? (@ != null)' then
+    perform cue.link_cues(v_ids);
+    if not p_cues @? '$[*] ? (@.in_set == true)' then perform cue.require_chains(v_ids); end if;
+  end if;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Few accounts subscribe: skip the rest at once.
@@ -3578,7 +3765,7 @@ $function$;
 comment on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) is 'Adds a session, with all scopes or those of its key.';
 grant execute on function cue.add_session(uuid,cue.key_scope[],uuid,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS timestamp with time zone
  LANGUAGE sql
  SECURITY DEFINER
@@ -3586,11 +3773,11 @@ CREATE OR REPLACE FUNCTION cue.add_session_token(p_account_id uuid, p_token_hash
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now);
+  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now, case when not p_may_approve then cue.default_scopes() end);
   select expires_at from cue.session_tokens where token_hash = p_token_hash
 $function$;
-comment on function cue.add_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token to an account and returns when it expires.';
-grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+comment on function cue.add_session_token(uuid,bytea,timestamp with time zone,boolean) is 'Adds a one-time session token to an account and returns when it expires; its session has the scope approve with p_may_approve.';
+grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_reported jsonb, p_now timestamp with time zone)
  RETURNS void
@@ -4095,7 +4282,7 @@ end $function$;
 comment on function cue.announce_disabled_endpoint(uuid,uuid,timestamp with time zone) is 'Adds the event, the audit entry and the mail about an endpoint that was disabled.';
 grant execute on function cue.announce_disabled_endpoint(uuid,uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_gates jsonb DEFAULT '[]'::jsonb)
+CREATE OR REPLACE FUNCTION cue.apply_cues(p_account_id uuid, p_set text, p_cues jsonb, p_keys text[], p_prune boolean DEFAULT false, p_take_over boolean DEFAULT false, p_dry_run boolean DEFAULT false, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_gates jsonb DEFAULT '[]'::jsonb, p_may_approve boolean DEFAULT false)
  RETURNS TABLE(key text, action text, before jsonb, after jsonb, error text, message text)
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4120,10 +4307,10 @@ begin
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      perform cue.delete_cues(p_account_id, array(
-        select c.id from cue.cues c where c.account_id = p_account_id and c.deleted_at is null and c.key = any (v_pruned)), p_now, null);
-      v_results := cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_now);
+      v_results := cue.prune_declared(p_account_id, v_pruned, p_may_approve, p_now);
+      v_results := v_results || cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_may_approve, p_now);
       v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
+      v_results := cue.chain_declared(p_account_id, v_results, p_keys, v_pruned);
       if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
       if v_results <> '[]' or v_pruned <> '{}' then perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
         'set', p_set, 'created', jsonb_array_length(jsonb_path_query_array(v_results, '$[*] ? (@.action == "created")')),
@@ -4141,10 +4328,12 @@ begin
     left join jsonb_to_recordset(v_results) as r (key text, action text, before jsonb, after jsonb, error text, message text)
       on r.key = g.cue ->> 'key'
    order by g.place;
-  return query select u.key, 'pruned', null::jsonb, null::jsonb, null, null from unnest(v_pruned) as u (key) order by u.key;
+  return query
+  select u.key, coalesce(r.action, 'pruned'), null::jsonb, null::jsonb, r.error, r.message from unnest(v_pruned) as u (key)
+    left join jsonb_to_recordset(v_results) as r (key text, action text, error text, message text) on r.key = u.key order by u.key;
 end $function$;
-comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
-grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb) to cue_service;
+comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
+grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -4659,7 +4848,7 @@ end $function$;
 comment on function cue.begin_notice(uuid,interval,timestamp with time zone) is 'Begins a try of a notice that is due and returns what to send, or no row if there is nothing to send now.';
 grant execute on function cue.begin_notice(uuid,interval,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAULT NULL::text, p_url text DEFAULT NULL::text, p_payload text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAULT NULL::text, p_url text DEFAULT NULL::text, p_payload text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -4681,6 +4870,7 @@ begin
     elsif c.transport <> 'webhook' then
       raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
     end if;
+    if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'test it'); end if;
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
   else
@@ -4697,8 +4887,8 @@ begin
     from cue.signing_account(p_account_id, p_now) a;
   if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
 end $function$;
-comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone) is 'Counts a test and returns the request to send; stores nothing else.';
-grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone) to cue_service;
+comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) is 'Counts a test and returns the request to send; stores nothing else.';
+grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.billing_account(p_account_id uuid)
  RETURNS TABLE(email text, customer_id text, subscription_id text)
@@ -4864,7 +5054,7 @@ CREATE OR REPLACE FUNCTION cue.can_be_held(c cue.cues)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE
-AS $function$ select c.tracked or c.gate is not null $function$;
+AS $function$ select c.tracked or c.gate is not null or c.after is not null or c.approval is not null $function$;
 comment on function cue.can_be_held(cue.cues) is 'Returns whether executions of a cue can be held, so that functions for plain cues must leave it alone.';
 grant execute on function cue.can_be_held(cue.cues) to cue_service;
 
@@ -5052,7 +5242,58 @@ AS $function$ select ((get_byte(uuid_send(p_id), 6) & 15) << 2) | (get_byte(uuid
 comment on function cue.cell_of(uuid) is 'Returns the cell that an id encodes.';
 grant execute on function cue.cell_of(uuid) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.chain_declared(p_account_id uuid, p_results jsonb, p_keys text[], p_pruned text[])
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids text[] := array(
+    select c.id from jsonb_array_elements(p_results) with ordinality as r (result, n)
+     cross join lateral (
+       select q.id, q.after from cue.cues q
+        where q.account_id = p_account_id and q.key = r.result ->> 'key' and q.deleted_at is null limit 1) c
+     where c.after is not null and r.result ->> 'error' is null order by r.n);
+  v_pruned text[] := array(
+    select c.id from unnest(p_pruned) as u (key)
+     cross join lateral (
+       select q.id from cue.cues q where q.account_id = p_account_id and q.key = u.key and q.deleted_at is not null
+        order by q.deleted_at desc limit 1) c
+     where exists (select from cue.cue_parents p where p.parent_id = c.id));
+  v_id text;
+  v_error text;
+  v_message text;
+  v_detail text;
+begin
+  perform cue.link_cues(v_ids);
+  -- All at once; if that fails, one by one, for the one at fault.
+  begin
+    perform cue.require_chains(v_ids);
+    v_ids := '{}';
+  exception when sqlstate 'QU063' or sqlstate 'QU064' or sqlstate 'QU065' then
+    null;
+  end;
+  foreach v_id in array v_pruned || v_ids loop
+    begin
+      if v_id = any (v_pruned) then perform cue.require_no_followers(p_account_id, v_id);
+      else perform cue.require_chains(array[v_id]);
+      end if;
+    exception when sqlstate 'QU063' or sqlstate 'QU064' or sqlstate 'QU065' or sqlstate 'QU066' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail;
+      -- The cue that it follows is at fault itself.
+      continue when v_error = 'QU063' and v_detail = any (p_keys);
+      p_results := p_results || jsonb_build_object('key', cue.name_cue(v_id), 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return p_results;
+end $function$;
+comment on function cue.chain_declared(uuid,jsonb,text[],text[]) is 'Writes and checks the edges of declared cues; returns the results with those of cues at fault.';
+grant execute on function cue.chain_declared(uuid,jsonb,text[],text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamp with time zone)
  RETURNS jsonb
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5081,18 +5322,18 @@ begin
           v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
       end if;
       perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
-                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null);
+                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
       v_results := v_results || jsonb_build_object(
         'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
+    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' or sqlstate 'QU076' then
       get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
       v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
     end;
   end loop;
   return v_results;
 end $function$;
-comment on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
-grant execute on function cue.change_declared(uuid,text,jsonb,boolean,timestamp with time zone) to cue_service;
+comment on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
+grant execute on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.change_gate(c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -5575,7 +5816,7 @@ AS $function$
                from cue.cues c join cue.cue_runs r on r.cue_id = c.id
               where c.id = g.cue ->> 'cue_id' and c.account_id = p_account_id and c.deleted_at is null
                 and r.version = (g.cue ->> 'version')::int), false)) order by g.place), '[]')
-    from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set) as changes
+    from (select d.cue, d.place, d.cue -> 'changes' || jsonb_build_object('managed_by', p_set, 'in_set', true) as changes
             from jsonb_array_elements(p_cues) with ordinality as d (cue, place) offset 0) g
 $function$;
 comment on function cue.compare_cues(uuid,text,jsonb) is 'Returns declared cues with the member same: whether each is as declared already.';
@@ -5933,7 +6174,7 @@ begin
   perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[a.id], '{}', p_now);
   return a.id;
 end $function$;
-comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015, QU030, QU038 or QU052 if it is refused.';
+comment on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Creates a cue and returns its id; QU015, QU030, QU038, QU052, or an error of require_chains if it is refused.';
 grant execute on function cue.create_cue(uuid,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_device_code(p_code_hash bytea, p_address text DEFAULT NULL::text, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -6010,7 +6251,7 @@ end $function$;
 comment on function cue.create_event_endpoint(uuid,text,cue.event_type[],text,text[],text,text,text,timestamp with time zone) is 'Creates an endpoint for events from now on, and returns its id and secret; QU035 too many.';
 grant execute on function cue.create_event_endpoint(uuid,text,cue.event_type[],text,text[],text,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.create_key(p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6022,14 +6263,17 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
+  if 'approve' = any (p_scopes) and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can create a key with scope approve.' using errcode = cue.refusal('QU052');
+  end if;
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
   return k.id;
 end $function$;
-comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) is 'Creates an API key and returns its id; QU031 above ten per hour.';
-grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone) to cue_service;
+comment on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone,boolean) is 'Creates an API key and returns its id; QU031 above ten per hour, QU052 for scope approve without p_may_approve.';
+grant execute on function cue.create_key(uuid,text,bytea,text,cue.key_scope[],text,text,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_operation(p_account_id uuid, p_type cue.operation_type, p_targets jsonb, p_missing text[] DEFAULT '{}'::text[], p_name text DEFAULT NULL::text, p_rate_per_minute integer DEFAULT NULL::integer, p_settings jsonb DEFAULT '{}'::jsonb, p_states jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF cue.operations
@@ -6199,7 +6443,7 @@ AS $function$
 begin
   return (
     select to_jsonb(d) from (
-      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate,
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval,
              v.verification, c.payload,
              jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
@@ -6300,6 +6544,14 @@ $function$;
 comment on function cue.database_time() is 'Returns the time now in epoch milliseconds, with fractions.';
 grant execute on function cue.database_time() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.default_scopes()
+ RETURNS cue.key_scope[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select '{read,write,worker,account}'::cue.key_scope[] $function$;
+comment on function cue.default_scopes() is 'Returns the scopes of keys for which none are named: all but approve.';
+grant execute on function cue.default_scopes() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.delete_calendar(p_account_id uuid, p_name text)
  RETURNS void
  LANGUAGE plpgsql
@@ -6350,7 +6602,7 @@ end $function$;
 comment on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) is 'Deletes a channel and its notices; QU036 if not found.';
 grant execute on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER)
+CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_now timestamp with time zone DEFAULT now(), p_version integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER, p_may_approve boolean DEFAULT false)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6359,21 +6611,23 @@ CREATE OR REPLACE FUNCTION cue.delete_cue(p_account_id uuid, p_cue_id text, p_no
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
+  perform from cue.accounts where id = p_account_id for no key update;
   if p_version is not null then
     perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
     if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
       raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
     end if;
   end if;
-  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now, p_actor);
+  perform cue.require_no_followers(p_account_id, p_cue_id);
+  perform cue.remove_cues(p_account_id, array[p_cue_id], p_now, p_actor, p_may_approve);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
-comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
-grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text) to cue_service;
+comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed, QU066 if others follow it.';
+grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
+CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER, p_may_approve boolean DEFAULT false)
  RETURNS SETOF text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -6381,24 +6635,13 @@ CREATE OR REPLACE FUNCTION cue.delete_cues(p_account_id uuid, p_cue_ids text[], 
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_id text;
 begin
-  for v_id in
-    select id from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
-  loop
-    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
-    update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
-    delete from cue.cue_runs where cue_id = v_id;
-    delete from cue.open_executions where cue_id = v_id;
-    delete from cue.held_executions where cue_id = v_id;
-    perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
-    return next v_id;
-  end loop;
-  if found then perform cue.note_memory(p_account_id); end if;
+  perform from cue.accounts where id = p_account_id for no key update;
+  return query select cue.remove_cues(p_account_id, array(
+    select u.id from unnest(p_cue_ids) as u (id) except select cue.still_followed(p_cue_ids)), p_now, p_actor, p_may_approve);
 end $function$;
-comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text) is 'Deletes cues and returns their ids; a job purges their history in batches.';
-grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone,text) to cue_service;
+comment on function cue.delete_cues(uuid,text[],timestamp with time zone,text,boolean) is 'Deletes cues, except those that others follow, and returns their ids; a job purges their history in batches. QU076 see remove_cues.';
+grant execute on function cue.delete_cues(uuid,text[],timestamp with time zone,text,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.delete_due_accounts(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -6423,7 +6666,7 @@ begin
   perform cue.drop_credentials(v_account, p_now);
   -- All cues at once, so that nothing runs any more; in batches only if there are very many.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
-  perform cue.delete_cues(v_account, v_cues, p_now, p_actor => null);
+  perform cue.remove_cues(v_account, v_cues, p_now, null, true);
   if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
   -- No order by id: both conditions match an index, and ordering would read the cues of all accounts by primary key.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);
@@ -7649,6 +7892,38 @@ begin
 end $function$;
 comment on function cue.find_customer(text,text,uuid,timestamp with time zone) is 'Returns the account of a Stripe customer, and stores the customer there.';
 grant execute on function cue.find_customer(text,text,uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.find_cycle(p_cue_id text)
+ RETURNS text[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_seen jsonb := '{}'; -- for each cue above, the follower by which it was reached
+  v_next jsonb;
+  v_level text[] := array[p_cue_id];
+  v_path text[] := array[p_cue_id];
+begin
+  while v_level <> '{}' and not v_seen ? p_cue_id loop
+    v_next := (
+      select coalesce(jsonb_object_agg(d.parent_id, d.cue_id), '{}')
+        from (select p.parent_id, min(p.cue_id) as cue_id from cue.cue_parents p where p.cue_id = any (v_level) group by p.parent_id) d
+       where not v_seen ? d.parent_id);
+    v_level := array(select jsonb_object_keys(v_next));
+    v_seen := v_seen || v_next;
+  end loop;
+  if not v_seen ? p_cue_id then return null; end if;
+  loop
+    v_path := v_path || (v_seen ->> v_path[cardinality(v_path)]);
+    exit when v_path[cardinality(v_path)] = p_cue_id;
+  end loop;
+  return v_path;
+end $function$;
+comment on function cue.find_cycle(text) is 'Returns the shortest cycle of a cue, each cue followed by one that follows it; null: none.';
+grant execute on function cue.find_cycle(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_device_code(p_code_hash bytea, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(cell integer, ip text, created_at timestamp with time zone, expires_at timestamp with time zone)
@@ -8947,9 +9222,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, gate, retry_on_worker_failure)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.gate, null), coalesce(g.retry_on_worker_failure, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, gate text, retry_on_worker_failure boolean))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, gate, after, approval, retry_on_worker_failure)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.gate, null), coalesce(g.after, null), coalesce(g.approval, null), coalesce(g.retry_on_worker_failure, null)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, gate text, after jsonb, approval jsonb, retry_on_worker_failure boolean))
             as g (id, account_id, payload_id)
          where g.id is not null;
       end $function$;
@@ -8987,14 +9262,14 @@ CREATE OR REPLACE FUNCTION cue.insert_key(p_account_id uuid, p_label text, p_key
 AS $function$
   insert into cue.api_keys (id, account_id, key_hash, prefix, label, scopes, created_by, is_default, ciphertext, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_key_hash, p_prefix, p_label,
-          array(select distinct s from unnest(coalesce(p_scopes, enum_range(null::cue.key_scope))) as s order by s),
+          array(select distinct s from unnest(coalesce(p_scopes, cue.default_scopes())) as s order by s),
           p_created_by, p_ciphertext is not null, p_ciphertext, p_now)
   returning *
 $function$;
-comment on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) is 'Adds an API key to an account that the caller has locked; null p_scopes means all scopes.';
+comment on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) is 'Adds an API key to an account that the caller has locked; without p_scopes, it cannot approve.';
 grant execute on function cue.insert_key(uuid,text,bytea,text,cue.key_scope[],cue.key_origin,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamp with time zone, p_scopes cue.key_scope[] DEFAULT NULL::cue.key_scope[])
  RETURNS void
  LANGUAGE sql
  SECURITY DEFINER
@@ -9002,10 +9277,35 @@ CREATE OR REPLACE FUNCTION cue.insert_session_token(p_account_id uuid, p_token_h
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
+  insert into cue.session_tokens (token_hash, account_id, expires_at, scopes)
+  values (p_token_hash, p_account_id, p_now + interval '15 minutes', p_scopes)
 $function$;
-comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone) is 'Adds a one-time session token, valid for 15 minutes.';
-grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone) to cue_service;
+comment on function cue.insert_session_token(uuid,bytea,timestamp with time zone,cue.key_scope[]) is 'Adds a one-time session token, valid for 15 minutes.';
+grant execute on function cue.insert_session_token(uuid,bytea,timestamp with time zone,cue.key_scope[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.is_chain_too_long(p_cue_ids text[])
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  with recursive above (id) as (
+    select unnest(p_cue_ids)
+    union
+    select p.parent_id from above a cross join lateral (select q.parent_id from cue.cue_parents q where q.cue_id = a.id) p),
+  levels (id, level) as (
+    select a.id, 0 from above a where not exists (select from cue.cue_parents q where q.cue_id = a.id)
+    union
+    select p.cue_id, l.level + 1 from levels l cross join lateral (select q.cue_id from cue.cue_parents q where q.parent_id = l.id) p
+     where l.level < 20)
+  select exists (select from levels where level >= 20)
+      -- In a cycle, or behind one.
+      or exists (select from above a where not exists (select from levels l where l.id = a.id))
+$function$;
+comment on function cue.is_chain_too_long(text[]) is 'Returns whether a line through one of these cues has more than 20 cues, or no end.';
+grant execute on function cue.is_chain_too_long(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.is_email_confirmed(p_account_id uuid)
  RETURNS boolean
@@ -9329,7 +9629,7 @@ AS $function$
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
-               v.updated_at, v.held, v.held_ms, v.missed_reason
+               v.updated_at, v.held, v.held_ms, v.missed_reason, v.parents
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
@@ -9380,6 +9680,29 @@ begin
 end $function$;
 comment on function cue.latest_results(text[],timestamp with time zone) is 'Returns the results of each cue''s latest 20 executions, newest first.';
 grant execute on function cue.latest_results(text[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.latest_signals(p_cue_id text)
+ RETURNS TABLE(followers jsonb, pending_signals jsonb)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce((select jsonb_agg(coalesce(c.key, c.id) order by coalesce(c.key, c.id))
+                     from cue.cue_parents p cross join lateral (select q.id, q.key from cue.cues q where q.id = p.cue_id limit 1) c
+                    where p.parent_id = p_cue_id), '[]'),
+         coalesce((select jsonb_agg(jsonb_build_object(
+                     'cue_id', s.parent_id, 'cue_key', (select q.key from cue.cues q where q.id = s.parent_id), 'execution_id', s.execution_id,
+                     'signalled_at', cue.iso(s.signalled_at), 'expires_at', cue.iso(s.expires_at)) order by s.id desc)
+                     from cue.cue_parents p
+                    cross join lateral (
+                      select * from cue.signals q where q.follower_id = p_cue_id and q.parent_id = p.parent_id and q.spent_at is null
+                       order by q.id desc limit 1) s
+                    where p.cue_id = p_cue_id), '[]')
+$function$;
+comment on function cue.latest_signals(text) is 'Returns the cues that follow a cue, and the latest signal of each cue that it follows, unless it is spent, as JSON.';
+grant execute on function cue.latest_signals(text) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.leave_cell(p_to_url text, p_tables regclass[])
  RETURNS void
@@ -9435,6 +9758,28 @@ begin
 end $function$;
 comment on function cue.limits_timeouts() is 'Returns whether any plan or account limits timeouts.';
 grant execute on function cue.limits_timeouts() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.link_cues(p_cue_ids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.cues c set after = cue.resolve_parents(c.account_id, c.after)
+   where c.id = any (p_cue_ids) and c.after <> cue.resolve_parents(c.account_id, c.after);
+  delete from cue.cue_parents where cue_id = any (p_cue_ids);
+  insert into cue.cue_parents (cue_id, parent_id, account_id)
+  select c.id, p.id, c.account_id
+    from unnest(p_cue_ids) as u (id)
+   cross join lateral (select q.id, q.account_id, q.after from cue.cues q where q.id = u.id limit 1) c
+   cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (id)
+   cross join lateral (select q.id from cue.cues q where q.id = r.id and q.account_id = c.account_id and q.deleted_at is null limit 1) p;
+end $function$;
+comment on function cue.link_cues(text[]) is 'Writes the edges of cues anew; those to cues that are not found are left out.';
+grant execute on function cue.link_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
  RETURNS cue.accounts
@@ -10467,6 +10812,17 @@ end $function$;
 comment on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) is 'Moves windows for a success on, raises alerts, and returns the number of alerts.';
 grant execute on function cue.move_windows(text[],integer[],timestamp with time zone[],timestamp with time zone[],boolean[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.name_cue(p_cue_id text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$ select coalesce((select c.key from cue.cues c where c.id = p_cue_id), p_cue_id) $function$;
+comment on function cue.name_cue(text) is 'Returns the key of a cue, or its id if it has none.';
+grant execute on function cue.name_cue(text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.named_calendars(p_account_id uuid, p_names text[])
  RETURNS TABLE(name text, revision bigint, dates text[], ranges jsonb)
  LANGUAGE sql
@@ -10501,7 +10857,7 @@ $function$;
 comment on function cue.new_cue_id() is 'Returns a cue id: cue_ and twelve random characters of 0-9A-Za-z.';
 grant execute on function cue.new_cue_id() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.new_execution(c cue.cues, p_id uuid, p_scheduled_for timestamp with time zone, p_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_triggered_by cue.trigger_kind DEFAULT 'schedule'::cue.trigger_kind, p_flight_id bigint DEFAULT NULL::bigint, p_replayed_from uuid DEFAULT NULL::uuid, p_ended cue.execution_status DEFAULT NULL::cue.execution_status, p_error text DEFAULT NULL::text, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_parents jsonb DEFAULT NULL::jsonb)
  RETURNS SETOF cue.new_executions
  LANGUAGE sql
  STABLE
@@ -10513,13 +10869,15 @@ AS $function$
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,
-         case when p_ended is not null then p_now end, p_now, p_now
+         case when p_ended is not null then p_now end, p_now, p_now,
+         case when p_replayed_from is not null then (select coalesce(x.lineage_id, x.id) from cue.executions x where x.id = p_replayed_from limit 1) end,
+         p_parents
     from (select p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
                  p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
                  coalesce(p_due_at, p_now) as due_at) n
 $function$;
-comment on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
-grant execute on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone) to cue_service;
+comment on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone,jsonb) is 'Returns the row of a new execution of a cue: sent with a flight, waiting until it is due, or ended.';
+grant execute on function cue.new_execution(cue.cues,uuid,timestamp with time zone,timestamp with time zone,cue.trigger_kind,bigint,uuid,cue.execution_status,text,timestamp with time zone,timestamp with time zone,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.new_secret()
  RETURNS text
@@ -10943,8 +11301,9 @@ CREATE OR REPLACE FUNCTION cue.open_session(p_token_hash bytea, p_lifetime inter
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
+  v_scopes cue.key_scope[] := (select t.scopes from cue.session_tokens t where t.token_hash = p_token_hash);
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.add_session(a.id, null, null, p_lifetime, p_now);
+  s cue.sessions := cue.add_session(a.id, v_scopes, null, p_lifetime, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -11436,6 +11795,33 @@ begin
 end $function$;
 comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters and backfilled slots whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_key text;
+  v_results jsonb := '[]';
+  v_error text;
+  v_message text;
+begin
+  foreach v_key in array p_keys loop
+    begin
+      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
+    exception when sqlstate 'QU076' then
+      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+      v_results := v_results || jsonb_build_object('key', v_key, 'action', 'refused', 'error', v_error, 'message', v_message);
+    end;
+  end loop;
+  return v_results;
+end $function$;
+comment on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) is 'Deletes cues that a set no longer has; returns those that are refused.';
+grant execute on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_gate_parts(p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -11940,8 +12326,9 @@ begin
   return query
   select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
    cross join lateral (
-     select c.*, e.executions, e.execution_total, m.missed
+     select c.*, e.executions, e.execution_total, m.missed, s.followers, s.pending_signals
        from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
+      cross join lateral cue.latest_signals(c.id) s
       where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
 end $function$;
 comment on function cue.read_cue_details(uuid[],text[],timestamp with time zone) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
@@ -12765,6 +13152,17 @@ end $function$;
 comment on function cue.refuse_moved() is 'Refuses every change to a database that its cell has left.';
 grant execute on function cue.refuse_moved() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.refuse_protected(c cue.cues, p_what text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'Cue % has an approval, and only a signed-in person, or a key with scope approve, can %.', c.id, p_what
+    using errcode = cue.refusal('QU076');
+end $function$;
+comment on function cue.refuse_protected(cue.cues,text) is 'Raises QU076 for what would get around the approval of a cue.';
+grant execute on function cue.refuse_protected(cue.cues,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.refuse_superseded(e cue.executions)
  RETURNS void
  LANGUAGE plpgsql
@@ -12823,8 +13221,9 @@ begin
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
-  k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
-                      p_ciphertext, p_now);
+  k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix,
+                      case when old.scopes = '{approve}' then '{read}' else array_remove(old.scopes, 'approve') end,
+                      coalesce(old.created_by, 'user'), p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return old.id;
@@ -13116,6 +13515,38 @@ begin
 end $function$;
 comment on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) is 'Does what release_held does, for webhooks, workers or (null) all.';
 grant execute on function cue.release_some(cue.gates,cue.gate_parts,integer,cue.transport,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.remove_cues(p_account_id uuid, p_cue_ids text[], p_now timestamp with time zone, p_actor text, p_may_approve boolean)
+ RETURNS SETOF text
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  c cue.cues;
+  v_id text;
+begin
+  for c in
+    select * from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
+  loop
+    if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'delete it'); end if;
+    v_id := c.id;
+    perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
+    update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
+    delete from cue.cue_runs where cue_id = v_id;
+    delete from cue.open_executions where cue_id = v_id;
+    delete from cue.held_executions where cue_id = v_id;
+    delete from cue.cue_parents where cue_id = v_id;
+    delete from cue.approvals where cue_id = v_id and decision is null;
+    perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
+    return next v_id;
+  end loop;
+  if found then perform cue.note_memory(p_account_id); end if;
+end $function$;
+comment on function cue.remove_cues(uuid,text[],timestamp with time zone,text,boolean) is 'Deletes cues and returns their ids; QU076 for one with an approval, without p_may_approve.';
+grant execute on function cue.remove_cues(uuid,text[],timestamp with time zone,text,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.rename_key(p_account_id uuid, p_key_id uuid, p_label text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -13438,6 +13869,21 @@ end $function$;
 comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_approver(old cue.cues, c cue.cues)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if old.approval is null then return; end if;
+  if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then
+    perform cue.refuse_protected(old, 'remove or weaken it');
+  elsif c.key is distinct from old.key then
+    perform cue.refuse_protected(old, 'change its key');
+  end if;
+end $function$;
+comment on function cue.require_approver(cue.cues,cue.cues) is 'Raises QU076 for a change of a cue that only a caller who may approve can make.';
+grant execute on function cue.require_approver(cue.cues,cue.cues) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -13456,6 +13902,43 @@ begin
 end $function$;
 comment on function cue.require_calendars(uuid,jsonb) is 'Raises QU014 if a calendar has changed since its revision was read.';
 grant execute on function cue.require_calendars(uuid,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.require_chains(p_cue_ids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_text text;
+  v_cycle text[];
+begin
+  select r.ref into v_text from cue.cues c cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (ref)
+   where c.id = any (p_cue_ids) and not exists (select from cue.cue_parents p where p.cue_id = c.id and p.parent_id = r.ref) limit 1;
+  if found then
+    raise exception 'cue % not found; after.cues has keys or ids of cues of this account', v_text
+      using errcode = cue.refusal('QU063'), detail = v_text;
+  end if;
+  select p.parent_id into v_text from (select distinct q.parent_id from cue.cue_parents q where q.cue_id = any (p_cue_ids)) p
+   where (select count(*) from cue.cue_parents f where f.parent_id = p.parent_id) > 50 limit 1;
+  if found then
+    raise exception 'Cue % has 50 followers, which is the maximum. Follow one of those, or merge some.', cue.name_cue(v_text)
+      using errcode = cue.refusal('QU065');
+  end if;
+  if not cue.is_chain_too_long(p_cue_ids) then return; end if;
+  foreach v_text in array p_cue_ids loop
+    v_cycle := cue.find_cycle(v_text);
+    if v_cycle is not null then
+      raise exception 'The cues would follow each other: %. Remove one of them from the after of the next.',
+        (select string_agg(cue.name_cue(u.id), ' → ' order by u.n) from unnest(v_cycle) with ordinality as u (id, n)) using errcode = cue.refusal('QU064');
+    end if;
+  end loop;
+  raise exception 'More than 20 cues would follow one another in a line. Shorten the chain.' using errcode = cue.refusal('QU065');
+end $function$;
+comment on function cue.require_chains(text[]) is 'Raises QU063 if a cue that these follow is not found, QU064 for a cycle, QU065 for a line of more than 20 cues or more than 50 followers.';
+grant execute on function cue.require_chains(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamp with time zone)
  RETURNS void
@@ -13518,6 +14001,27 @@ begin
 end $function$;
 comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a gate that a cue names does not exist.';
 grant execute on function cue.require_gate(uuid,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.require_no_followers(p_account_id uuid, p_cue_id text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids text[] := array(select p.cue_id from cue.cue_parents p where p.parent_id = p_cue_id and p.account_id = p_account_id order by 1);
+begin
+  if v_ids <> '{}' then
+    raise exception 'Cue % is followed by %. Remove it from their after, or delete them too, in one bulk delete.', cue.name_cue(p_cue_id),
+      (select string_agg(cue.name_cue(u.id), ', ' order by u.n) from unnest(v_ids[:10]) with ordinality as u (id, n))
+        || case when cardinality(v_ids) > 10 then ' and more' else '' end
+      using errcode = cue.refusal('QU066'), detail = array_to_json(v_ids)::text;
+  end if;
+end $function$;
+comment on function cue.require_no_followers(uuid,text) is 'Raises QU066 if other cues follow a cue; the detail is a JSON array of their ids.';
+grant execute on function cue.require_no_followers(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_room(c cue.cues)
  RETURNS void
@@ -13633,7 +14137,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.gate := null; c.retry_on_worker_failure := null;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.gate := null; c.after := null; c.approval := null; c.retry_on_worker_failure := null;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -13707,6 +14211,24 @@ begin
 end $function$;
 comment on function cue.resolve_gate_alert(uuid,timestamp with time zone) is 'Resolves the alert about a gate that has closed.';
 grant execute on function cue.resolve_gate_alert(uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.resolve_parents(p_account_id uuid, p_after jsonb)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select jsonb_strip_nulls(p_after) || jsonb_build_object('cues', (
+    select coalesce(jsonb_agg(x.id order by x.n), '[]') from (
+      select coalesce((select c.id from cue.cues c where c.id = r.ref and c.account_id = p_account_id and c.deleted_at is null),
+                      cue.cue_id_by_key(p_account_id, r.ref), r.ref) as id, min(r.n) as n
+        from jsonb_array_elements_text(p_after -> 'cues') with ordinality as r (ref, n) group by 1) x))
+   where p_after is not null
+$function$;
+comment on function cue.resolve_parents(uuid,jsonb) is 'Returns the after of a cue with the ids of its cues instead of their keys.';
+grant execute on function cue.resolve_parents(uuid,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.resume_cues(p_cue_ids text[], p_versions integer[], p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
@@ -14176,7 +14698,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, gate = c.gate, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, gate = c.gate, after = c.after, approval = c.approval, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -14460,6 +14982,21 @@ $function$;
 comment on function cue.settle_dead_letter(uuid) is 'Removes an execution from the dead letters, if it is one.';
 grant execute on function cue.settle_dead_letter(uuid) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.show_parents(p_after jsonb)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select p_after || jsonb_build_object('cues', (
+    select jsonb_agg(coalesce((select c.key from cue.cues c where c.id = r.id and c.deleted_at is null), r.id) order by r.n)
+      from jsonb_array_elements_text(p_after -> 'cues') with ordinality as r (id, n)))
+$function$;
+comment on function cue.show_parents(jsonb) is 'Returns the after of a cue with the keys of its cues, where they have any, instead of their ids.';
+grant execute on function cue.show_parents(jsonb) to cue_reader, cue_service;
+
 CREATE OR REPLACE FUNCTION cue.signing_account(p_account_id uuid, p_now timestamp with time zone)
  RETURNS TABLE(secrets text[], api_key text)
  LANGUAGE sql
@@ -14596,6 +15133,24 @@ end $function$;
 comment on function cue.start_queued(text,timestamp with time zone) is 'Starts the execution that is first in a cue''s queue, if none is running.';
 grant execute on function cue.start_queued(text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.still_followed(p_cue_ids text[])
+ RETURNS SETOF text
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  with recursive kept (id) as (
+    select p.parent_id from cue.cue_parents p where p.parent_id = any (p_cue_ids) and p.cue_id <> all (p_cue_ids)
+    union
+    select p.parent_id from kept k cross join lateral (select q.parent_id from cue.cue_parents q where q.cue_id = k.id) p
+     where p.parent_id = any (p_cue_ids))
+  select id from kept
+$function$;
+comment on function cue.still_followed(text[]) is 'Returns those of these cues that are, also through others of them, followed by a cue that is not among them.';
+grant execute on function cue.still_followed(text[]) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.stop_engine(p_engine_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
@@ -14642,8 +15197,8 @@ CREATE OR REPLACE FUNCTION cue.stop_memory(p_account_id uuid, p_now timestamp wi
 AS $function$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
-  perform cue.delete_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null);
+  perform cue.remove_cues(p_account_id, array(
+    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
 end $function$;
 comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly memory block cue and all subscriptions.';
 grant execute on function cue.stop_memory(uuid,timestamp with time zone) to cue_service;
@@ -14983,6 +15538,18 @@ end $function$;
 comment on function cue.track_cue(text) is 'Makes a cue tracked, with the executions that it has now.';
 grant execute on function cue.track_cue(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.unapproved_after(p_approval jsonb)
+ RETURNS double precision
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select case when p_approval is null then 0
+              when p_approval ->> 'on_expiry' = 'run' and p_approval ->> 'expires' is not null
+              then extract(epoch from (p_approval ->> 'expires')::interval)::float8 else 'infinity' end
+$function$;
+comment on function cue.unapproved_after(jsonb) is 'Returns the seconds after which an execution runs without a decision, by its cue''s approval.';
+grant execute on function cue.unapproved_after(jsonb) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.unserved_reason(p_account_id uuid, p_slot timestamp with time zone)
  RETURNS cue.missed_reason
  LANGUAGE plpgsql
@@ -15000,7 +15567,7 @@ end $function$;
 comment on function cue.unserved_reason(uuid,timestamp with time zone) is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
 grant execute on function cue.unserved_reason(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -15012,9 +15579,12 @@ declare
   old cue.accounts := cue.lock_account(p_account_id);
   a cue.accounts := jsonb_populate_record(old, p_changes);
 begin
+  if p_changes ? 'approvals_by_link' and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can change approvals_by_link.' using errcode = cue.refusal('QU076');
+  end if;
   update cue.accounts
      set memory_block_enabled = a.memory_block_enabled, alert_webhook_url = nullif(a.alert_webhook_url, ''),
-         webhook_authorization = a.webhook_authorization, updated_at = p_now
+         webhook_authorization = a.webhook_authorization, approvals_by_link = a.approvals_by_link, updated_at = p_now
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
@@ -15025,10 +15595,10 @@ begin
     perform cue.stop_memory(old.id, p_now);
   end if;
 end $function$;
-comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
-grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone) to cue_service;
+comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone,boolean) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it; QU076 for approvals_by_link without p_may_approve.';
+grant execute on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER)
+CREATE OR REPLACE FUNCTION cue.update_cue(p_account_id uuid, p_cue_id text, p_version integer, p_changes jsonb, p_next_run timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_next_slot timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER, p_may_approve boolean DEFAULT false)
  RETURNS boolean
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -15052,7 +15622,7 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ?| '{key,calendars,gate}' or p_changes ->> 'status' = 'active'
+  if v_replaces or p_changes ?| '{key,calendars,gate,after}' or p_changes ->> 'status' = 'active'
      or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then
@@ -15074,9 +15644,10 @@ begin
   c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules)
     is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules);
-  if v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
+  if v_reschedule and (p_next_run is not null or c.schedule_type is null) and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
+  if not p_may_approve then perform cue.require_approver(old, c); end if;
   perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
@@ -15091,6 +15662,10 @@ begin
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
   c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
+  if c.after is distinct from old.after then
+    perform cue.link_cues(array[c.id]);
+    if not p_changes ? 'in_set' then perform cue.require_chains(array[c.id]); end if;
+  end if;
   perform cue.record_cue_events(
     array[p_account_id],
     case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
@@ -15098,8 +15673,8 @@ begin
     array[p_actor], array[c.id], jsonb_build_object('fields', cue.changed_fields(old, c)), p_now);
   return true;
 end $function$;
-comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) is 'Changes a cue, if it still has p_version; returns whether any column changed.';
-grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text) to cue_service;
+comment on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text,boolean) is 'Changes a cue, if it still has p_version; returns whether any column changed.';
+grant execute on function cue.update_cue(uuid,text,integer,jsonb,timestamp with time zone,timestamp with time zone,timestamp with time zone,text,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.usage_month(p_now timestamp with time zone)
  RETURNS date
@@ -15372,6 +15947,9 @@ begin
   -- Unset means false, and views show it so.
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
+  end if;
+  if p_changes ? 'after' then
+    c.after := cue.resolve_parents(old.account_id, case when p_changes @> '{"replaces": true}' then '{}' else coalesce(old.after, '{}') end || c.after);
   end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;

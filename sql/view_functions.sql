@@ -19,8 +19,9 @@ begin
   return query
   select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
    cross join lateral (
-     select c.*, e.executions, e.execution_total, m.missed
+     select c.*, e.executions, e.execution_total, m.missed, s.followers, s.pending_signals
        from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
+      cross join lateral cue.latest_signals(c.id) s
       where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
 end $$;
 comment on function cue.read_cue_details is
@@ -46,7 +47,7 @@ language plpgsql stable security definer as $$
 begin
   return (
     select to_jsonb(d) from (
-      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate,
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval,
              v.verification, c.payload,
              jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
@@ -79,7 +80,7 @@ comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with i
 create or replace function cue.new_execution(
   c cue.cues, p_id uuid, p_scheduled_for timestamptz, p_due_at timestamptz default null, p_triggered_by cue.trigger_kind default 'schedule',
   p_flight_id bigint default null, p_replayed_from uuid default null, p_ended cue.execution_status default null, p_error text default null,
-  p_slot_due_at timestamptz default null, p_now timestamptz default now()
+  p_slot_due_at timestamptz default null, p_now timestamptz default now(), p_parents jsonb default null
 ) returns setof cue.new_executions
 language sql stable as $$
   select p_id, c.account_id, c.id, c.transport, coalesce(p_ended, case when n.is_sent then 'delivering'::cue.execution_status else 'pending' end),
@@ -89,7 +90,9 @@ language sql stable as $$
          case when n.is_sent then p_now end, case when n.is_sent then p_flight_id end,
          case when n.waits and c.transport = 'webhook' then n.due_at end, case when n.waits and c.transport = 'worker' then n.due_at end,
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,
-         case when p_ended is not null then p_now end, p_now, p_now
+         case when p_ended is not null then p_now end, p_now, p_now,
+         case when p_replayed_from is not null then (select coalesce(x.lineage_id, x.id) from cue.executions x where x.id = p_replayed_from limit 1) end,
+         p_parents
     from (select p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
                  p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
                  coalesce(p_due_at, p_now) as due_at) n

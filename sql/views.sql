@@ -11,8 +11,9 @@ comment on view cue.cue_run_view is 'What changes when a cue runs, as the API sh
 create or replace view cue.cue_view as
 select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c.status, c.paused_at, c.paused_by, c.pause_reason, c.paused_until,
        case c.status when 'completed' then c.completed_reason end as completed_reason, c.transport,
-       jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone))
-         || coalesce(c.schedule_rules, '{}') as schedule,
+       case when c.schedule_type is not null then
+         jsonb_strip_nulls(jsonb_build_object('type', c.schedule_type, 'cron', c.cron, 'at', cue.iso(c.at), 'timezone', c.timezone))
+           || coalesce(c.schedule_rules, '{}') end as schedule,
        jsonb_build_object('url', c.callback_url, 'method', c.callback_method, 'headers', case when c.callback_headers = '{}' then '{}' else
          (select jsonb_object_agg(h.name, cue.mask()) from jsonb_object_keys(c.callback_headers) as h (name)) end) as callback,
        coalesce(c.payload, (select p.body from cue.payloads p where p.id = c.payload_id)) as payload,
@@ -27,7 +28,7 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
          jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
            'missed_window_multiplier', c.alert_missed_window_multiplier) ||
          case when c.alert_channels is null then '{}' else jsonb_build_object('channels', c.alert_channels) end end as alerts,
-       c.catch_up, c.overlap, c.gate,
+       c.catch_up, c.overlap, c.gate, case when c.after is not null then cue.show_parents(c.after) end as after, c.approval,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
        c.await_outcome as await_outcome_set, r.failures
@@ -68,7 +69,7 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
        (select d.error_group from cue.dead_letters d where d.execution_id = e.id) as error_group,
        case when e.attempt_due_at is not null or e.claimable_at is not null then
          (select cue.describe_held(h, coalesce(e.attempt_due_at, e.claimable_at)) from cue.held_executions h where h.execution_id = e.id) end as held,
-       e.held_ms, e.missed_reason
+       e.held_ms, e.missed_reason, coalesce(e.parents, '[]') as parents
   from cue.executions e
  cross join lateral (select q.name, q.tags from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';
@@ -79,7 +80,7 @@ select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at, e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at,
        e.updated_at, e.outcome, e.costs, e.metadata, e.artifacts, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
-       d.error_group, e.held, e.held_ms, e.missed_reason
+       d.error_group, e.held, e.held_ms, e.missed_reason, e.parents
   from cue.dead_letters d
  cross join lateral (select * from cue.execution_view v where v.id = d.execution_id limit 1) e;
 comment on view cue.dead_execution_view is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
@@ -94,7 +95,7 @@ comment on view cue.claimable_executions is 'Executions that workers can claim, 
 
 create or replace view cue.new_executions as
 select id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, due_at, payload, payload_id, task, attempts, started_at,
-       last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at
+       last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at, lineage_id, parents
   from cue.executions;
 comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
 
@@ -140,7 +141,7 @@ select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cu
        cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
        v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
        cue.iso(v.lease_expires_at) as lease_expires_at, v.outcome, v.costs, v.metadata, v.artifacts, cue.iso(v.created_at) as created_at,
-       cue.iso(v.updated_at) as updated_at, v.held, v.held_ms, v.missed_reason
+       cue.iso(v.updated_at) as updated_at, v.held, v.held_ms, v.missed_reason, v.parents
   from cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 
@@ -155,7 +156,7 @@ language sql stable as $$
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
-               v.updated_at, v.held, v.held_ms, v.missed_reason
+               v.updated_at, v.held, v.held_ms, v.missed_reason, v.parents
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $$;
 comment on function cue.latest_executions is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
@@ -168,12 +169,40 @@ language sql stable as $$
 $$;
 comment on function cue.latest_missed is 'Returns a cue''s latest ten missed slots as JSON.';
 
+create or replace function cue.latest_signals(p_cue_id text) returns table (followers jsonb, pending_signals jsonb)
+language sql stable security definer as $$
+  select coalesce((select jsonb_agg(coalesce(c.key, c.id) order by coalesce(c.key, c.id))
+                     from cue.cue_parents p cross join lateral (select q.id, q.key from cue.cues q where q.id = p.cue_id limit 1) c
+                    where p.parent_id = p_cue_id), '[]'),
+         coalesce((select jsonb_agg(jsonb_build_object(
+                     'cue_id', s.parent_id, 'cue_key', (select q.key from cue.cues q where q.id = s.parent_id), 'execution_id', s.execution_id,
+                     'signalled_at', cue.iso(s.signalled_at), 'expires_at', cue.iso(s.expires_at)) order by s.id desc)
+                     from cue.cue_parents p
+                    cross join lateral (
+                      select * from cue.signals q where q.follower_id = p_cue_id and q.parent_id = p.parent_id and q.spent_at is null
+                       order by q.id desc limit 1) s
+                    where p.cue_id = p_cue_id), '[]')
+$$;
+comment on function cue.latest_signals is 'Returns the cues that follow a cue, and the latest signal of each cue that it follows, unless it is spent, as JSON.';
+
 create or replace view cue.cue_detail_view as
-select c.*, e.executions, e.execution_total, m.missed
+select c.*, e.executions, e.execution_total, m.missed, s.followers, s.pending_signals
   from cue.cue_view c
  cross join lateral cue.latest_executions(c.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff') e
- cross join lateral cue.latest_missed(c.id) m;
+ cross join lateral cue.latest_missed(c.id) m
+ cross join lateral cue.latest_signals(c.id) s;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
+
+create or replace view cue.chain_view as
+select p.account_id, p.parent_id, a.key as parent_key, p.cue_id, c.key as cue_key, c.status, c.after ->> 'when' as "when", c.after ->> 'mode' as mode,
+       c.after ->> 'within' as within, c.after ->> 'wait' as wait, s.pending, s.latest_at
+  from cue.cue_parents p
+ cross join lateral (select q.key from cue.cues q where q.id = p.parent_id limit 1) a
+ cross join lateral (select q.key, q.status, q.after from cue.cues q where q.id = p.cue_id limit 1) c
+ cross join lateral (
+   select count(*) as pending, max(q.signalled_at) as latest_at from cue.signals q
+    where q.follower_id = p.cue_id and q.parent_id = p.parent_id and q.spent_at is null) s;
+comment on view cue.chain_view is 'Which cue follows which, and the signals of one that the other has not spent.';
 
 -- For people in psql -----------------------------------------------------------------------------------------------------------------
 
@@ -268,7 +297,7 @@ comment on view cue.recent_failures is
 create or replace view cue.account_view as
 select a.id, a.email, a.plan, a.webhook_secret is not null as has_webhook_secret, a.memory_block_enabled, a.alert_webhook_url,
        a.webhook_authorization, case when exists (select from cue.event_subscribers s where s.account_id = a.id and s.source = 'account') then 'all' else 'default' end as events,
-       a.created_at,
+       a.approvals_by_link, a.created_at,
        (select count(*) from cue.cues c where c.account_id = a.id and c.deleted_at is null and c.status in ('active', 'paused')
            and not c.memory_check)
          as active_cues,

@@ -10,6 +10,12 @@ export type AlertSeverity = "critical" | "high" | "info" | "warning";
 
 export type AlertType = "consecutive_failure" | "cue_paused" | "gate_open" | "missed_window" | "outcome_timeout";
 
+export type ApprovalDecision = "approved" | "expired" | "rejected";
+
+export type ApprovalExpiry = "run" | "skip";
+
+export type ApprovalSource = "call" | "link" | "operation";
+
 export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[]
   ? U[]
   : ArrayTypeImpl<T>;
@@ -20,7 +26,7 @@ export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type AttemptResult = "failed" | "lost" | "success";
 
-export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "event_endpoint.created" | "event_endpoint.deleted" | "event_endpoint.disabled" | "event_endpoint.enabled" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
+export type AuditEvent = "account.deletion_cancelled" | "account.deletion_requested" | "account.disowned" | "account.held" | "account.registered" | "account.released" | "account.updated" | "alert_webhook_secret.created" | "alert_webhook_secret.regenerated" | "approval.decided" | "channel.deleted" | "channel.set" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "cues.applied" | "event_endpoint.created" | "event_endpoint.deleted" | "event_endpoint.disabled" | "event_endpoint.enabled" | "execution.signalled" | "gate.deleted" | "gate.paused" | "gate.resumed" | "gate.set" | "key.created" | "key.regenerated" | "key.renamed" | "key.revealed" | "key.revoked" | "operation.created" | "plan.changed" | "session.created" | "session.refreshed" | "session.revoked" | "webhook_secret.regenerated";
 
 export type BudgetPeriod = "day" | "month" | "week";
 
@@ -38,7 +44,7 @@ export type DeviceCodeStatus = "approved" | "claimed" | "email_sent" | "pending"
 
 export type EndpointStatus = "disabled" | "enabled";
 
-export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "endpoint.disabled" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.budget_reached" | "gate.budget_warning" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
+export type EventType = "alert.acknowledged" | "alert.raised" | "alert.resolved" | "approval.decided" | "approval.requested" | "cue.completed" | "cue.created" | "cue.deleted" | "cue.paused" | "cue.resumed" | "cue.updated" | "endpoint.disabled" | "execution.cancelled" | "execution.failed" | "execution.missed" | "execution.outcome_timeout" | "execution.rejected" | "execution.retrying" | "execution.succeeded" | "execution.verified" | "gate.budget_reached" | "gate.budget_warning" | "gate.closed" | "gate.opened" | "gate.paused" | "gate.resumed" | "key.created" | "key.revoked" | "limit.reached" | "operation.finished" | "secret.regenerated" | "task.attended" | "task.unattended";
 
 export type ExecutionStatus = "delivering" | "failed" | "missed" | "outcome_timeout" | "pending" | "pending_outcome" | "retry_ready" | "retrying" | "success";
 
@@ -66,9 +72,9 @@ export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
 export type KeyOrigin = "mcp-exchange" | "migration" | "register" | "user";
 
-export type KeyScope = "account" | "read" | "worker" | "write";
+export type KeyScope = "account" | "approve" | "read" | "worker" | "write";
 
-export type MissedReason = "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
+export type MissedReason = "after" | "approval_expired" | "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
 
 export type NoticeKind = "event" | "raised" | "resolved" | "summary";
 
@@ -78,7 +84,7 @@ export type Numeric = ColumnType<string, number | string, number | string>;
 
 export type OperationStatus = "aborted" | "completed" | "running";
 
-export type OperationType = "backfill" | "cancel" | "delete" | "dismiss" | "fire" | "pause" | "replay" | "resume";
+export type OperationType = "approve" | "backfill" | "cancel" | "delete" | "dismiss" | "fire" | "pause" | "reject" | "replay" | "resume";
 
 export type OutcomeState = "reported_failure" | "reported_success" | "unknown" | "verification_failed" | "verification_pending" | "verified_success";
 
@@ -100,7 +106,7 @@ export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
 export type Transport = "webhook" | "worker";
 
-export type TriggerKind = "backfill" | "manual_fire" | "replay" | "schedule";
+export type TriggerKind = "backfill" | "chain" | "manual_fire" | "replay" | "schedule";
 
 export type VerificationMode = "manual" | "none" | "require_artifacts" | "require_external_id" | "require_result_url";
 
@@ -122,6 +128,10 @@ export interface Accounts {
    * URL that alerts are posted to; null: none.
    */
   alert_webhook_url: string | null;
+  /**
+   * Whether the link in a message can approve and reject, or only a signed-in person.
+   */
+  approvals_by_link: Generated<boolean>;
   /**
    * Time of registration.
    */
@@ -204,6 +214,7 @@ export interface AccountView {
   active_cues: number | null;
   alert_webhook_url: string | null;
   api_key_prefix: string | null;
+  approvals_by_link: boolean | null;
   created_at: Timestamp | null;
   email: string | null;
   events: string | null;
@@ -366,9 +377,72 @@ export interface ApiKeys {
    */
   revoked_at: Timestamp | null;
   /**
-   * Permissions.
+   * Permissions. Those of new keys leave out approve, which only a caller with it can give.
    */
   scopes: Generated<ArrayType<KeyScope>>;
+}
+
+export interface Approvals {
+  /**
+   * Its account.
+   */
+  account_id: string;
+  /**
+   * Its cue.
+   */
+  cue_id: string;
+  /**
+   * Time of the decision.
+   */
+  decided_at: Timestamp | null;
+  /**
+   * Who decided, as in the audit log; null: it expired.
+   */
+  decided_by: string | null;
+  /**
+   * How the decision came; null: it expired.
+   */
+  decided_via: ApprovalSource | null;
+  /**
+   * The decision; null: none yet.
+   */
+  decision: ApprovalDecision | null;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * When it expires; null: never.
+   */
+  expires_at: Timestamp | null;
+  /**
+   * Shown to the person who decides.
+   */
+  message: string | null;
+  /**
+   * What becomes of it at expires_at.
+   */
+  on_expiry: ApprovalExpiry;
+  /**
+   * Reason given for the decision.
+   */
+  reason: string | null;
+  /**
+   * When the next reminder is due; null: none is left.
+   */
+  remind_at: Timestamp | null;
+  /**
+   * Reminders sent.
+   */
+  reminders: Generated<number>;
+  /**
+   * Since when it waits for the approval.
+   */
+  requested_at: Timestamp;
+  /**
+   * The key, session or user that fired or replayed it; null: its schedule.
+   */
+  requested_by: string | null;
 }
 
 export interface Attempts {
@@ -555,6 +629,21 @@ export interface Cell {
   id: number;
 }
 
+export interface ChainView {
+  account_id: string | null;
+  cue_id: string | null;
+  cue_key: string | null;
+  latest_at: Timestamp | null;
+  mode: string | null;
+  parent_id: string | null;
+  parent_key: string | null;
+  pending: number | null;
+  status: CueStatus | null;
+  wait: string | null;
+  when: string | null;
+  within: string | null;
+}
+
 export interface Channels {
   /**
    * The account.
@@ -568,6 +657,10 @@ export interface Channels {
    * Whether anything is sent to it.
    */
   enabled: Generated<boolean>;
+  /**
+   * Whether requests for approval come with the link that decides: it was last written by a caller with the scope approve.
+   */
+  gets_links: Generated<boolean>;
   /**
    * UUIDv7.
    */
@@ -662,7 +755,9 @@ export interface Costs {
 
 export interface CueDetailView {
   account_id: string | null;
+  after: Json | null;
   alerts: Json | null;
+  approval: Json | null;
   await_outcome_set: boolean | null;
   callback: Json | null;
   catch_up: CatchUp | null;
@@ -674,6 +769,7 @@ export interface CueDetailView {
   executions: Json | null;
   failures: number | null;
   fired_count: number | null;
+  followers: Json | null;
   gate: string | null;
   id: string | null;
   key: string | null;
@@ -691,6 +787,7 @@ export interface CueDetailView {
   paused_by: PauseCause | null;
   paused_until: Timestamp | null;
   payload: string | null;
+  pending_signals: Json | null;
   retry: Json | null;
   revision: number | null;
   run_count: number | null;
@@ -716,6 +813,21 @@ export interface CueHealth {
   run_count: number | null;
   runs_24h: number | null;
   status: CueStatus | null;
+}
+
+export interface CueParents {
+  /**
+   * Their account.
+   */
+  account_id: string;
+  /**
+   * The cue that follows.
+   */
+  cue_id: string;
+  /**
+   * The cue that it follows.
+   */
+  parent_id: string;
 }
 
 export interface CueRooms {
@@ -815,7 +927,7 @@ export interface CueRuns {
    */
   success_due_at: Timestamp | null;
   /**
-   * Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.
+   * Whether its executions can be held: the cue is tracked, or has a gate or an approval. For the functions that fire and finish plain executions.
    */
   tracked: Generated<boolean>;
   /**
@@ -848,6 +960,10 @@ export interface Cues {
    */
   account_id: string;
   /**
+   * The cues that it follows, by their ids, with when, mode, within and wait. Null: none.
+   */
+  after: Json | null;
+  /**
    * Names of the channels for its alerts; null: the default ones.
    */
   alert_channels: string[] | null;
@@ -859,6 +975,10 @@ export interface Cues {
    * Slots without a success that raise an alert. Null, which means 2, if alerts was never set.
    */
   alert_missed_window_multiplier: number | null;
+  /**
+   * A person's approval that its executions wait for, an object: expires, as written (24h) or null for never; on_expiry; message. Null: none.
+   */
+  approval: Json | null;
   /**
    * The only slot of a one-time cue.
    */
@@ -1004,9 +1124,9 @@ export interface Cues {
    */
   schedule_rules: Json | null;
   /**
-   * Whether it runs repeatedly, by cron or schedule_rules, or once, at at.
+   * Whether it runs repeatedly, by cron or schedule_rules, or once, at at. Null: it has no schedule, and runs after other cues.
    */
-  schedule_type: ScheduleType;
+  schedule_type: ScheduleType | null;
   /**
    * Whether it fires. Meaningful only while deleted_at is null.
    */
@@ -1047,7 +1167,9 @@ export interface Cues {
 
 export interface CueView {
   account_id: string | null;
+  after: Json | null;
   alerts: Json | null;
+  approval: Json | null;
   await_outcome_set: boolean | null;
   callback: Json | null;
   catch_up: CatchUp | null;
@@ -1123,6 +1245,7 @@ export interface DeadExecutionView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   payload: string | null;
   replayed_from: string | null;
   reported_error: string | null;
@@ -1570,6 +1693,7 @@ export interface ExecutionDetailView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   payload: string | null;
   replayed_from: string | null;
   reported_error: string | null;
@@ -1609,6 +1733,7 @@ export interface ExecutionItemView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   replayed_from: string | null;
   scheduled_for: string | null;
   started_at: string | null;
@@ -1723,6 +1848,10 @@ export interface Executions {
    */
   lease_expires_at: Timestamp | null;
   /**
+   * The first of the executions that this one repeats, by replays of replays. Null: itself.
+   */
+  lineage_id: string | null;
+  /**
    * Lost sends and released claims, which do not count towards retry_max_attempts.
    */
   lost_attempts: Generated<number>;
@@ -1750,6 +1879,10 @@ export interface Executions {
    * Reported success or failure; never changes, except by the report of a later claim after a failure that is retried.
    */
   outcome_success: boolean | null;
+  /**
+   * The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.
+   */
+  parents: Json | null;
   /**
    * The override of a fire that was sent, up to 2 KB, or a payload copied from the cue; null if it is in stored_payloads.
    */
@@ -1854,6 +1987,7 @@ export interface ExecutionView {
   outcome: Json | null;
   outcome_state: OutcomeState | null;
   outcome_success: boolean | null;
+  parents: Json | null;
   payload: string | null;
   replayed_from: string | null;
   reported_error: string | null;
@@ -2573,6 +2707,8 @@ export interface NewExecutions {
   flight_id: number | null;
   id: string | null;
   last_attempt_at: Timestamp | null;
+  lineage_id: string | null;
+  parents: Json | null;
   payload: string | null;
   payload_id: number | null;
   replayed_from: string | null;
@@ -2689,6 +2825,10 @@ export interface Operations {
    */
   id: string;
   /**
+   * Whether that had the scope approve.
+   */
+  may_approve: Generated<boolean>;
+  /**
    * A name given by the caller.
    */
   name: string | null;
@@ -2701,7 +2841,7 @@ export interface Operations {
    */
   rate_per_minute: number | null;
   /**
-   * What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.
+   * What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id; for decisions, their reason.
    */
   settings: Json;
   /**
@@ -2981,6 +3121,10 @@ export interface SessionTokens {
    */
   expires_at: Timestamp;
   /**
+   * The scopes of the session that it opens; null: all.
+   */
+  scopes: ArrayType<KeyScope> | null;
+  /**
    * SHA-256 of the token.
    */
   token_hash: Buffer;
@@ -2996,6 +3140,57 @@ export interface SessionView {
   key_label: string | null;
   scopes: string[] | null;
   user_agent: string | null;
+}
+
+export interface Signals {
+  /**
+   * The account.
+   */
+  account_id: string;
+  /**
+   * The execution.
+   */
+  execution_id: string;
+  /**
+   * Until when a run may spend it.
+   */
+  expires_at: Timestamp;
+  /**
+   * The cue that follows.
+   */
+  follower_id: string;
+  /**
+   * Order of the signals.
+   */
+  id: Generated<number>;
+  /**
+   * Whether it has not been looked at together with those that came before it.
+   */
+  is_new: Generated<boolean>;
+  /**
+   * The first of the executions that it repeats. Each signals a follower once.
+   */
+  lineage_id: string;
+  /**
+   * The cue that it follows.
+   */
+  parent_id: string;
+  /**
+   * The execution's.
+   */
+  scheduled_for: Timestamp;
+  /**
+   * When it ended or was verified.
+   */
+  signalled_at: Timestamp;
+  /**
+   * When a run spent it, or its expiry was recorded. Null: a run may spend it.
+   */
+  spent_at: Timestamp | null;
+  /**
+   * The execution that runs on it, or on a newer one of the same parent. Null: none.
+   */
+  spent_by: string | null;
 }
 
 export interface StoredPayloads {
@@ -3220,6 +3415,7 @@ export interface DB {
   alert_view: AlertView;
   alerts: Alerts;
   api_keys: ApiKeys;
+  approvals: Approvals;
   attempt_view: AttemptView;
   attempts: Attempts;
   audit_events: AuditEvents;
@@ -3228,12 +3424,14 @@ export interface DB {
   calendar_view: CalendarView;
   calendars: Calendars;
   cell: Cell;
+  chain_view: ChainView;
   channel_view: ChannelView;
   channels: Channels;
   claimable_executions: ClaimableExecutions;
   costs: Costs;
   cue_detail_view: CueDetailView;
   cue_health: CueHealth;
+  cue_parents: CueParents;
   cue_rooms: CueRooms;
   cue_run_view: CueRunView;
   cue_runs: CueRuns;
@@ -3297,6 +3495,7 @@ export interface DB {
   session_tokens: SessionTokens;
   session_view: SessionView;
   sessions: Sessions;
+  signals: Signals;
   stored_payloads: StoredPayloads;
   stripe_events: StripeEvents;
   stuck_executions: StuckExecutions;

@@ -25,6 +25,7 @@ export const statuses = {
   calendar_limit_exceeded: 403,
   limit_reached: 403,
   gate_limit_exceeded: 403,
+  approval_protected: 403,
   execution_limit_exceeded: 403,
   not_execution_owner: 403,
   account_too_new: 403,
@@ -56,6 +57,8 @@ export const statuses = {
   managed_elsewhere: 409,
   calendar_in_use: 409,
   gate_in_use: 409,
+  cue_cycle: 409,
+  cue_has_followers: 409,
   gate_full: 429,
   address_unconfirmed: 409,
   operation_running: 409,
@@ -140,13 +143,18 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU051: 'invalid_api_key',
   QU052: 'insufficient_scope',
   QU053: 'plaintext_unavailable',
+  QU063: 'validation_error', // a cue follows one that does not exist: a 422; DETAIL: its key or id
+  QU064: 'cue_cycle',
+  QU065: 'validation_error', // a chain is too long, or a cue has too many followers: a 422
+  QU066: 'cue_has_followers', // DETAIL: JSON array of their ids
   QU060: 'account_too_new',
   QU061: 'no_active_cue',
   QU062: 'memory_block_disabled',
   QU070: 'device_code_not_found',
   QU071: 'device_code_expired',
   QU072: 'device_code_exists',
-  QU073: 'invalid_status'
+  QU073: 'invalid_status',
+  QU076: 'approval_protected'
 }
 
 /** One invalid field, in pydantic's format. */
@@ -160,8 +168,13 @@ export const fault = (loc: (string | number)[], msg: string): Detail => ({
   input: null
 })
 
-/** Further members of an error, for programs: the cues or the operation in the way, or the cue's current version. */
-export type About = { cue_id?: string; cue_ids?: string[]; operation_id?: string; version?: number }
+/** Further members of an error, for programs: the cues or the operation in the way, the cue's current version, or the first decision. */
+export type About = {
+  cue_id?: string
+  cue_ids?: string[]
+  operation_id?: string
+  version?: number
+}
 
 type Options = { status?: number; headers?: Record<string, string>; detail?: Detail[]; about?: About; cause?: unknown }
 
@@ -252,6 +265,7 @@ export const toApiError = (error: unknown, method?: string): ApiError => {
   const reason = code && Object.hasOwn(sqlstates, code) ? sqlstates[code]! : undefined
   if (reason === 'unavailable') return unavailable(error, true)
   if (code === 'QU038') return invalid([fault(['gate'], message!)])
+  if (code === 'QU063' || code === 'QU065') return invalid([fault(['after'], message!)])
   if (reason) {
     const headers: Record<string, string> = {}
     if (reason === 'rate_limit_exceeded' || reason === 'gate_full') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'
@@ -272,7 +286,7 @@ const aboutOf = (code: ErrorCode, detail: string | undefined): About | undefined
   if (detail === undefined) return undefined
   if (code === 'key_taken') return { cue_id: detail }
   if (code === 'operation_running') return { operation_id: detail }
-  return code === 'calendar_in_use' || code === 'gate_in_use' ? { cue_ids: JSON.parse(detail) } : undefined
+  return code === 'calendar_in_use' || code === 'gate_in_use' || code === 'cue_has_followers' ? { cue_ids: JSON.parse(detail) } : undefined
 }
 
 /** Whether a row stayed locked by another session for longer than the lock timeout. */

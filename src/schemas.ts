@@ -101,7 +101,9 @@ export const ErrorBody = Type.Object(
       cue_id: Type.Optional(Type.String({ description: 'With `key_taken` and `cue_exists`: the cue that has the key.' })),
       operation_id: Type.Optional(Type.String({ description: 'With `operation_running`: that operation.' })),
       cue_ids: Type.Optional(
-        Type.Array(Type.String(), { description: 'With `calendar_in_use` and `gate_in_use`: up to 100 of the cues that use it.' })
+        Type.Array(Type.String(), {
+          description: 'With `calendar_in_use`, `gate_in_use` and `cue_has_followers`: up to 100 of the cues that use or follow it.'
+        })
       ),
       version: Type.Optional(Type.Integer({ description: 'With `version_conflict`: the current version.' }))
     }),

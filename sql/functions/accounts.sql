@@ -107,16 +107,20 @@ comment on function cue.is_email_confirmed is 'Returns whether an account''s ema
 
 -- Turning memory_block_enabled on creates the weekly cue, and turning it off removes it.
 create or replace function cue.update_account(
-  p_account_id uuid, p_changes jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+  p_account_id uuid, p_changes jsonb, p_actor text default session_user, p_ip text default null, p_now timestamptz default now(),
+  p_may_approve boolean default false
 ) returns void
 language plpgsql security definer as $$
 declare
   old cue.accounts := cue.lock_account(p_account_id);
   a cue.accounts := jsonb_populate_record(old, p_changes);
 begin
+  if p_changes ? 'approvals_by_link' and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can change approvals_by_link.' using errcode = cue.refusal('QU076');
+  end if;
   update cue.accounts
      set memory_block_enabled = a.memory_block_enabled, alert_webhook_url = nullif(a.alert_webhook_url, ''),
-         webhook_authorization = a.webhook_authorization, updated_at = p_now
+         webhook_authorization = a.webhook_authorization, approvals_by_link = a.approvals_by_link, updated_at = p_now
    where id = old.id;
   perform cue.record_event(old.id, 'account.updated', p_actor, p_ip,
     jsonb_build_object('fields', (select jsonb_agg(f.name order by f.name) from jsonb_object_keys(p_changes) as f (name))), p_now);
@@ -127,7 +131,7 @@ begin
     perform cue.stop_memory(old.id, p_now);
   end if;
 end $$;
-comment on function cue.update_account is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it.';
+comment on function cue.update_account is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it; QU076 for approvals_by_link without p_may_approve.';
 
 create or replace function cue.webhook_secret(p_account_id uuid) returns text
 language sql stable security definer as $$

@@ -18,6 +18,9 @@ begin
   if p_changes @> '{"replaces": true}' and c.await_outcome is not true and old.await_outcome is not true then
     c.await_outcome := old.await_outcome;
   end if;
+  if p_changes ? 'after' then
+    c.after := cue.resolve_parents(old.account_id, case when p_changes @> '{"replaces": true}' then '{}' else coalesce(old.after, '{}') end || c.after);
+  end if;
   -- A set names its cues by their keys.
   if c.key is null then c.managed_by := null; end if;
   return c;
@@ -31,10 +34,10 @@ comment on function cue.with_changes is
 -- ended cue becomes active again if its schedule changes and has a next run. A recurring cue that has completed does so with any change.
 -- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, a max_runs that is used up, or the schedule and payload of a
 -- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU015 another cue has the key. QU030 resuming would exceed the
--- plan's limit, as after a downgrade. QU052 see require_account_scope.
+-- plan's limit, as after a downgrade. QU063 to QU065 see require_chains. QU052 see require_account_scope. QU076 see require_approver.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now(),
-  p_next_slot timestamptz default null, p_actor text default session_user
+  p_next_slot timestamptz default null, p_actor text default session_user, p_may_approve boolean default false
 ) returns boolean
 language plpgsql security definer as $$
 declare
@@ -53,7 +56,7 @@ begin
     if found and cue.with_changes(old, p_changes) is not distinct from old then return false; end if;
   end if;
   -- Cues are counted and keys compared while the account is locked. For callbacks, it keeps webhook_authorization unchanged until commit.
-  if v_replaces or p_changes ?| '{key,calendars,gate}' or p_changes ->> 'status' = 'active'
+  if v_replaces or p_changes ?| '{key,calendars,gate,after}' or p_changes ->> 'status' = 'active'
      or exists (select from cue.cues where id = p_cue_id and status = 'completed') then
     perform from cue.accounts where id = p_account_id for no key update;
   elsif v_lesser then
@@ -75,9 +78,10 @@ begin
   c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
   v_reschedule := (c.schedule_type, c.cron, c.at, c.timezone, c.schedule_rules)
     is distinct from (old.schedule_type, old.cron, old.at, old.timezone, old.schedule_rules);
-  if v_reschedule and p_next_run is not null and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
+  if v_reschedule and (p_next_run is not null or c.schedule_type is null) and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
+  if not p_may_approve then perform cue.require_approver(old, c); end if;
   perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
@@ -92,6 +96,10 @@ begin
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
   c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
+  if c.after is distinct from old.after then
+    perform cue.link_cues(array[c.id]);
+    if not p_changes ? 'in_set' then perform cue.require_chains(array[c.id]); end if;
+  end if;
   perform cue.record_cue_events(
     array[p_account_id],
     case when c.status = 'paused' and (old.status <> 'paused' or p_changes ? 'status') then 'cue.paused'
@@ -192,44 +200,64 @@ end $$;
 comment on function cue.require_room is 'Raises QU030 if the plan allows no further active cue.';
 
 create or replace function cue.delete_cues(
-  p_account_id uuid, p_cue_ids text[], p_now timestamptz default now(), p_actor text default session_user
+  p_account_id uuid, p_cue_ids text[], p_now timestamptz default now(), p_actor text default session_user, p_may_approve boolean default false
+) returns setof text
+language plpgsql security definer as $$
+begin
+  perform from cue.accounts where id = p_account_id for no key update;
+  return query select cue.remove_cues(p_account_id, array(
+    select u.id from unnest(p_cue_ids) as u (id) except select cue.still_followed(p_cue_ids)), p_now, p_actor, p_may_approve);
+end $$;
+comment on function cue.delete_cues is 'Deletes cues, except those that others follow, and returns their ids; a job purges their history in batches. QU076 see remove_cues.';
+
+-- Also cues that others follow. The caller has locked the account.
+create or replace function cue.remove_cues(
+  p_account_id uuid, p_cue_ids text[], p_now timestamptz, p_actor text, p_may_approve boolean
 ) returns setof text
 language plpgsql security definer as $$
 declare
+  c cue.cues;
   v_id text;
 begin
-  for v_id in
-    select id from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
+  for c in
+    select * from cue.cues where id = any (p_cue_ids) and account_id = p_account_id and deleted_at is null order by id for no key update
   loop
+    if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'delete it'); end if;
+    v_id := c.id;
     perform cue.record_cue_events(array[p_account_id], 'cue.deleted', array[p_actor], array[v_id], '{}', p_now);
     update cue.cues set deleted_at = p_now, status = 'paused', updated_at = p_now where id = v_id;
     delete from cue.cue_runs where cue_id = v_id;
     delete from cue.open_executions where cue_id = v_id;
     delete from cue.held_executions where cue_id = v_id;
+    delete from cue.cue_parents where cue_id = v_id;
+    delete from cue.approvals where cue_id = v_id and decision is null;
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
   if found then perform cue.note_memory(p_account_id); end if;
 end $$;
-comment on function cue.delete_cues is 'Deletes cues and returns their ids; a job purges their history in batches.';
+comment on function cue.remove_cues is 'Deletes cues and returns their ids; QU076 for one with an approval, without p_may_approve.';
 
 create or replace function cue.delete_cue(
-  p_account_id uuid, p_cue_id text, p_now timestamptz default now(), p_version int default null, p_actor text default session_user
+  p_account_id uuid, p_cue_id text, p_now timestamptz default now(), p_version int default null, p_actor text default session_user,
+  p_may_approve boolean default false
 ) returns void
 language plpgsql security definer as $$
 begin
+  perform from cue.accounts where id = p_account_id for no key update;
   if p_version is not null then
     perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
     if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
       raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
     end if;
   end if;
-  perform cue.delete_cues(p_account_id, array[p_cue_id], p_now, p_actor);
+  perform cue.require_no_followers(p_account_id, p_cue_id);
+  perform cue.remove_cues(p_account_id, array[p_cue_id], p_now, p_actor, p_may_approve);
   if not found then
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $$;
-comment on function cue.delete_cue is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed.';
+comment on function cue.delete_cue is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed, QU066 if others follow it.';
 
 -- The caller has locked the account or the cue.
 create or replace function cue.admit_fire(p_account_id uuid, p_cue_id text, p_now timestamptz) returns void
@@ -308,9 +336,11 @@ comment on function cue.fire_cue is 'Fires a cue now or at p_send_at; returns th
 
 -- The request of a cue, by its id or key, or one to p_url. A test of a cue counts as one of its fires; those of URLs have the same limit together.
 -- Requests to a URL don't carry the account's API key, whatever its settings are: a key with scope write could send it anywhere.
--- QU001 not found, QU007 the account was deleted, QU011 not a webhook cue, QU027 held, QU031 above the plan's fires per hour.
+-- QU001 not found, QU007 the account was deleted, QU011 not a webhook cue, QU027 held, QU031 above the plan's fires per hour,
+-- QU076 its approval would be got around.
 create or replace function cue.begin_test(
-  p_account_id uuid, p_cue_id text default null, p_url text default null, p_payload text default null, p_now timestamptz default now()
+  p_account_id uuid, p_cue_id text default null, p_url text default null, p_payload text default null, p_now timestamptz default now(),
+  p_may_approve boolean default false
 ) returns setof cue.begun_attempt
 language plpgsql security definer as $$
 declare
@@ -327,6 +357,7 @@ begin
     elsif c.transport <> 'webhook' then
       raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
     end if;
+    if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'test it'); end if;
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
   else

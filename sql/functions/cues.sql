@@ -115,6 +115,10 @@ begin
   select c.id, c.account_id, c.transport, date_trunc('milliseconds', n.next_run), n.next_slot, cue.can_be_held(c), cue.schedule_key(c)
     from unnest(v_ids, p_next_runs, p_next_slots) as n (cue_id, next_run, next_slot)
    cross join lateral (select * from cue.cues q where q.id = n.cue_id limit 1) c;
+  if p_cues @? '$[*].after ? (@ != null)' then
+    perform cue.link_cues(v_ids);
+    if not p_cues @? '$[*] ? (@.in_set == true)' then perform cue.require_chains(v_ids); end if;
+  end if;
   if p_cues @? '$[*].schedule_rules ? (@ != null)' then perform cue.watch_exclusions(v_ids, p_now); end if;
   perform cue.wake('cue_due', (select min(n.at) from unnest(p_next_runs, v_ids) as n (at, id) where n.id is not null));
   -- Few accounts subscribe: skip the rest at once.
@@ -212,4 +216,4 @@ begin
   perform cue.record_cue_events(array[p_account_id], 'cue.created', array[p_actor], array[a.id], '{}', p_now);
   return a.id;
 end $$;
-comment on function cue.create_cue is 'Creates a cue and returns its id; QU015, QU030, QU038 or QU052 if it is refused.';
+comment on function cue.create_cue is 'Creates a cue and returns its id; QU015, QU030, QU038, QU052, or an error of require_chains if it is refused.';

@@ -143,7 +143,7 @@ begin
   perform cue.drop_credentials(v_account, p_now);
   -- All cues at once, so that nothing runs any more; in batches only if there are very many.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is null limit p_batch * 10);
-  perform cue.delete_cues(v_account, v_cues, p_now, p_actor => null);
+  perform cue.remove_cues(v_account, v_cues, p_now, null, true);
   if cardinality(v_cues) = p_batch * 10 then return cardinality(v_cues); end if;
   -- No order by id: both conditions match an index, and ordering would read the cues of all accounts by primary key.
   v_cues := array(select id from cue.cues where account_id = v_account and deleted_at is not null limit p_batch);

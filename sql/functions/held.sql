@@ -2,7 +2,7 @@
 -- execution waits for one thing at a time, in the order of the labels of held_by: whoever releases it has the next check made. Waits for nobody.
 
 create or replace function cue.can_be_held(c cue.cues) returns boolean
-language sql immutable as $$ select c.tracked or c.gate is not null $$;
+language sql immutable as $$ select c.tracked or c.gate is not null or c.after is not null or c.approval is not null $$;
 comment on function cue.can_be_held is 'Returns whether executions of a cue can be held, so that functions for plain cues must leave it alone.';
 
 -- New executions, which are due at infinity.

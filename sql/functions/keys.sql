@@ -9,28 +9,31 @@ create or replace function cue.insert_key(
 language sql security definer as $$
   insert into cue.api_keys (id, account_id, key_hash, prefix, label, scopes, created_by, is_default, ciphertext, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_key_hash, p_prefix, p_label,
-          array(select distinct s from unnest(coalesce(p_scopes, enum_range(null::cue.key_scope))) as s order by s),
+          array(select distinct s from unnest(coalesce(p_scopes, cue.default_scopes())) as s order by s),
           p_created_by, p_ciphertext is not null, p_ciphertext, p_now)
   returning *
 $$;
-comment on function cue.insert_key is 'Adds an API key to an account that the caller has locked; null p_scopes means all scopes.';
+comment on function cue.insert_key is 'Adds an API key to an account that the caller has locked; without p_scopes, it cannot approve.';
 
 create or replace function cue.create_key(
   p_account_id uuid, p_label text, p_key_hash bytea, p_prefix text, p_scopes cue.key_scope[] default null,
-  p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+  p_actor text default session_user, p_ip text default null, p_now timestamptz default now(), p_may_approve boolean default false
 ) returns uuid
 language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
+  if 'approve' = any (p_scopes) and not p_may_approve then
+    raise exception 'Only a signed-in person, or a key with scope approve, can create a key with scope approve.' using errcode = cue.refusal('QU052');
+  end if;
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'label', k.label, 'scopes', k.scopes), p_now);
   return k.id;
 end $$;
-comment on function cue.create_key is 'Creates an API key and returns its id; QU031 above ten per hour.';
+comment on function cue.create_key is 'Creates an API key and returns its id; QU031 above ten per hour, QU052 for scope approve without p_may_approve.';
 
 -- Revoked keys too: people recognise them by their label.
 create or replace function cue.rename_key(
@@ -75,7 +78,7 @@ begin
 end $$;
 comment on function cue.revoke_key is 'Revokes an API key with its sessions; QU004 not found, QU041 the last one.';
 
--- If all keys were revoked, as a session can see, the account gets a new one; the result is then null.
+-- If all keys were revoked, as a session can see, the account gets a new one; the result is then null. It is the default key, which cannot approve.
 create or replace function cue.regenerate_key(
   p_account_id uuid, p_key_hash bytea, p_prefix text, p_ciphertext text, p_actor text default session_user, p_ip text default null,
   p_now timestamptz default now()
@@ -93,8 +96,9 @@ begin
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
-  k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix, old.scopes, coalesce(old.created_by, 'user'),
-                      p_ciphertext, p_now);
+  k := cue.insert_key(a.id, coalesce(old.label, 'default'), p_key_hash, p_prefix,
+                      case when old.scopes = '{approve}' then '{read}' else array_remove(old.scopes, 'approve') end,
+                      coalesce(old.created_by, 'user'), p_ciphertext, p_now);
   perform cue.record_event(a.id, 'key.regenerated', p_actor, p_ip,
     jsonb_build_object('key_id', k.id, 'prefix', k.prefix, 'replaced_key_id', old.id), p_now);
   return old.id;

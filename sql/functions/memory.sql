@@ -23,8 +23,8 @@ create or replace function cue.stop_memory(p_account_id uuid, p_now timestamptz 
 language plpgsql security definer as $$
 begin
   delete from cue.memory_subscriptions where account_id = p_account_id;
-  perform cue.delete_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null);
+  perform cue.remove_cues(p_account_id, array(
+    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
 end $$;
 comment on function cue.stop_memory is 'Removes the weekly memory block cue and all subscriptions.';
 

@@ -288,6 +288,12 @@ exception
   when others then
     get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
     if v_code not like 'QU%' then raise; end if;
+    -- Its followers may be deleted later.
+    if v_code = 'QU066' then
+      return jsonb_build_object('result', case when exists (
+        select from cue.operation_targets q
+         where q.operation_id = o.id and q.targets && array(select p.cue_id from cue.cue_parents p where p.parent_id = p_target)) then 'later' else 'skipped' end);
+    end if;
     -- There is room in the queue when an execution has ended.
     if v_code = 'QU029' and v_overlap = 'queue_all' then return '{"result": "later"}'; end if;
     if v_code = 'QU011' and p_state is distinct from coalesce(cue.target_state(o.type, p_target), '') then

@@ -1,9 +1,12 @@
 -- Sessions, and the one-time tokens that open them. Tokens are stored as SHA-256 only. Locks: the account first, then its tokens and
 -- sessions. p_actor is the caller: 'session:ID' or 'key:ID'.
 
-create or replace function cue.insert_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamptz) returns void
+create or replace function cue.insert_session_token(
+  p_account_id uuid, p_token_hash bytea, p_now timestamptz, p_scopes cue.key_scope[] default null
+) returns void
 language sql security definer as $$
-  insert into cue.session_tokens (token_hash, account_id, expires_at) values (p_token_hash, p_account_id, p_now + interval '15 minutes')
+  insert into cue.session_tokens (token_hash, account_id, expires_at, scopes)
+  values (p_token_hash, p_account_id, p_now + interval '15 minutes', p_scopes)
 $$;
 comment on function cue.insert_session_token is 'Adds a one-time session token, valid for 15 minutes.';
 
@@ -42,8 +45,9 @@ create or replace function cue.open_session(
 ) returns table (session_id uuid, account_id uuid, email text, expires_at timestamptz)
 language plpgsql security definer as $$
 declare
+  v_scopes cue.key_scope[] := (select t.scopes from cue.session_tokens t where t.token_hash = p_token_hash);
   a cue.accounts := cue.take_session_token(p_token_hash, p_now);
-  s cue.sessions := cue.add_session(a.id, null, null, p_lifetime, p_now);
+  s cue.sessions := cue.add_session(a.id, v_scopes, null, p_lifetime, p_now);
 begin
   perform cue.record_event(a.id, 'session.created', 'session:' || s.id, p_ip, jsonb_build_object('session_id', s.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -77,12 +81,15 @@ language sql security definer as $$
 $$;
 comment on function cue.describe_session is 'Records where a session was opened.';
 
-create or replace function cue.add_session_token(p_account_id uuid, p_token_hash bytea, p_now timestamptz default now()) returns timestamptz
+-- A key must not approve by way of a session.
+create or replace function cue.add_session_token(
+  p_account_id uuid, p_token_hash bytea, p_now timestamptz default now(), p_may_approve boolean default false
+) returns timestamptz
 language sql security definer as $$
-  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now);
+  select cue.insert_session_token((cue.lock_account(p_account_id)).id, p_token_hash, p_now, case when not p_may_approve then cue.default_scopes() end);
   select expires_at from cue.session_tokens where token_hash = p_token_hash
 $$;
-comment on function cue.add_session_token is 'Adds a one-time session token to an account and returns when it expires.';
+comment on function cue.add_session_token is 'Adds a one-time session token to an account and returns when it expires; its session has the scope approve with p_may_approve.';
 
 -- The key comes from a file. One that is unknown is new; one that was revoked is refused, and the caller tries another.
 create or replace function cue.open_local_account(

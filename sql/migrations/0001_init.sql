@@ -6,14 +6,14 @@ create type cue.plan as enum ('free', 'pro', 'scale'); --- Plan of an account. I
 --- Bearer token sent with callbacks: a token for the execution only, or the account's default key.
 create type cue.webhook_authorization as enum ('execution_token', 'api_key');
 create type cue.key_origin as enum ('user', 'register', 'migration', 'mcp-exchange'); --- How an API key was created.
-create type cue.key_scope as enum ('read', 'write', 'worker', 'account'); --- Permission of an API key.
+create type cue.key_scope as enum ('read', 'write', 'worker', 'account', 'approve'); --- Permission of an API key.
 create type cue.audit_event as enum --- Type of an audit log entry.
   ('account.registered', 'account.updated', 'key.created', 'key.renamed', 'key.revoked', 'key.regenerated', 'key.revealed',
    'webhook_secret.regenerated', 'alert_webhook_secret.created', 'alert_webhook_secret.regenerated', 'session.created', 'session.refreshed',
    'session.revoked', 'account.deletion_requested', 'account.deletion_cancelled', 'account.disowned', 'plan.changed', 'cue.created',
    'cue.updated', 'cue.paused', 'cue.resumed', 'cue.deleted', 'cues.applied', 'operation.created', 'account.held', 'account.released',
    'channel.set', 'channel.deleted', 'event_endpoint.created', 'event_endpoint.deleted', 'event_endpoint.enabled', 'event_endpoint.disabled',
-   'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed');
+   'gate.set', 'gate.deleted', 'gate.paused', 'gate.resumed', 'execution.signalled', 'approval.decided');
 --- Status of a sign-in. Expiry is not a status: see device_codes.expires_at.
 create type cue.device_code_status as enum ('pending', 'email_sent', 'approved', 'claimed');
 --- How an execution reaches its handler: sent to a callback (webhook), or claimed by a worker.
@@ -44,24 +44,32 @@ create type cue.execution_status as enum
   ('pending', 'delivering', 'success', 'failed', 'retrying', 'retry_ready', 'missed', 'pending_outcome', 'outcome_timeout');
 create type cue.outcome_state as enum --- The handler's report and its verification. unknown: no report in time.
   ('reported_success', 'reported_failure', 'verified_success', 'verification_pending', 'verification_failed', 'unknown');
-create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill'); --- What triggered an execution.
+--- What triggered an execution. chain: the executions that its cue follows.
+create type cue.trigger_kind as enum ('schedule', 'manual_fire', 'replay', 'backfill', 'chain');
 --- Result of an attempt. lost: its engine or worker stopped responding.
 create type cue.attempt_result as enum ('success', 'failed', 'lost');
 --- Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a
 --- limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue).
---- gate: an execution waited at its cue's gate for longer than max_wait.
-create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate');
+--- gate: an execution waited at its cue's gate for longer than max_wait. after: the cues that it follows did not signal in time. approval_expired:
+--- nobody decided about it in time.
+create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'after', 'approval_expired');
 --- What an execution waits for, in the order in which that is checked: other executions to end, a person's approval, others of its cue, its cue's gate.
 create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
---- Why it waits: others of its cue run; the gate's limits on running executions or starts are reached, others come first, or the gate is paused, its
---- breaker is open or its budget is spent.
-create type cue.held_reason as enum ('overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
+--- Why it waits: the cues that it follows have not signalled; for a person's approval; others of its cue run; the gate's limits on running executions or
+--- starts are reached, others come first, or the gate is paused, its breaker is open or its budget is spent.
+create type cue.held_reason as enum ('after', 'approval', 'overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
+--- Whether an execution whose approval expires is missed, or runs.
+create type cue.approval_expiry as enum ('skip', 'run');
+--- Decision about an execution that waited for approval. expired: nobody decided in time.
+create type cue.approval_decision as enum ('approved', 'rejected', 'expired');
+--- How a decision came: by a call, a bulk operation, or the link in a message.
+create type cue.approval_source as enum ('call', 'operation', 'link');
 --- Reason for an alert: consecutive failures, no success in time, no outcome in time, a cue paused after failures, or a
 --- gate whose breaker has been open for five minutes.
 create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open');
 create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical'); --- Urgency of an alert, lowest first.
 --- What an operation does to its targets.
-create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill');
+create type cue.operation_type as enum ('replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill', 'approve', 'reject');
 --- Whether an operation is running, has dealt with all targets, or was aborted.
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
 --- Type of an event. succeeded: delivered, and no failure reported; rejected: the verification failed, by a rule or a
@@ -70,7 +78,8 @@ create type cue.event_type as enum
   ('cue.created', 'cue.updated', 'cue.deleted', 'cue.paused', 'cue.resumed', 'cue.completed', 'execution.succeeded', 'execution.failed',
    'execution.missed', 'execution.outcome_timeout', 'execution.retrying', 'execution.verified', 'execution.rejected', 'execution.cancelled',
    'alert.raised', 'alert.acknowledged', 'alert.resolved', 'operation.finished', 'task.unattended', 'task.attended', 'key.created', 'key.revoked',
-   'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached');
+   'secret.regenerated', 'limit.reached', 'endpoint.disabled', 'gate.opened', 'gate.closed', 'gate.paused', 'gate.resumed', 'gate.budget_warning', 'gate.budget_reached',
+   'approval.requested', 'approval.decided');
 --- Service that a channel sends to; webhook: a signed request to any address.
 create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
 --- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.
@@ -170,6 +179,7 @@ create table cue.accounts ( --- Owners of cues. Every table with data of an acco
   stripe_customer_id text, --- The account's customer at Stripe; null before its first checkout.
   --- When a mailed link was first confirmed; null: never.
   email_confirmed_at timestamptz,
+  approvals_by_link boolean not null default true, --- Whether the link in a message can approve and reject, or only a signed-in person.
   check ((previous_webhook_secret is null) = (previous_webhook_secret_until is null)),
   check ((previous_alert_webhook_secret is null) = (previous_alert_webhook_secret_until is null))
 );
@@ -183,7 +193,7 @@ create table cue.api_keys (
   key_hash bytea not null unique, --- SHA-256 of the key's text.
   prefix text not null, --- First 12 characters, so that people recognise the key.
   label text not null check (length(label) between 1 and 100), --- Name given by the owner.
-  --- Permissions.
+  --- Permissions. Those of new keys leave out approve, which only a caller with it can give.
   scopes cue.key_scope[] not null default '{read,write,worker,account}' check (cardinality(scopes) > 0),
   created_by cue.key_origin not null, --- How the key was created.
   --- Whether the key can be shown again. At most one unrevoked key per account can.
@@ -194,7 +204,9 @@ create table cue.api_keys (
   created_at timestamptz not null default now(), --- Time of creation.
   last_used_at timestamptz, --- When it last authenticated a request, to the minute; null: never.
   revoked_at timestamptz, --- When it was revoked; the row is removed 30 days later. Null: active.
-  check (ciphertext is null or is_default and revoked_at is null)
+  check (ciphertext is null or is_default and revoked_at is null),
+  -- It can be revealed to other keys, and callbacks may carry it.
+  constraint default_key_cannot_approve check (not is_default or 'approve' <> all (scopes))
 );
 create index api_keys_account on cue.api_keys (account_id, created_at desc);
 create index api_keys_revoked_at on cue.api_keys (revoked_at) where revoked_at is not null;
@@ -220,7 +232,8 @@ create unlogged table cue.session_tokens (
   token_hash bytea primary key, --- SHA-256 of the token.
   --- Account that the session or key will belong to.
   account_id uuid not null references cue.accounts on delete cascade,
-  expires_at timestamptz not null --- 15 minutes after creation.
+  expires_at timestamptz not null, --- 15 minutes after creation.
+  scopes cue.key_scope[] --- The scopes of the session that it opens; null: all.
 );
 create index session_tokens_account on cue.session_tokens (account_id);
 create index session_tokens_expires_at on cue.session_tokens (expires_at);
@@ -435,7 +448,8 @@ create table cue.cues (
   description text, --- Description for people.
   status cue.cue_status not null default 'active', --- Whether it fires. Meaningful only while deleted_at is null.
   transport cue.transport not null, --- webhook or worker. Never changes.
-  schedule_type cue.schedule_type not null, --- Whether it runs repeatedly, by cron or schedule_rules, or once, at at.
+  --- Whether it runs repeatedly, by cron or schedule_rules, or once, at at. Null: it has no schedule, and runs after other cues.
+  schedule_type cue.schedule_type,
   cron text, --- Cron expression of five fields, or six with a leading seconds field, in timezone.
   at timestamptz, --- The only slot of a one-time cue.
   timezone text not null default 'UTC', --- IANA time zone of cron, in canonical form.
@@ -501,6 +515,17 @@ create table cue.cues (
   overlap cue.overlap not null default 'allow', --- What becomes of a slot while an execution of the cue has not ended.
   --- The gate that its executions pass: the gate's key, and behind # a part that is counted by itself. Null: none.
   gate text constraint cues_gate_check check (gate ~ '^(?![.]{1,2}(#|$))[A-Za-z0-9._:/-]{1,255}(#[A-Za-z0-9._:/-]{1,255})?$'),
+  --- The cues that it follows, by their ids, with when, mode, within and wait. Null: none.
+  after jsonb constraint cues_after_check check (
+    after ?& '{cues,when,mode,within}' and jsonb_typeof(after -> 'cues') = 'array' and jsonb_array_length(after -> 'cues') between 1 and 20
+      and after ->> 'when' in ('success', 'verified', 'failure', 'end') and after ->> 'mode' in ('all', 'any')
+      and after ->> 'within' ~ '^[0-9]{1,8}[smhd]$' and (after ->> 'within')::interval between '1 second' and '31 days'
+      and (not after ? 'wait' or after ->> 'wait' ~ '^[0-9]{1,8}[smhd]$' and (after ->> 'wait')::interval <= '24 hours')),
+  --- A person's approval that its executions wait for, an object: expires, as written (24h) or null for never; on_expiry; message. Null: none.
+  approval jsonb constraint cues_approval_check check (
+    jsonb_typeof(approval) = 'object' and approval ->> 'on_expiry' in ('skip', 'run') and length(coalesce(approval ->> 'message', '')) <= 500
+      and (approval ->> 'expires' is null or approval ->> 'expires' ~ '^[0-9]{1,8}[smhd]$'
+           and (approval ->> 'expires')::interval between '1 minute' and '31 days')),
   --- Whether its executions that have not ended are in open_executions: if overlap is not allow, or a fire or replay
   --- specified one.
   tracked boolean not null default false,
@@ -510,10 +535,11 @@ create table cue.cues (
   payload_ref bigint default nextval('cue.payload_ids'),
   payload_since_run bigint not null default 0, --- The cue's run_count when payload_ref was set.
   constraint cues_one_schedule check (
-    num_nonnulls(cron, schedule_rules -> 'crons', schedule_rules -> 'every') = (schedule_type = 'recurring')::int),
+    num_nonnulls(cron, schedule_rules -> 'crons', schedule_rules -> 'every') = (schedule_type is not null and schedule_type = 'recurring')::int),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
   constraint cues_paused check (status = 'paused' or num_nonnulls(paused_at, paused_by, pause_reason, paused_until) = 0),
-  check ((at is not null) = (schedule_type = 'once')),
+  check ((at is not null) = (schedule_type is not null and schedule_type = 'once')),
+  constraint cues_runs_by_itself check (schedule_type is not null or after is not null),
   check (transport = 'worker' or callback_url is not null),
   check (num_nulls(timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds) in (0, 3)),
   check (await_outcome is null or timeout_seconds is not null),
@@ -530,6 +556,15 @@ create index cues_paused_until on cue.cues (paused_until) where paused_until is 
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
 create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), gate) where gate is not null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
+
+--- The cues that cues follow, as in after: so that the end of an execution finds the followers of its cue.
+create table cue.cue_parents (
+  cue_id text not null references cue.cues on delete cascade, --- The cue that follows.
+  parent_id text not null references cue.cues on delete cascade, --- The cue that it follows.
+  account_id uuid not null, --- Their account.
+  primary key (cue_id, parent_id)
+);
+create index cue_parents_parent on cue.cue_parents (parent_id);
 
 --- The frequently changing part of a cue: one narrow row that every execution updates. Removed when the cue is deleted.
 create table cue.cue_runs (
@@ -563,7 +598,7 @@ create table cue.cue_runs (
   --- Those changes of version that only moved next_run, after a change of a calendar. The API does not count them.
   --- Null: none.
   recomputed int,
-  --- Whether its executions can be held: the cue is tracked, or has a gate. For the functions that fire and finish plain executions.
+  --- Whether its executions can be held: the cue is tracked, or has a gate or an approval. For the functions that fire and finish plain executions.
   tracked boolean not null default false,
   alerted boolean not null default false, --- Whether an alert of the cue is not resolved.
   schedule_key uuid, --- Shared by cues with the same schedule. Null: shared with none.
@@ -736,6 +771,8 @@ create table cue.executions (
   held_ms int, --- Milliseconds for which it was held so far; null: never.
   missed_reason cue.missed_reason, --- Why it was missed, if it was held for too long.
   is_fixed boolean, --- True if fixed_requests has a row of it; null if not.
+  lineage_id uuid, --- The first of the executions that this one repeats, by replays of replays. Null: itself.
+  parents jsonb, --- The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.
   primary key (id),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
   constraint attempt_due check ((attempt_due_at is not null) =
@@ -839,9 +876,36 @@ create table cue.held_executions (
   check (released_at is null or held_by = 'gate')
 );
 create index held_executions_queue on cue.held_executions (cue_id, place) where held_by = 'overlap';
+create index held_executions_after on cue.held_executions (cue_id, place) where held_by = 'after';
 create index held_executions_gate on cue.held_executions (account_id, gate, due_at, execution_id) include (transport, released_at) where held_by = 'gate';
 create index held_executions_others on cue.held_executions (account_id, held_by, due_at, execution_id) where held_by <> 'gate';
 create index held_executions_released on cue.held_executions (account_id, gate) where released_at is not null;
+
+--- Approvals that executions wait for, or that were decided. Kept as long as the execution, unless that ends without a decision.
+create table cue.approvals (
+  execution_id uuid primary key, --- The execution.
+  account_id uuid not null, --- Its account.
+  cue_id text not null references cue.cues on delete cascade, --- Its cue.
+  message text, --- Shown to the person who decides.
+  on_expiry cue.approval_expiry not null, --- What becomes of it at expires_at.
+  requested_at timestamptz not null, --- Since when it waits for the approval.
+  requested_by text, --- The key, session or user that fired or replayed it; null: its schedule.
+  expires_at timestamptz, --- When it expires; null: never.
+  remind_at timestamptz, --- When the next reminder is due; null: none is left.
+  reminders int not null default 0, --- Reminders sent.
+  decision cue.approval_decision, --- The decision; null: none yet.
+  decided_at timestamptz, --- Time of the decision.
+  decided_by text, --- Who decided, as in the audit log; null: it expired.
+  decided_via cue.approval_source, --- How the decision came; null: it expired.
+  reason text check (length(reason) <= 500), --- Reason given for the decision.
+  check (num_nulls(decision, decided_at) in (0, 2)),
+  check (num_nulls(decided_by, decided_via) in (0, 2) and (decided_by is not null) = (coalesce(decision, 'expired') <> 'expired')),
+  check (remind_at is null or decision is null)
+);
+create index approvals_waiting on cue.approvals (account_id, execution_id) where decision is null;
+create index approvals_of_cue on cue.approvals (cue_id) where decision is null;
+create index approvals_expiring on cue.approvals (expires_at) where decision is null;
+create index approvals_reminders on cue.approvals (remind_at) where remind_at is not null;
 
 --- Parts of gates that executions have reached, or whole gates. Whoever starts attempts behind one locks its row, and waits for nobody.
 create table cue.gate_parts (
@@ -910,6 +974,30 @@ create table cue.gate_spending (
 create index gate_spending_part on cue.gate_spending (account_id, gate);
 create index gate_results_part on cue.gate_results (account_id, gate, seq);
 
+--- Ends and verifications of executions, as their cues' followers count them. Written by whoever ends the execution, under no lock of the follower.
+create table cue.signals (
+  id bigint primary key generated always as identity, --- Order of the signals.
+  account_id uuid not null, --- The account.
+  follower_id text not null references cue.cues on delete cascade, --- The cue that follows.
+  parent_id text not null, --- The cue that it follows.
+  execution_id uuid not null, --- The execution.
+  lineage_id uuid not null, --- The first of the executions that it repeats. Each signals a follower once.
+  scheduled_for timestamptz not null, --- The execution's.
+  signalled_at timestamptz not null, --- When it ended or was verified.
+  expires_at timestamptz not null, --- Until when a run may spend it.
+  --- Whether it has not been looked at together with those that came before it.
+  is_new boolean not null default true,
+  spent_at timestamptz, --- When a run spent it, or its expiry was recorded. Null: a run may spend it.
+  spent_by uuid, --- The execution that runs on it, or on a newer one of the same parent. Null: none.
+  unique (follower_id, lineage_id),
+  check (spent_at is null or not is_new),
+  check (spent_by is null or spent_at is not null)
+);
+create index signals_new on cue.signals (follower_id, id) where is_new;
+create index signals_unspent on cue.signals (follower_id, parent_id, id desc) where spent_at is null;
+create index signals_expiring on cue.signals (expires_at) where spent_at is null and not is_new;
+create index signals_execution on cue.signals (execution_id);
+
 --- Executions that failed, were missed or timed out, and were neither replayed nor dismissed.
 create table cue.dead_letters (
   execution_id uuid primary key, --- The execution.
@@ -934,7 +1022,7 @@ create table cue.operations ( --- Bulk operations, kept for 90 days after their 
   type cue.operation_type not null, --- What it does to its targets.
   name text check (length(name) between 1 and 255), --- A name given by the caller.
   status cue.operation_status not null, --- Whether it is running.
-  --- What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id.
+  --- What its targets get: for pauses, the columns pause_reason and paused_until; overlap; for a backfill, its cue_id; for decisions, their reason.
   settings jsonb not null,
   --- Maximum number of targets acted on per minute; null: no limit.
   rate_per_minute int check (rate_per_minute between 1 and 100000),
@@ -946,6 +1034,7 @@ create table cue.operations ( --- Bulk operations, kept for 90 days after their 
   paced_at timestamptz not null, --- With a rate: when the next target may be acted on.
   worked_at timestamptz not null, --- Time given to the latest target; if that is long ago, its job is missing.
   created_by text not null, --- The key or session that created it.
+  may_approve boolean not null default false, --- Whether that had the scope approve.
   created_at timestamptz not null, --- Time of creation.
   ended_at timestamptz, --- When it was completed or aborted.
   check (succeeded + failed + skipped <= total),
@@ -1114,6 +1203,8 @@ create table cue.channels ( --- Where alerts and events are sent, besides the al
   tags text[] not null default '{}' check (cardinality(tags) <= 10), --- Only what concerns a cue that has all of these tags.
   is_default boolean not null default false, --- Whether it gets the alerts of cues that name no channels.
   enabled boolean not null default true, --- Whether anything is sent to it.
+  --- Whether requests for approval come with the link that decides: it was last written by a caller with the scope approve.
+  gets_links boolean not null default false,
   created_at timestamptz not null, --- Creation time.
   updated_at timestamptz not null --- Time of the last change.
 );

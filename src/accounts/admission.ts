@@ -26,6 +26,8 @@ export type Caller = {
   /** `key:<uuid>`, `session:<uuid>` or `execution:<uuid>`, as in the audit log. */
   actor: string
   ip: string
+  /** Whether the credential has the scope `approve`. */
+  may_approve: boolean
 }
 
 /** A result row of the SQL function `admit`. */
@@ -165,7 +167,10 @@ export const createAdmission = ({ fn, config, log, now = () => new Date(), closi
           : error
     return {
       error: refusal,
-      caller: refusal === null && account_id !== null && actor !== null ? { account_id, actor, ip: address } : null,
+      caller:
+        refusal === null && account_id !== null && actor !== null
+          ? { account_id, actor, ip: address, may_approve: rest.scopes?.includes('approve') ?? false }
+          : null,
       scopes: refusal === null ? (rest.scopes ?? []) : [],
       plan: refusal === null ? rest.plan : null,
       limits: rest.limits,

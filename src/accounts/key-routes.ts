@@ -33,12 +33,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/auth/keys',
     {
-      config,
+      config: { ...config, errors: ['insufficient_scope'] },
       schema: {
         tags,
         operationId: 'createKey',
         summary: 'Create a key',
-        description: '`api_key` is shown only in this response. Give each agent or program its own, with the scopes it needs.',
+        description:
+          '`api_key` is shown only in this response. Give each agent or program its own, with the scopes it needs. ' +
+          'Only a caller with the scope `approve` can create a key with it.',
         body: schemas.CreateKey,
         response: { 201: schemas.CreatedKey }
       }
@@ -102,7 +104,8 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'regenerateKey',
         summary: 'Replace the only key',
-        description: 'It ends at once, with its sessions. An account with several keys creates and revokes them instead.',
+        description:
+          'It ends at once, with its sessions. An account with several keys creates and revokes them instead. The new key lacks the scope `approve`.',
         response: { 200: schemas.RegeneratedKey }
       }
     },

@@ -63,7 +63,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.patch(
     '/v1/auth/me',
     {
-      config: { scope: 'account' },
+      config: { scope: 'account', errors: ['approval_protected'] },
       schema: {
         tags,
         operationId: 'updateAccount',

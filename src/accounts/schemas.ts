@@ -8,7 +8,8 @@ const { plan: plans, webhookAuthorization: authorizations, keyOrigin: origins } 
 const Label = Type.String({ minLength: 1, maxLength: 100, description: 'A name for the key.' })
 const Scopes = Type.Array(Type.Enum([...scopes]), {
   minItems: 1,
-  description: '`read`, `write` (change cues and executions), `worker` (claim and report), `account` (keys, secrets, plan).'
+  description:
+    '`read`, `write` (change cues and executions), `worker` (claim and report), `account` (keys, secrets, plan), `approve` (decide about executions that wait for approval; not by default).'
 })
 const NewKey = Type.String({ description: 'The key itself. Shown only in this response.' })
 
@@ -33,6 +34,7 @@ export const Me = Type.Object({
   alert_webhook_url: Nullable(Type.String()),
   webhook_authorization: Type.Enum([...authorizations]),
   events: Type.Enum(['default', 'all'], { description: 'Whether successes, retries and verifications are events, too.' }),
+  approvals_by_link: Type.Boolean({ description: 'Whether the link in a message can approve and reject, or only a signed-in person.' }),
   scopes: Type.Array(Type.String(), { description: 'Scopes of the credential of this request.' }),
   is_operator: Type.Boolean({ description: 'Whether this browser or account may read `GET /v1/operator`.' }),
   created_at: Timestamp
@@ -48,7 +50,8 @@ export const UpdateMe = Strict(
     ),
     events: Type.Optional(
       Type.Enum(['default', 'all'], { description: '`all`: successes, retries and verifications are in `GET /v1/events`, too.' })
-    )
+    ),
+    approvals_by_link: Type.Optional(Type.Boolean({ description: 'Needs the scope `approve`.' }))
   },
   { minProperties: 1 }
 )

@@ -82,13 +82,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         tags,
         operationId: 'createDashboardLink',
         summary: 'Create a link that opens the dashboard signed in',
-        description: 'It works once, within 15 minutes; created from the machine of the service, only there.',
+        description:
+          'It works once, within 15 minutes; created from the machine of the service, only there. The session lacks the scope `approve` if the caller does.',
         response: { 201: schemas.DashboardLink }
       }
     },
     async (request, reply) => {
       const token = isLoopback(request.ip) ? createLocalToken() : createToken()
-      const expires_at = await app.fn.addSessionToken({ account_id: request.caller.account_id, token_hash: hashKey(token) })
+      const expires_at = await app.fn.addSessionToken({ token_hash: hashKey(token), ...request.caller })
       return reply.code(201).send({ url: signInLink(app.config, token), expires_at })
     }
   )

@@ -79,11 +79,11 @@ const members = new Set(Object.keys(fields.createCue!).map(path => path.split('.
 const declared = (cue: Cue) => {
   const { key, name, schedule, callback, payload, retry, on_failure, status } = cue
   const settings = Object.entries(cue).filter(([member]) => members.has(member))
-  const { type: _, ...when } = schedule
+  const { type: _, ...when } = schedule ?? { type: null }
   return without(
     {
       ...{ key, name, ...Object.fromEntries(settings) },
-      schedule: without(when, { timezone: defaults.timezone }),
+      schedule: schedule && without(when, { timezone: defaults.timezone }),
       callback: group(callback, 'callback_'),
       payload: JSON.stringify(payload) === defaults.payload ? null : payload,
       retry: group(retry, 'retry_'),

@@ -1,5 +1,6 @@
 /** Options for schedules, and schedules as text. */
 import type { Cue } from '../client/index.ts'
+import { afterText } from '../schedule/after-text.ts'
 import { fromApi, type Member } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 import { parsed } from './io.ts'
@@ -48,7 +49,8 @@ export const cronsOf = (crons: readonly string[]): { cron?: string; crons?: stri
   crons.length > 1 ? { crons: [...crons] } : crons.length === 1 ? { cron: crons[0]! } : {}
 
 /** When it runs, on one line. */
-export const scheduleText = ({ schedule }: Pick<Cue, 'schedule'>): string => {
+export const scheduleText = ({ schedule, after }: Pick<Cue, 'schedule' | 'after'>): string => {
+  if (!schedule) return afterText(after!)
   const when = schedule.type === 'once' ? schedule.at : (schedule.cron ?? schedule.crons?.join('; ') ?? `every ${schedule.every}`)
   return schedule.timezone === 'UTC' ? String(when) : `${when} ${schedule.timezone}`
 }
@@ -56,10 +58,10 @@ export const scheduleText = ({ schedule }: Pick<Cue, 'schedule'>): string => {
 export const showCue = (cue: Cue, out: Output) => {
   const { id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, pause_reason: reason } = cue
   const { version, next_run, next_slot, last_run, run_count: runs, transport, callback, payload, catch_up, overlap, gate, warning } = cue
-  const { type, at, cron, crons, every, timezone, exclude, exclude_calendars, ...bounds } = cue.schedule as Record<string, unknown>
+  const { type, at, cron, crons, every, timezone, exclude, exclude_calendars, ...bounds } = (cue.schedule ?? {}) as Record<string, unknown>
   out.fields({
     ...{ id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, reason, version },
-    ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars },
+    ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars, after: cue.after },
     ...{ next_run, next_slot: next_slot === next_run ? null : next_slot, last_run, runs },
     ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap, gate, alert_channels: cue.alerts?.channels }
   })

@@ -56,7 +56,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: {
         scope: 'write',
-        errors: ['cue_not_found', 'invalid_state', 'service_held', 'invalid_callback_url', 'invalid_payload_size']
+        errors: ['cue_not_found', 'invalid_state', 'service_held', 'invalid_callback_url', 'invalid_payload_size', 'approval_protected']
       },
       schema: {
         tags,

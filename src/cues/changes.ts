@@ -6,6 +6,8 @@ import { rulesOf, type Schedule } from '../schedule/schedule.ts'
 import type { GivenSchedule } from '../schedule/schemas.ts'
 import type { StoredCalendars } from '../schedule/stored-calendars.ts'
 import { lastInstant } from '../schedule/timetable.ts'
+import { afterOf, checkWait } from './after.ts'
+import { approvalOf } from './approval.ts'
 import { defaults, implied } from './columns.ts'
 import { headerFaults } from './headers.ts'
 import { type Change, type Columns, hasWindow, nextOf, reschedule, revisions } from './next-runs.ts'
@@ -33,7 +35,8 @@ const noCalendars: StoredCalendars = new Map()
  */
 export const newCue = (request: CreateCue, now: Date, minInterval: number | null = null, calendars = noCalendars): Change => {
   const transport = transportOf(request)
-  const schedule = readSchedule(scheduleOf(request), now)
+  const schedule = scheduleIn(request, now)
+  if (!schedule) return { columns: { transport, ...definition(request, null, transport) }, next_run: null, next_slot: null }
   checkInterval(schedule, minInterval)
   const used = calendarsOf(schedule, calendars)
   // A window depends on the id.
@@ -67,7 +70,7 @@ export const replacementOf = (
   const transport = transportOf(request)
   if (transport !== stored.transport)
     throw invalid([fault(['transport'], `cannot change from ${stored.transport} to ${transport}; delete the cue first`)])
-  const schedule = readSchedule(scheduleOf(request), now)
+  const schedule = scheduleIn(request, now)
   const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars)
   return {
     columns: { ...definition(request, schedule, transport, Object.keys(stored.callback.headers)), ...used, replaces: true },
@@ -76,7 +79,12 @@ export const replacementOf = (
 }
 
 /** The columns that a request for a whole cue sets. */
-const definition = (request: CreateCue, schedule: Schedule, transport: StoredCue['transport'], headerNames: string[] = []): Columns => {
+const definition = (
+  request: CreateCue,
+  schedule: Schedule | null,
+  transport: StoredCue['transport'],
+  headerNames: string[] = []
+): Columns => {
   const { callback_url } = request
   if (callback_url != null && request.callback?.url != null)
     throw invalid([fault(['callback_url'], 'give callback_url or callback.url, not both')])
@@ -85,7 +93,7 @@ const definition = (request: CreateCue, schedule: Schedule, transport: StoredCue
     name: request.name,
     ...scheduleColumns(schedule),
     ...(request.payload && payloadColumns(request.payload)),
-    ...settingColumns({ ...request, callback }, transport, undefined, headerNames)
+    ...settingColumns({ ...request, callback }, transport, schedule, undefined, headerNames)
   }
 }
 
@@ -106,8 +114,14 @@ export const changesOf = (
   if (request.status !== undefined) columns.status = request.status
   if (request.name !== undefined) columns.name = request.name
   if (request.payload) Object.assign(columns, payloadColumns(request.payload))
-  Object.assign(columns, settingColumns(request, stored.transport, stored))
-  const schedule = request.schedule ? readSchedule(request.schedule, now, stored.schedule) : stored.schedule
+  const schedule = request.schedule
+    ? readSchedule(request.schedule, now, stored.schedule ?? undefined)
+    : request.schedule === null
+      ? null
+      : stored.schedule
+  if (!schedule && !(request.after === undefined ? stored.after : request.after))
+    throw invalid([fault(['schedule'], 'is required for a cue without after: it would never run')])
+  Object.assign(columns, settingColumns(request, stored.transport, schedule, stored))
   if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
   const resumed = request.status === 'active' && stored.status === 'paused'
   const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars, resumed)
@@ -120,9 +134,9 @@ export const pauseOf = ({ reason, until }: PauseCue, { schedule }: StoredCue, no
   const end = until == null ? null : new Date(until)
   if (end && end <= now) throw invalid([fault(['until'], 'must be in the future')])
   if (end && +end > lastInstant) throw invalid([fault(['until'], 'must not be after the year 9999')])
-  if (end && schedule.type === 'once' && end > new Date(schedule.at))
+  if (end && schedule?.type === 'once' && end > new Date(schedule.at))
     throw invalid([fault(['until'], 'must not be after schedule.at: the cue would never run')])
-  if (end && schedule.type === 'recurring' && schedule.ends_at !== undefined && end > new Date(schedule.ends_at))
+  if (end && schedule?.type === 'recurring' && schedule.ends_at !== undefined && end > new Date(schedule.ends_at))
     throw invalid([fault(['until'], 'must not be after schedule.ends_at: the cue would never run')])
   return { columns: { status: 'paused', pause_reason: reason ?? null, paused_until: end }, next_run: null, next_slot: null }
 }
@@ -140,6 +154,12 @@ const transportOf = ({ transport, worker }: CreateCue) => {
   return transport ?? (worker ? 'worker' : 'webhook')
 }
 
+/** The schedule of a request; null: it has none, but `after`. */
+const scheduleIn = (request: CreateCue, now: Date): Schedule | null =>
+  request.after != null && request.schedule == null && shortNames.every(name => request[name] == null)
+    ? null
+    : readSchedule(scheduleOf(request), now)
+
 /** The schedule, some members of which may also be given beside it. */
 const scheduleOf = (request: CreateCue) => {
   const names = shortNames.filter(name => request[name] != null)
@@ -152,26 +172,30 @@ const scheduleOf = (request: CreateCue) => {
   return request.schedule
 }
 
-const scheduleColumns = (schedule: Schedule) => ({
-  schedule_type: schedule.type,
-  cron: schedule.type === 'recurring' ? (schedule.cron ?? null) : null,
-  at: schedule.type === 'once' ? schedule.at : null,
-  timezone: schedule.timezone,
-  schedule_rules: rulesOf(schedule)
+const scheduleColumns = (schedule: Schedule | null) => ({
+  schedule_type: schedule?.type ?? null,
+  cron: schedule?.type === 'recurring' ? (schedule.cron ?? null) : null,
+  at: schedule?.type === 'once' ? schedule.at : null,
+  timezone: schedule?.timezone ?? defaults.timezone,
+  schedule_rules: schedule && rulesOf(schedule)
 })
 
-type Settings = Pick<CreateCue, Group | Plain | 'catch_up'>
+type Settings = Pick<CreateCue, Group | Plain | 'catch_up' | 'after' | 'approval'>
 
 /** The columns set by a request, merged with the stored cue, if any. Headers in `headerNames` may be given as masks. */
 const settingColumns = (
   request: Settings,
   transport: StoredCue['transport'],
+  schedule: Schedule | null,
   stored?: StoredCue,
   headerNames: string[] = Object.keys(stored?.callback.headers ?? {})
 ): Columns => {
   const columns: Columns = {}
   for (const name of plainNames) if (request[name] !== undefined) columns[name] = request[name] ?? defaultOf(name)
+  if (request.after !== undefined) columns.after = afterOf(request.after, schedule !== null, stored?.after)
+  else checkWait(stored?.after?.wait, schedule !== null)
   if (request.catch_up !== undefined) columns.catch_up = catchUp(request.catch_up)
+  if (request.approval !== undefined) columns.approval = approvalOf(request.approval, stored?.approval)
   for (const name of groupNames) {
     const object = request[name]
     if (stored ? says(object) : object != null) Object.assign(columns, groupColumns(name, object ?? null, stored?.[name]))

@@ -32,7 +32,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     '/v1/cues/by-key/:key',
     {
       ...allFaults,
-      config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', ...refusals] },
+      config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', 'approval_protected', ...refusals] },
       schema: {
         tags,
         operationId: 'putCueByKey',
@@ -56,7 +56,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.delete(
     '/v1/cues/by-key/:key',
     {
-      config: { scope: 'write', errors: ['version_conflict'] },
+      config: { scope: 'write', errors: ['version_conflict', 'cue_has_followers', 'approval_protected'] },
       schema: {
         tags,
         operationId: 'deleteCueByKey',
@@ -83,7 +83,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         scope: 'write',
         computes: true,
         free: { names: ['cues'], depth: 2, asWritten: true },
-        errors: ['managed_elsewhere', 'invalid_state', ...idempotencyErrors, ...refusals]
+        errors: ['managed_elsewhere', 'invalid_state', 'cue_has_followers', 'approval_protected', ...idempotencyErrors, ...refusals]
       },
       schema: {
         tags,

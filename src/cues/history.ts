@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import { firstInstantAt } from '../schedule/next-run.ts'
 import { zoneOf } from '../schedule/zones.ts'
+import { defaults } from './columns.ts'
 import { unknownCue } from './read.ts'
 import type { History, HistoryQuery } from './schemas.ts'
 
@@ -17,7 +18,7 @@ export const readHistory = async (
   const query = db.selectFrom('cue_view').select('schedule').where('id', '=', cue_id).where('account_id', '=', account_id)
   const cue = await query.executeTakeFirst()
   if (!cue) throw unknownCue()
-  const { timezone } = cue.schedule as { timezone: string }
+  const { timezone } = (cue.schedule ?? { timezone: defaults.timezone }) as { timezone: string }
   const zone = zoneOf(timezone)
   const second = Math.floor(+now() / 1000)
   const last = Date.parse(until ?? dateOf((second + zone(second).offset) * 1000))

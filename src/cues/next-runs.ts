@@ -23,7 +23,7 @@ export const revisions = (used: readonly { name: string; revision: number }[]): 
   used.length > 0 ? { calendars: Object.fromEntries(used.map(({ name, revision }) => [name, revision])) } : {}
 
 export const reschedule = (
-  schedule: Schedule,
+  schedule: Schedule | null,
   stored: Pick<StoredCue, 'id' | 'schedule' | 'next_run' | 'next_slot' | 'last_slot'>,
   now: Date,
   minInterval: number | null,
@@ -33,12 +33,13 @@ export const reschedule = (
   const { id, next_run, last_slot } = stored
   const next_slot = +(stored.next_slot ?? 0) === +(next_run ?? 0) ? null : stored.next_slot
   const changed = !sameSchedule(schedule, stored.schedule)
+  if (!schedule) return { next_run: null, next_slot: null }
   if (changed) checkInterval(schedule, minInterval)
   const used = calendarsOf(schedule, calendars)
   if (!changed && !resumed) return { next_run, next_slot }
   // A time zone doesn't affect an instant: a slot that is due, or has run, stays so.
   const sameInstant =
-    schedule.type === 'once' && stored.schedule.type === 'once' && +new Date(schedule.at) === +new Date(stored.schedule.at)
+    schedule.type === 'once' && stored.schedule?.type === 'once' && +new Date(schedule.at) === +new Date(stored.schedule.at)
   if (sameInstant && !resumed) return { next_run, next_slot }
   const plan = planOf(schedule, id, used)
   const run = resumed ? runDueAfter(plan, now, last_slot) : waitingRun(plan, stored, now)

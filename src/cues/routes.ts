@@ -110,7 +110,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       ...allFaults,
       config: {
         scope: 'write',
-        errors: ['invalid_state', 'key_taken', 'version_conflict', ...refusals]
+        errors: ['invalid_state', 'key_taken', 'version_conflict', 'approval_protected', ...refusals]
       },
       schema: {
         tags,
@@ -131,7 +131,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.delete(
     '/v1/cues/:cue_id',
     {
-      config: { scope: 'write', errors: ['version_conflict'] },
+      config: { scope: 'write', errors: ['version_conflict', 'cue_has_followers', 'approval_protected'] },
       schema: {
         tags,
         operationId: 'deleteCue',
@@ -152,12 +152,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/cues/bulk-delete',
     {
-      config: { scope: 'write' },
+      config: { scope: 'write', errors: ['approval_protected'] },
       schema: {
         tags,
         operationId: 'deleteCues',
         summary: 'Delete up to 100 cues with their history',
-        description: 'Ids of other accounts, or of no cue, are listed as `skipped`.',
+        description:
+          'Ids of other accounts, or of no cue, are listed as `skipped`, and so are cues that others follow, unless those are in the list, too.',
         headers: Confirmation,
         body: schemas.BulkDelete,
         response: { 200: schemas.BulkDeleted }

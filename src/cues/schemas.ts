@@ -2,7 +2,7 @@
 import { type Static, type TSchema, type TUnsafe, Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { ChannelName } from '../channels/schemas.ts'
-import { Execution, GivenOverlap, Outcome, Overlap } from '../executions/schemas.ts'
+import { Execution, GivenOverlap, Outcome, Overlap, Parent } from '../executions/schemas.ts'
 import { DeclaredSchedule, GivenSchedule, Instant, ScheduleBody, StrictSchedule } from '../schedule/schemas.ts'
 import { AnyJson, CueId, Nullable, orElse, Strict, Tag, Timestamp } from '../schemas.ts'
 import { bounds, defaults, implied } from './columns.ts'
@@ -71,6 +71,21 @@ const delivery = {
       "Whether to wait for a reported outcome after a 2xx. Defaults to true if outcome_deadline_seconds is given. A JSON response with a boolean `success` is the whole report; members that a report would refuse are left out, and named in the attempt's `error`."
   })
 }
+export const After = Type.Object({
+  cues: Type.Array(Type.String(), { minItems: 1, maxItems: 20, description: 'The cues that it follows: their keys, or ids.' }),
+  when: Type.Enum(['success', 'verified', 'failure', 'end'], {
+    description:
+      'Which of their runs count: delivered without a reported failure (`success`), with a verified outcome, dead letters (`failure`), or all that end. Default: `success`.'
+  }),
+  mode: Type.Enum(['all', 'any'], { description: 'Whether it runs after all of them, or after any. Default: `all`.' }),
+  within: Type.String({
+    maxLength: 10,
+    description: 'How long a run counts, from its end or verification: `1s` to `31d`. Default: `24h`.'
+  }),
+  wait: Type.Optional(
+    Type.String({ maxLength: 10, description: 'With a schedule: how long a slot waits for them, at most `24h`. Default: it does not.' })
+  )
+})
 const alerts = {
   consecutive_failures: Whole('alert_consecutive_failures', 'Failures in a row that raise an alert.'),
   missed_window_multiplier: Whole('alert_missed_window_multiplier', 'Gaps between slots that may pass without a success before an alert.'),
@@ -83,6 +98,14 @@ const alerts = {
     })
   )
 }
+const approval = {
+  expires: Nullable(
+    Type.String({ maxLength: 9, description: 'How long a person may take, from `1m` to `31d`; null: any time. Default: `24h`.' })
+  ),
+  on_expiry: Type.Enum([...enums.approvalExpiry], { description: 'Then it is `missed` (`skip`), or it runs. Default: `skip`.' }),
+  message: Nullable(Type.String({ maxLength: 500, description: 'Shown to the person who decides.' }))
+}
+const approvalNote = { description: "A person's approval that each execution waits for. Null: none." }
 const verification = { mode: Type.Enum([...modes], { description: 'What a reported success needs to be verified.' }) }
 const callback = {
   url: Nullable(Type.String({ description: 'Required for webhook cues.' })),
@@ -121,11 +144,23 @@ const optionalOrNull = <P extends Record<string, TSchema>>(members: P) => {
   return optional(nullable as { [Name in keyof P]: TUnsafe<Static<P[Name]> | null> })
 }
 
+const givenAfter = {
+  ...optionalOrNull(Type.Omit(After, ['cues']).properties),
+  cues: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { minItems: 1, maxItems: 20 }))
+}
+
 /** The members common to both bodies. `object` builds their objects: a new cue drops unknown members, a change rejects them. */
 const settings = (object: typeof Strict) => ({
   callback: Type.Optional(Nullable(object(optional(callback)))),
   payload: Type.Optional(AnyJson({ description: `Any JSON up to 1 MiB, delivered with each execution. Default: ${defaults.payload}.` })),
   ...optionalOrNull(plain),
+  after: Type.Optional(
+    Nullable(
+      object(givenAfter, {
+        description: 'The cues that it follows. Without a schedule it runs after them; with one, its slots run only if they have run.'
+      })
+    )
+  ),
   retry: Type.Optional(
     Nullable(object(optional({ ...retry, retry_max_attempts: retry.max_attempts, retry_backoff_minutes: retry.backoff_minutes })))
   ),
@@ -139,7 +174,8 @@ const settings = (object: typeof Strict) => ({
       })
     )
   ),
-  verification: Type.Optional(Nullable(object(optional(verification))))
+  verification: Type.Optional(Nullable(object(optional(verification)))),
+  approval: Type.Optional(Nullable(object(optional(approval), approvalNote)))
 })
 const Name = Type.String(bounds.name)
 
@@ -179,7 +215,7 @@ export const PutCue = Strict(definition(DeclaredSchedule, Strict), { description
 export const UpdateCue = Strict({
   status: Type.Optional(orElse('invalid_status', 'status must be active or paused.', Type.Enum(['active', 'paused']))),
   name: Type.Optional(Name),
-  schedule: Type.Optional(StrictSchedule),
+  schedule: Type.Optional(Nullable(StrictSchedule)),
   ...settings(Strict)
 })
 export type UpdateCue = Static<typeof UpdateCue>
@@ -212,7 +248,8 @@ export const cue = {
     })
   ),
   transport: Type.Enum([...transports]),
-  schedule: ScheduleBody,
+  schedule: Nullable(ScheduleBody),
+  after: Nullable(After),
   callback: Type.Object({
     url: Nullable(Type.String()),
     method: callback.method,
@@ -225,6 +262,7 @@ export const cue = {
   alerts: Nullable(Type.Object({ ...alerts, channels: Type.Optional(Type.Array(Type.String())) })),
   catch_up: Type.Enum([...policies]),
   verification: Nullable(Type.Object(verification)),
+  approval: Nullable(Type.Object(approval, approvalNote)),
   next_run: Nullable(Type.Unsafe<Date>({ ...Timestamp, description: 'When the next slot fires.' })),
   next_slot: Nullable(
     Type.Unsafe<Date>({
@@ -268,7 +306,11 @@ export const CueDetail = Type.Object({
   ...cue,
   executions: Type.Array(RecentExecution, { description: 'The latest 10.' }),
   execution_total: Type.Integer({ description: 'Counted up to 10,000.' }),
-  missed: Type.Array(Missed, { description: 'Ranges of slots that did not run; the latest 10.' })
+  missed: Type.Array(Missed, { description: 'Ranges of slots that did not run; the latest 10.' }),
+  followers: Type.Array(Type.String(), { description: 'The cues that follow it: their keys, or ids.' }),
+  pending_signals: Type.Array(Type.Object({ ...Parent.properties, signalled_at: Timestamp, expires_at: Timestamp }), {
+    description: 'Of each cue that it follows, the latest run that counts for its next run.'
+  })
 })
 
 export const HistoryQuery = Type.Object({
@@ -386,5 +428,5 @@ export const TestResult = Type.Object({
 export const BulkDelete = Strict({ ids: Type.Array(Type.String(), { minItems: 1, maxItems: 100 }) })
 export const BulkDeleted = Type.Object({
   deleted: Type.Array(Type.String()),
-  skipped: Type.Array(Type.String(), { description: 'Ids of cues not found in this account.' })
+  skipped: Type.Array(Type.String(), { description: 'Ids of cues not found in this account, or followed by others.' })
 })

@@ -2,6 +2,7 @@
 import type { Static } from 'typebox'
 import type { Functions } from '../database/functions.ts'
 import { createYield } from '../database/yield.ts'
+import { afterText } from '../schedule/after-text.ts'
 import { describe } from '../schedule/describe.ts'
 import type { CueSummary } from './list-schemas.ts'
 import type { Cue } from './schemas.ts'
@@ -15,7 +16,10 @@ export const withSummaries = async <C extends Listed>({ latestResults }: Pick<Fu
   const yieldToRequests = createYield()
   const listed: (C & { summary: Static<typeof CueSummary> })[] = []
   for (const cue of cues) {
-    listed.push({ ...cue, summary: { schedule: describe(cue.schedule), latest: latest.get(cue.id) ?? [] } })
+    listed.push({
+      ...cue,
+      summary: { schedule: cue.schedule ? describe(cue.schedule) : afterText(cue.after!), latest: latest.get(cue.id) ?? [] }
+    })
     await yieldToRequests()
   }
   return listed

@@ -21,7 +21,7 @@ import type { CreateCue, FireRequest, PauseCue, UpdateCue } from './schemas.ts'
 import type { StoredCue } from './stored.ts'
 
 /** Refusals of a cue's definition. */
-export const refusals = ['cue_limit_exceeded', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
+export const refusals = ['cue_limit_exceeded', 'cue_cycle', 'invalid_schedule', 'invalid_callback_url', 'invalid_payload_size'] as const
 
 const RETRIES = 5
 const YEAR_MS = 366 * 86_400_000
@@ -56,7 +56,12 @@ export const createCue = async (
   await checkTogether(asking, checks, read)
   const cue = await untilUnmoved(async () => {
     const change = await read()
-    return cues.create({ cue: await changesText(app, asking, change.columns), ...change, isAlone: names.length > 0, ...caller })
+    return cues.create({
+      cue: await changesText(app, asking, change.columns),
+      ...change,
+      isAlone: names.length > 0 || request.after != null,
+      ...caller
+    })
   })
   const isUnattended = cue.transport === 'worker' && !(await shared.hasLiveWorker(caller))
   const warnings = [ignoredWarning(ignoredMembers(request)), isUnattended ? unattended : null]
@@ -142,7 +147,7 @@ export const updateCue = async (
   versions?: Versions
 ): Promise<StoredCue> => {
   const read = async (stored: StoredCue) => {
-    const names = namesOf(request.schedule?.exclude_calendars === undefined ? (stored.schedule as Rules) : request.schedule)
+    const names = namesOf(request.schedule?.exclude_calendars === undefined ? ((stored.schedule as Rules | null) ?? {}) : request.schedule)
     const calendars = await readCalendars(app.fn, asking.caller.account_id, names)
     return changesOf(request, stored, app.now(), asking.limits.min_interval_seconds, calendars)
   }

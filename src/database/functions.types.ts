@@ -7,13 +7,13 @@ export const functions = {
   acknowledge_alert: ['value', 'account_id alert_id now'],
   add_cue_limit_event: ['value', 'account_id now'],
   add_job: ['value', 'queue data id start_after singleton_key'],
-  add_session_token: ['value', 'account_id token_hash now'],
+  add_session_token: ['value', 'account_id token_hash now may_approve'],
   admit: ['rows', 'key_hashes session_ids execution_ids addresses scopes limited now'],
   admit_held: ['value', 'after limit now'],
   alert_notice: ['row', 'alert_id now'],
   alert_webhook_secret: ['value', 'account_id actor ip now'],
   allow: ['row', 'subject limit window now'],
-  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor gates'],
+  apply_cues: ['rows', 'account_id set cues keys prune take_over dry_run now actor gates may_approve'],
   apply_subscription: ['row', 'event_id type subscription_id customer_id account_id plan status at first version now'],
   approve_device: ['value', 'code_hash link_id account_id key_hash prefix ciphertext ip now'],
   attach_evidence: ['row', 'account_id execution_id external_id result_url result_ref result_type summary artifacts metadata claim_token now costs'],
@@ -25,7 +25,7 @@ export const functions = {
   begin_idempotent: ['row', 'account_id route key request_hash now'],
   begin_issue: ['row', 'ticket_id now'],
   begin_notice: ['row', 'notice_id answer_within now'],
-  begin_test: ['row', 'account_id cue_id url payload now'],
+  begin_test: ['row', 'account_id cue_id url payload now may_approve'],
   billing_account: ['row', 'account_id', 'stable'],
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
   calendars_by_revision: ['rows', 'revisions', 'stable'],
@@ -45,7 +45,7 @@ export const functions = {
   create_device_code: ['value', 'code_hash address ip now'],
   create_each_cue: ['rows', 'account_ids cues next_runs now next_slots actors'],
   create_event_endpoint: ['row', 'account_id url types tag cue_ids description actor ip now'],
-  create_key: ['value', 'account_id label key_hash prefix scopes actor ip now'],
+  create_key: ['value', 'account_id label key_hash prefix scopes actor ip now may_approve'],
   create_operation: ['row', 'account_id type targets missing name rate_per_minute settings states actor now'],
   create_ticket: ['value', 'account_id subject message severity type tracked now'],
   cue_detail_by_key: ['row', 'account_id key now', 'stable'],
@@ -53,8 +53,8 @@ export const functions = {
   database_time: ['value', ''],
   delete_calendar: ['value', 'account_id name'],
   delete_channel: ['value', 'account_id name actor ip now'],
-  delete_cue: ['value', 'account_id cue_id now version actor'],
-  delete_cues: ['values', 'account_id cue_ids now actor'],
+  delete_cue: ['value', 'account_id cue_id now version actor may_approve'],
+  delete_cues: ['values', 'account_id cue_ids now actor may_approve'],
   delete_due_accounts: ['value', 'batch now'],
   delete_event_endpoint: ['value', 'account_id endpoint_id actor ip now'],
   delete_gate: ['value', 'account_id key actor ip now'],
@@ -220,8 +220,8 @@ export const functions = {
   subscribe_memory: ['value', 'account_id agent_id callback_url release now'],
   take_due_cues: ['rows', 'cue_ids versions expected next success_due missed_after lease now next_slots'],
   take_last_slots: ['rows', 'cue_ids versions expected missed_after lease now'],
-  update_account: ['value', 'account_id changes actor ip now'],
-  update_cue: ['value', 'account_id cue_id version changes next_run now next_slot actor'],
+  update_account: ['value', 'account_id changes actor ip now may_approve'],
+  update_cue: ['value', 'account_id cue_id version changes next_run now next_slot actor may_approve'],
   verify_outcome: ['row', 'account_id execution_id state reason now'],
   webhook_secret: ['value', 'account_id', 'stable'],
   who_changed: ['rows', 'cue_id', 'stable'],
@@ -244,6 +244,7 @@ export type OperationsRow = {
   paced_at: Date
   worked_at: Date
   created_by: string
+  may_approve: boolean
   created_at: Date
   ended_at: Date | null
 }
@@ -460,6 +461,8 @@ export type ExecutionsRow = {
   held_ms: number | null
   missed_reason: MissedReason | null
   is_fixed: boolean | null
+  lineage_id: string | null
+  parents: unknown | null
 }
 
 export type ClaimExecutionsRow = {
@@ -537,6 +540,8 @@ export type CueDetailByKeyRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
+  approval: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -553,6 +558,8 @@ export type CueDetailByKeyRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type DeletionStatusRow = {
@@ -914,6 +921,8 @@ export type ReadCueDetailsRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
+  approval: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -930,6 +939,8 @@ export type ReadCueDetailsRow = {
   executions: unknown
   execution_total: number
   missed: unknown
+  followers: unknown
+  pending_signals: unknown
 }
 
 export type ReadCuesRow = {
@@ -957,6 +968,8 @@ export type ReadCuesRow = {
   catch_up: CatchUp
   overlap: Overlap
   gate: string
+  after: unknown
+  approval: unknown
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -1063,6 +1076,7 @@ export type ReadExecutionDetailsRow = {
   held: unknown
   held_ms: number
   missed_reason: MissedReason
+  parents: unknown
   attempt_log: unknown
 }
 
@@ -1168,6 +1182,7 @@ export type AccountsRow = {
   updated_at: Date
   stripe_customer_id: string | null
   email_confirmed_at: Date | null
+  approvals_by_link: boolean
 }
 
 export type ReplicasRow = {
@@ -1239,13 +1254,13 @@ export type Functions = {
   acknowledgeAlert: (args: { account_id: string; alert_id: string }) => Promise<void>
   addCueLimitEvent: (args: { account_id: string }) => Promise<void>
   addJob: (args: { queue: string; data?: object | string | null; id?: string | null; start_after?: Date | null; singleton_key?: string | null }) => Promise<void>
-  addSessionToken: (args: { account_id: string; token_hash: Buffer }) => Promise<Date>
+  addSessionToken: (args: { account_id: string; token_hash: Buffer; may_approve?: boolean | null }) => Promise<Date>
   admit: (args: { key_hashes: (Buffer | null)[]; session_ids: (string | null)[]; execution_ids: (string | null)[]; addresses: string[]; scopes: (string | null)[]; limited?: boolean | null }) => Promise<AdmitRow[]>
   admitHeld: (args: { after?: string | null; limit?: number | null }) => Promise<string>
   alertNotice: (args: { alert_id: string }) => Promise<AlertNoticeRow | undefined>
   alertWebhookSecret: (args: { account_id: string; actor?: string | null; ip?: string | null }) => Promise<string>
   allow: (args: { subject: string; limit: number; window?: string | null }) => Promise<AllowRow>
-  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null; gates?: object | string | null }) => Promise<ApplyCuesRow[]>
+  applyCues: (args: { account_id: string; set: string; cues: object | string; keys: string[]; prune?: boolean | null; take_over?: boolean | null; dry_run?: boolean | null; actor?: string | null; gates?: object | string | null; may_approve?: boolean | null }) => Promise<ApplyCuesRow[]>
   applySubscription: (args: { event_id: string; type: string; subscription_id: string; customer_id: string; account_id: string | null; plan: Plan; status: string; at: Date; first?: boolean | null; version?: number | null }) => Promise<ApplySubscriptionRow>
   approveDevice: (args: { code_hash: Buffer; link_id: string; account_id: string; key_hash: Buffer; prefix: string; ciphertext: string; ip?: string | null }) => Promise<boolean>
   attachEvidence: (args: { account_id: string; execution_id: string; external_id?: string | null; result_url?: string | null; result_ref?: string | null; result_type?: string | null; summary?: string | null; artifacts?: object | string | null; metadata?: object | string | null; claim_token?: string | null; costs?: object | string | null }) => Promise<AttachEvidenceRow>
@@ -1257,7 +1272,7 @@ export type Functions = {
   beginIdempotent: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<BeginIdempotentRow | undefined>
   beginIssue: (args: { ticket_id: number }) => Promise<BeginIssueRow | undefined>
   beginNotice: (args: { notice_id: string; answer_within?: string | null }) => Promise<BeginNoticeRow | undefined>
-  beginTest: (args: { account_id: string; cue_id?: string | null; url?: string | null; payload?: string | null }) => Promise<BegunAttempt>
+  beginTest: (args: { account_id: string; cue_id?: string | null; url?: string | null; payload?: string | null; may_approve?: boolean | null }) => Promise<BegunAttempt>
   billingAccount: (args: { account_id: string }) => Promise<BillingAccountRow | undefined>
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
   calendarsByRevision: (args: { revisions: number[] }) => Promise<CalendarsByRevisionRow[]>
@@ -1277,7 +1292,7 @@ export type Functions = {
   createDeviceCode: (args: { code_hash: Buffer; address?: string | null; ip?: string | null }) => Promise<void>
   createEachCue: (args: { account_ids: string[]; cues: object | string; next_runs: (Date | null)[]; next_slots?: (Date | null)[] | null; actors?: (string | null)[] | null }) => Promise<CreateEachCueRow[]>
   createEventEndpoint: (args: { account_id: string; url: string; types: EventType[]; tag?: string | null; cue_ids?: string[] | null; description?: string | null; actor?: string | null; ip?: string | null }) => Promise<CreateEventEndpointRow>
-  createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null }) => Promise<string>
+  createKey: (args: { account_id: string; label: string; key_hash: Buffer; prefix: string; scopes?: KeyScope[] | null; actor?: string | null; ip?: string | null; may_approve?: boolean | null }) => Promise<string>
   createOperation: (args: { account_id: string; type: OperationType; targets: object | string; missing?: string[] | null; name?: string | null; rate_per_minute?: number | null; settings?: object | string | null; states?: object | string | null; actor?: string | null }) => Promise<OperationsRow>
   createTicket: (args: { account_id: string; subject: string; message: string; severity?: TicketSeverity | null; type?: TicketType | null; tracked?: boolean | null }) => Promise<number>
   cueDetailByKey: (args: { account_id: string; key: string }) => Promise<CueDetailByKeyRow | undefined>
@@ -1285,8 +1300,8 @@ export type Functions = {
   databaseTime: (args: object) => Promise<number>
   deleteCalendar: (args: { account_id: string; name: string }) => Promise<void>
   deleteChannel: (args: { account_id: string; name: string; actor?: string | null; ip?: string | null }) => Promise<void>
-  deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null }) => Promise<void>
-  deleteCues: (args: { account_id: string; cue_ids: string[]; actor?: string | null }) => Promise<string[]>
+  deleteCue: (args: { account_id: string; cue_id: string; version?: number | null; actor?: string | null; may_approve?: boolean | null }) => Promise<void>
+  deleteCues: (args: { account_id: string; cue_ids: string[]; actor?: string | null; may_approve?: boolean | null }) => Promise<string[]>
   deleteDueAccounts: (args: { batch?: number | null }) => Promise<number>
   deleteEventEndpoint: (args: { account_id: string; endpoint_id: string; actor?: string | null; ip?: string | null }) => Promise<void>
   deleteGate: (args: { account_id: string; key: string; actor?: string | null; ip?: string | null }) => Promise<void>
@@ -1452,8 +1467,8 @@ export type Functions = {
   subscribeMemory: (args: { account_id: string; agent_id: string; callback_url: string; release: string }) => Promise<void>
   takeDueCues: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; next: (Date | null)[]; success_due?: (Date | null)[] | null; missed_after?: string | null; lease?: string | null; next_slots?: (Date | null)[] | null }) => Promise<BegunAttempt[]>
   takeLastSlots: (args: { cue_ids: string[]; versions: number[]; expected: Date[]; missed_after?: string | null; lease?: string | null }) => Promise<BegunAttempt[]>
-  updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null }) => Promise<void>
-  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null; actor?: string | null }) => Promise<boolean>
+  updateAccount: (args: { account_id: string; changes: object | string; actor?: string | null; ip?: string | null; may_approve?: boolean | null }) => Promise<void>
+  updateCue: (args: { account_id: string; cue_id: string; version: number; changes: object | string; next_run?: Date | null; next_slot?: Date | null; actor?: string | null; may_approve?: boolean | null }) => Promise<boolean>
   verifyOutcome: (args: { account_id: string; execution_id: string; state: OutcomeState; reason?: string | null }) => Promise<ExecutionsRow>
   webhookSecret: (args: { account_id: string }) => Promise<string>
   whoChanged: (args: { cue_id: string }) => Promise<WhoChangedRow[]>

@@ -43,6 +43,12 @@ export const Outcome = Type.Object({
   )
 })
 
+export const Parent = Type.Object({
+  cue_id: Type.String(),
+  cue_key: Nullable(Type.String()),
+  execution_id: Type.String({ format: 'uuid' })
+})
+
 const execution = {
   id: Type.String({ format: 'uuid' }),
   cue_id: Type.String(),
@@ -75,7 +81,9 @@ const execution = {
   held: Nullable(
     Type.Object(
       {
-        by: Type.Enum([...enums.heldBy], { description: '`overlap`: others of its cue. `gate`: the gate of its cue.' }),
+        by: Type.Enum([...enums.heldBy], {
+          description: '`after`: the cues that its cue follows. `overlap`: others of its cue. `gate`: the gate of its cue.'
+        }),
         key: Nullable(Type.String({ description: 'The gate, with its part.' })),
         reason: Type.Enum([...enums.heldReason], { description: 'Why the gate lets none start now.' }),
         since: Timestamp,
@@ -86,6 +94,9 @@ const execution = {
   ),
   held_ms: Nullable(Type.Integer({ description: 'Milliseconds for which it was held before; not a part of its lateness.' })),
   missed_reason: Nullable(Type.Enum([...enums.missedReason], { description: '`gate`: it waited at its gate for longer than `max_wait`.' })),
+  parents: Type.Array(Parent, {
+    description: 'The executions that it follows, if `triggered_by` is `chain` or its slot waited for others.'
+  }),
   created_at: Timestamp,
   updated_at: Timestamp
 }

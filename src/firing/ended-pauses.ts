@@ -33,8 +33,11 @@ export const createPauseSweep = (options: Options) => {
   )
 }
 
-/** The first run that fires at or after the end of a pause, after the slots that have run; null if there is none. */
+/** The first run that fires at or after the end of a pause, after the slots that have run; null if there is none, or no schedule. */
 export const resumedRun = (
   { paused_until, last_slot, ...row }: Omit<EndedPausesRow, 'account_id' | 'version' | 'calendars'>,
   calendars?: readonly Calendar[]
-): Run | null => runDueAfter(planOf(scheduleOf(row), row.cue_id, calendars), new Date(+paused_until - 1), last_slot) ?? null
+): Run | null =>
+  row.schedule_type === null
+    ? null
+    : (runDueAfter(planOf(scheduleOf(row), row.cue_id, calendars), new Date(+paused_until - 1), last_slot) ?? null)

@@ -23,14 +23,16 @@ export const slotsToBackfill = async (
   if (from >= to) throw invalid([fault(['to'], 'must be after from')])
   if (to > app.now()) throw invalid([fault(['to'], 'must not be in the future')])
   const cue = await createSingleCues(app.fn).find(caller.account_id, request.cue_id!)
-  if (cue.schedule.type === 'once') throw invalid([fault(['cue_id'], 'is a cue that runs once; fire it, or replay its execution')])
+  const { schedule } = cue
+  if (!schedule) throw invalid([fault(['cue_id'], 'is a cue without a schedule; fire it, or replay its executions')])
+  if (schedule.type === 'once') throw invalid([fault(['cue_id'], 'is a cue that runs once; fire it, or replay its execution')])
   // What is still to come runs by itself.
   const end = Math.min(+to, +(cue.next_slot ?? cue.next_run ?? to))
-  const calendars = await readCalendars(app.fn, caller.account_id, cue.schedule.exclude_calendars ?? [])
-  const plan = planOf(cue.schedule, cue.id, calendarsOf(cue.schedule, calendars))
+  const calendars = await readCalendars(app.fn, caller.account_id, schedule.exclude_calendars ?? [])
+  const plan = planOf(schedule, cue.id, calendarsOf(schedule, calendars))
   const all: Date[] = []
   const yieldToRequests = createYield()
-  for (const slot of slotsAfter(cue.schedule, plan, new Date(+from - 1), MAX_SLOTS, end)) {
+  for (const slot of slotsAfter(schedule, plan, new Date(+from - 1), MAX_SLOTS, end)) {
     all.push(new Date(slot))
     if (all.length >= slotsCounted) throw tooMany(`${slotsCounted} or more`)
     await yieldToRequests()

@@ -53,7 +53,7 @@ const nextRuns = async (
   const { account_id } = targets[0]!
   const cues = await fn.readCues({ account_ids: targets.map(() => account_id), cue_ids: targets.map(({ cue_id }) => cue_id) })
   const stored = cues.map(shown)
-  const names = stored.flatMap(({ schedule }) => (schedule.type === 'once' ? [] : (schedule.exclude_calendars ?? [])))
+  const names = stored.flatMap(({ schedule }) => (schedule?.type !== 'recurring' ? [] : (schedule.exclude_calendars ?? [])))
   const calendars = await readCalendars(fn, account_id, [...new Set(names)])
   const entryOf = (cue: (typeof stored)[0]) => {
     try {

@@ -149,9 +149,10 @@ export const checkInterval = (schedule: Schedule, minSeconds: number | null): vo
 }
 
 /** Whether two schedules are the same, apart from how instants are written. */
-export const sameSchedule = (a: Schedule, b: Schedule): boolean => isDeepStrictEqual(comparable(a), comparable(b))
+export const sameSchedule = (a: Schedule | null, b: Schedule | null): boolean => isDeepStrictEqual(comparable(a), comparable(b))
 
-const comparable = (schedule: Schedule) => (schedule.type === 'once' ? { ...schedule, at: +new Date(schedule.at) } : { ...schedule })
+const comparable = (schedule: Schedule | null) =>
+  schedule?.type === 'once' ? { ...schedule, at: +new Date(schedule.at) } : { ...schedule }
 
 /**
  * The calendars that a schedule names.

@@ -28,15 +28,17 @@ export type Schedule = Recurring | Once
 
 /** A schedule as the database has it. */
 export type StoredSchedule = {
-  schedule_type: Schedule['type']
+  /** Null: none. */
+  schedule_type: Schedule['type'] | null
   cron: string | null
   at?: Date | null
   timezone: string
   schedule_rules: object | null
 }
 
+/** The schedule of a cue that has one. */
 export const scheduleOf = ({ schedule_type: type, cron, at, timezone, schedule_rules }: StoredSchedule): Schedule =>
-  type === 'once' ? { type, at: at!, timezone } : { type, ...(cron !== null && { cron }), ...schedule_rules, timezone }
+  type === 'once' ? { type, at: at!, timezone } : { type: 'recurring', ...(cron !== null && { cron }), ...schedule_rules, timezone }
 
 /** What is stored as `schedule_rules`; null if there is nothing. */
 export const rulesOf = (schedule: Schedule): Rules | null => {

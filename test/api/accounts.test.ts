@@ -126,6 +126,7 @@ t.test('returns plan, usage and settings of the account to a key of any scope', 
     alert_webhook_url: null,
     webhook_authorization: 'execution_token',
     events: 'default',
+    approvals_by_link: true,
     created_at: noon
   }
   t.same(await get('/v1/auth/me'), me)

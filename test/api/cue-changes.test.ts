@@ -19,6 +19,8 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   tags: [],
   overlap: 'allow',
   gate: null,
+  after: null,
+  approval: null,
   managed_by: null,
   name: 'n',
   description: null,

@@ -52,7 +52,14 @@ t.test('merges objects one level deep, and replaces lists, headers and payload',
     const { status, body } = await call('PATCH', `/v1/cues/${id}`, change)
     t.equal(status, 200, JSON.stringify(change))
     exactly(t, body, expected)
-    t.strictSame(await get(`/v1/cues/${id}`), { ...body, executions: [], execution_total: 0, missed: [] })
+    t.strictSame(await get(`/v1/cues/${id}`), {
+      ...body,
+      executions: [],
+      execution_total: 0,
+      missed: [],
+      followers: [],
+      pending_signals: []
+    })
   }
 })
 

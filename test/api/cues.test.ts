@@ -38,6 +38,8 @@ t.test('creating a cue returns all members, with defaults', async t => {
     catch_up: 'run_once_if_missed',
     overlap: 'allow',
     gate: null,
+    after: null,
+    approval: null,
     verification: null,
     next_run: '2030-01-07T09:00:00.000Z',
     next_slot: '2030-01-07T09:00:00.000Z',
@@ -49,7 +51,14 @@ t.test('creating a cue returns all members, with defaults', async t => {
     created_at: '2030-01-07T08:30:00.000Z',
     updated_at: '2030-01-07T08:30:00.000Z'
   })
-  t.strictSame(await get(`/v1/cues/${body.id}`), { ...body, executions: [], execution_total: 0, missed: [] })
+  t.strictSame(await get(`/v1/cues/${body.id}`), {
+    ...body,
+    executions: [],
+    execution_total: 0,
+    missed: [],
+    followers: [],
+    pending_signals: []
+  })
   t.strictSame((await get('/v1/cues')).cues, [body])
 })
 

@@ -39,6 +39,7 @@ t.test('lists executions with all members, newest first', async t => {
     held: null,
     held_ms: null,
     missed_reason: null,
+    parents: [],
     created_at: start,
     updated_at: start
   })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { enums } from '../../src/catalog.ts'
 import { exactly } from '../support/exactly.ts'
 import { paths } from '../support/openapi.ts'
 import { build, error, eventually } from '../support/setup.ts'
@@ -7,16 +8,13 @@ import { cueDefaults } from '../support/stage.ts'
 type Service = Awaited<ReturnType<typeof build>>
 
 /** A key of the account's with these scopes only. */
-const keyed = async ({ post, as, account }: Service, scopes: string[]) => {
-  const { api_key } = await post('/v1/auth/keys', { label: scopes.join(), scopes })
-  return as({ ...account, api_key })
-}
+const keyed = async ({ as, account, addKey }: Service, scopes: (typeof enums.keyScope)[number][]) => as(await addKey(account, scopes))
 
 /** The scopes of which a key needs one, by what its call does; undefined for calls that need no key. */
 const scopesOf = (method: string, path: string): string[] | undefined => {
   const call = `${method} ${path}`
   if (/^(GET \/v1\/auth\/me|GET \/v1\/echo\/.*|DELETE \/v1\/auth\/session|POST \/v1\/auth\/session\/refresh|POST \/mcp)$/.test(call))
-    return ['read', 'write', 'worker', 'account']
+    return [...enums.keyScope]
   if (/^\/v1\/(auth|billing|support|memory-block)\b/.test(path) || /^(PUT|POST|DELETE) \/v1\/(channels|event-endpoints)\b/.test(call))
     return ['account']
   if (/^GET \/v1\/(workers|executions\/(claimable|{execution_id}))$/.test(call)) return ['read', 'worker']
@@ -30,7 +28,7 @@ t.test('each call needs a key with its scope; a token of an execution is for wha
   const cue = await post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
   const [own, other] = [await post(`/v1/cues/${cue.id}/fire`), await post(`/v1/cues/${cue.id}/fire`)]
   const { execution_token } = await post(`/v1/executions/${own.id}/claim`)
-  const all = ['read', 'write', 'worker', 'account']
+  const all = enums.keyScope
   const keys = await Promise.all(all.map(scope => keyed(service, [scope])))
   const token = as({ id: '', email: '', api_key: execution_token })
   const forToken = /^(GET \/v1\/executions\/{execution_id}|.*\/{execution_id}\/(heartbeat|outcome|evidence))$/
@@ -52,7 +50,7 @@ t.test('each call needs a key with its scope; a token of an execution is for wha
     )
     const isForToken = forToken.test(name)
     const refused = [own.id, other.id].map(async id => (await token.call(method, url(id))).body.error?.code === 'insufficient_scope')
-    if (scopesOf(method, path)!.length < 4) t.same(await Promise.all(refused), [!isForToken, true], `${name} with a token`)
+    if (scopesOf(method, path)!.length < 5) t.same(await Promise.all(refused), [!isForToken, true], `${name} with a token`)
   }
 })
 

@@ -28,7 +28,7 @@ t.test('a one-time token becomes a session of one year with all rights of a key'
   t.same([claims.iat, claims.exp], [Date.parse(noon) / 1000, Date.parse('2031-01-15T12:00:00Z') / 1000])
 
   const { get, post, del } = withSession(body.session_token)
-  exactly(t, await get('/v1/auth/me'), { id: account.id, scopes: ['read', 'write', 'worker', 'account'] })
+  exactly(t, await get('/v1/auth/me'), { id: account.id, scopes: ['read', 'write', 'worker', 'account', 'approve'] })
   const { id } = await post('/v1/cues', { name: 'a cue', cron: '0 9 * * *', worker: true })
   t.match(id, /^cue_/)
   t.equal(await del(`/v1/cues/${id}`), '')

@@ -87,6 +87,7 @@ const held: Record<string, string> = {
   'cue.accounts': 'id = $1',
   'cue.alerts': own,
   'cue.api_keys': own,
+  'cue.approvals': own,
   'cue.attempts': own,
   'cue.audit_events': own,
   'cue.calendars': own,
@@ -125,7 +126,9 @@ const held: Record<string, string> = {
  * large payloads and their optional cap, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
+  'cue_parents',
   'fixed_requests',
+  'signals',
   'gate_results',
   'gate_spending',
   'addresses',
@@ -205,6 +208,11 @@ root.test('locked rows of one account do not affect another, although the first 
   await eventually(async () => (await s.pool.query('select from cue.held_executions where account_id = $1', [busy.id])).rowCount)
   await s.pool.query(
     'insert into cue.dead_letters (execution_id, account_id, cue_id, error_group) select gen_random_uuid(), $1, $2, gen_random_uuid()',
+    [busy.id, worker]
+  )
+  await s.pool.query(
+    `insert into cue.approvals (execution_id, account_id, cue_id, on_expiry, requested_at, remind_at, expires_at)
+     values (gen_random_uuid(), $1, $2, 'skip', now(), now(), now())`,
     [busy.id, worker]
   )
   await s.pool.query(

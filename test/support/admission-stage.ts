@@ -32,7 +32,7 @@ export const setup = async (t: Test, { plan = 'free', env = {} }: { plan?: strin
     bearer: string | null = key,
     { scope = 'read' as const, address = '192.0.2.1', execution_id = null as string | null } = {}
   ) => ask({ authorization: bearer === null ? undefined : `Bearer ${bearer}`, address, scope, execution_id })
-  const actor = { account_id, actor: 'test', ip: '192.0.2.1' }
+  const actor = { account_id, actor: 'test', ip: '192.0.2.1', may_approve: true }
   const addKey = async (args: object = {}) => {
     const text = createKey()
     const key_id = await fn.createKey({ label: 'another', key_hash: hashKey(text), prefix: keyPrefix(text), ...args, ...actor })

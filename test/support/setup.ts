@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto'
 import type { InjectOptions } from 'fastify'
 import type pg from 'pg'
 import root, { type Test } from 'tap'
-import { createKey, storedKey } from '../../src/accounts/keys.ts'
+import { createKey, hashKey, keyPrefix, storedKey } from '../../src/accounts/keys.ts'
 import { build as buildApp, type Options } from '../../src/app.ts'
+import type { enums } from '../../src/catalog.ts'
 import { createFunctions } from '../../src/database/functions.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { createTestClock } from './clock.ts'
@@ -134,6 +135,13 @@ export const build = async (t: Test, start?: string, { isNew = false, ...setting
     return { id, email, api_key }
   }
 
+  /** Another key of the account, as a signed-in person would create it. */
+  const addKey = async ({ id, email }: Account, scopes: (typeof enums.keyScope)[number][], label = scopes.join()): Promise<Account> => {
+    const api_key = createKey(config.cell)
+    await fn.createKey({ account_id: id, label, key_hash: hashKey(api_key), prefix: keyPrefix(api_key), scopes, may_approve: true })
+    return { id, email, api_key }
+  }
+
   const calls = (api_key?: string) => {
     /** Sends one request and returns status, headers and body. A string is sent unchanged. */
     const call = async (method: string, path: string, body?: unknown, headers: Headers = {}) => {
@@ -185,6 +193,7 @@ export const build = async (t: Test, start?: string, { isNew = false, ...setting
     db: app.db,
     account,
     register,
+    addKey,
     maintain,
     /** Calls by another account, or without a key. */
     as: (other: Account | null) => calls(other?.api_key),

@@ -57,12 +57,14 @@ class _CueInputOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[AfterInput]
     retry: Optional[RetryInput]
     on_failure: Optional[OnFailureInput]
     delivery: Optional[DeliveryInput]
     alerts: Optional[AlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[VerificationInput]
+    approval: Optional[ApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -90,12 +92,14 @@ class _CueReplacementOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -112,7 +116,7 @@ class CueReplacement(_CueReplacementNeeded, _CueReplacementOptional):
 class CueUpdate(TypedDict, total=False):
     status: Literal["active", "paused"]
     name: str
-    schedule: StrictScheduleInput
+    schedule: Optional[StrictScheduleInput]
     callback: Optional[StrictCallbackInput]
     payload: Any
     key: Optional[str]
@@ -120,12 +124,14 @@ class CueUpdate(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
 
 
 class _DeclaredCueNeeded(TypedDict):
@@ -142,12 +148,14 @@ class _DeclaredCueOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
     delivery: Optional[StrictDeliveryInput]
     alerts: Optional[StrictAlertSettingsInput]
     catch_up: Optional[Literal["skip_missed", "run_once_if_missed", "replay_all_missed", "replay_all"]]
     verification: Optional[StrictVerificationInput]
+    approval: Optional[StrictApprovalInput]
     cron: Optional[str]
     crons: Optional[List[str]]
     every: Optional[str]
@@ -200,6 +208,28 @@ class VerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class AfterInput(TypedDict, total=False):
+    when: Optional[Literal["success", "verified", "failure", "end"]]
+    mode: Optional[Literal["all", "any"]]
+    within: Optional[str]
+    wait: Optional[str]
+    cues: List[str]
+
+
+class StrictAfterInput(TypedDict, total=False):
+    when: Optional[Literal["success", "verified", "failure", "end"]]
+    mode: Optional[Literal["all", "any"]]
+    within: Optional[str]
+    wait: Optional[str]
+    cues: List[str]
+
+
+class ApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class StrictCallbackInput(TypedDict, total=False):
     url: Optional[str]
     method: Literal["POST", "PUT", "PATCH", "GET"]
@@ -236,6 +266,12 @@ class StrictAlertSettingsInput(TypedDict, total=False):
 
 class StrictVerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
+
+
+class StrictApprovalInput(TypedDict, total=False):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
 
 
 class CueSetGatesBreaker(TypedDict, total=False):
@@ -475,7 +511,7 @@ class _OperationInputFilterOptional(TypedDict, total=False):
     search: str
     cue_id: str
     outcome_state: Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     worker_id: str
     error: str
     dead: bool
@@ -488,7 +524,7 @@ class OperationInputFilter(_OperationInputFilterOptionalKeywords, _OperationInpu
 
 
 class _OperationInputNeeded(TypedDict):
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
 
 
 _OperationInputOptionalKeywords = TypedDict("_OperationInputOptionalKeywords", {"from": 'Optional[str]'}, total=False)
@@ -597,7 +633,8 @@ class Cue(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -606,6 +643,7 @@ class Cue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -674,6 +712,27 @@ class Verification(TypedDict):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
 
 
+class _AfterNeeded(TypedDict):
+    cues: List[str]
+    when: Literal["success", "verified", "failure", "end"]
+    mode: Literal["all", "any"]
+    within: str
+
+
+class _AfterOptional(TypedDict, total=False):
+    wait: str
+
+
+class After(_AfterNeeded, _AfterOptional):
+    pass
+
+
+class Approval(TypedDict):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
 class ChangedCue(TypedDict):
     id: str
     name: str
@@ -690,7 +749,8 @@ class ChangedCue(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -699,6 +759,7 @@ class ChangedCue(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -742,7 +803,7 @@ class CueDetailExecutionsCosts(TypedDict):
 class CueDetailExecutionsHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -756,7 +817,7 @@ class CueDetailExecutions(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -773,7 +834,8 @@ class CueDetailExecutions(TypedDict):
     costs: List[CueDetailExecutionsCosts]
     held: Optional[CueDetailExecutionsHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
+    parents: List[Parent]
     created_at: str
     updated_at: str
 
@@ -783,8 +845,16 @@ class CueDetailMissed(TypedDict):
     last: str
     count: int
     policy: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
     recorded_at: str
+
+
+class CueDetailPendingSignals(TypedDict):
+    cue_id: str
+    cue_key: Optional[str]
+    execution_id: str
+    signalled_at: str
+    expires_at: str
 
 
 class CueDetail(TypedDict):
@@ -803,7 +873,8 @@ class CueDetail(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -812,6 +883,7 @@ class CueDetail(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -824,6 +896,8 @@ class CueDetail(TypedDict):
     executions: List[CueDetailExecutions]
     execution_total: int
     missed: List[CueDetailMissed]
+    followers: List[str]
+    pending_signals: List[CueDetailPendingSignals]
 
 
 class TestResultRequest(TypedDict):
@@ -871,7 +945,7 @@ class CueHistoryGaps(TypedDict):
     first: str
     last: str
     count: int
-    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]
+    reason: Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]
 
 
 _CueHistoryNeededKeywords = TypedDict("_CueHistoryNeededKeywords", {"from": 'str'})
@@ -1064,7 +1138,7 @@ class ExecutionCosts(TypedDict):
 class ExecutionHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1078,7 +1152,7 @@ class Execution(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -1095,9 +1169,16 @@ class Execution(TypedDict):
     costs: List[ExecutionCosts]
     held: Optional[ExecutionHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
+    parents: List[Parent]
     created_at: str
     updated_at: str
+
+
+class Parent(TypedDict):
+    cue_id: str
+    cue_key: Optional[str]
+    execution_id: str
 
 
 class ExecutionDetailCosts(TypedDict):
@@ -1108,7 +1189,7 @@ class ExecutionDetailCosts(TypedDict):
 class ExecutionDetailHeld(TypedDict):
     by: Literal["after", "approval", "overlap", "gate"]
     key: Optional[str]
-    reason: Literal["overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
     since: str
     ahead: int
 
@@ -1135,7 +1216,7 @@ class ExecutionDetail(TypedDict):
     status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
     outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]]
     outcome_success: Optional[bool]
-    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill"]
+    triggered_by: Literal["schedule", "manual_fire", "replay", "backfill", "chain"]
     replayed_from: Optional[str]
     attempts: int
     http_status: Optional[int]
@@ -1152,7 +1233,8 @@ class ExecutionDetail(TypedDict):
     costs: List[ExecutionDetailCosts]
     held: Optional[ExecutionDetailHeld]
     held_ms: Optional[int]
-    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate"]]
+    missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
+    parents: List[Parent]
     created_at: str
     updated_at: str
     payload: Any
@@ -1223,7 +1305,7 @@ class Worker(TypedDict):
 
 class Operation(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1244,7 +1326,7 @@ class OperationDetailErrors(TypedDict):
 
 class OperationDetail(TypedDict):
     id: str
-    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]
+    type: Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]
     name: Optional[str]
     status: Literal["running", "completed", "aborted"]
     total: int
@@ -1293,7 +1375,7 @@ class Alert(TypedDict):
 
 class FeedEvent(TypedDict):
     id: str
-    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached"]
+    type: Literal["cue.created", "cue.updated", "cue.deleted", "cue.paused", "cue.resumed", "cue.completed", "execution.succeeded", "execution.failed", "execution.missed", "execution.outcome_timeout", "execution.retrying", "execution.verified", "execution.rejected", "execution.cancelled", "alert.raised", "alert.acknowledged", "alert.resolved", "operation.finished", "task.unattended", "task.attended", "key.created", "key.revoked", "secret.regenerated", "limit.reached", "endpoint.disabled", "gate.opened", "gate.closed", "gate.paused", "gate.resumed", "gate.budget_warning", "gate.budget_reached", "approval.requested", "approval.decided"]
     at: str
     cue_id: Optional[str]
     cue_key: Optional[str]
@@ -1397,6 +1479,7 @@ class Account(TypedDict):
     alert_webhook_url: Optional[str]
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
     scopes: List[str]
     is_operator: bool
     created_at: str
@@ -1406,7 +1489,7 @@ class Key(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     created_by: Literal["user", "register", "migration", "mcp-exchange"]
     is_default: bool
@@ -1728,7 +1811,8 @@ class _ListCuesResultCuesNeeded(TypedDict):
     paused_until: Optional[str]
     completed_reason: Optional[Literal["ended", "max_runs", "once"]]
     transport: Literal["webhook", "worker"]
-    schedule: Schedule
+    schedule: Optional[Schedule]
+    after: Optional[After]
     callback: Callback
     payload: Any
     retry: Retry
@@ -1737,6 +1821,7 @@ class _ListCuesResultCuesNeeded(TypedDict):
     alerts: Optional[AlertSettings]
     catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
     verification: Optional[Verification]
+    approval: Optional[Approval]
     next_run: Optional[str]
     next_slot: Optional[str]
     last_run: Optional[str]
@@ -2235,6 +2320,7 @@ class UpdateAccountBody(TypedDict, total=False):
     alert_webhook_url: str
     webhook_authorization: Literal["execution_token", "api_key"]
     events: Literal["default", "all"]
+    approvals_by_link: bool
 
 
 class DeleteAccountResult(TypedDict):
@@ -2258,7 +2344,7 @@ class CreateKeyResult(TypedDict):
     id: str
     prefix: str
     label: str
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     created_at: str
     api_key: str
 
@@ -2268,7 +2354,7 @@ class _CreateKeyBodyNeeded(TypedDict):
 
 
 class _CreateKeyBodyOptional(TypedDict, total=False):
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
 
 
 class CreateKeyBody(_CreateKeyBodyNeeded, _CreateKeyBodyOptional):
@@ -2329,7 +2415,7 @@ class RefreshSessionResult(TypedDict):
 class ListSessionsResultSessions(TypedDict):
     id: str
     is_current: bool
-    scopes: List[Literal["read", "write", "worker", "account"]]
+    scopes: List[Literal["read", "write", "worker", "account", "approve"]]
     key_id: Optional[str]
     key_label: Optional[str]
     ip: Optional[str]
@@ -2436,7 +2522,7 @@ class Client(Transport):
         """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, held: Optional[Literal["after", "approval", "overlap", "gate"]] = None, gate: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration", "due"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
+    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill", "chain"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, held: Optional[Literal["after", "approval", "overlap", "gate"]] = None, gate: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration", "due"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
         """List executions, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "tag": tag, "from": from_, "to": to, "held": held, "gate": gate, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
@@ -2460,7 +2546,7 @@ class Client(Transport):
         """Replay, cancel, pause … many executions or cues, or backfill one cue."""
         return self.call("POST", "/v1/operations", body=body, headers={"idempotency-key": idempotency_key, "x-confirm-destructive": "true"})
 
-    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
+    def list_operations(self, *, type: Optional[Literal["replay", "cancel", "dismiss", "pause", "resume", "delete", "fire", "backfill", "approve", "reject"]] = None, status: Optional[Literal["running", "completed", "aborted"]] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListOperationsResult, Operation]:
         """List operations, newest first."""
         return Listing(lambda query: self.call("GET", "/v1/operations", query=query), "operations", {"type": type, "status": status, "limit": limit, "offset": offset})
 

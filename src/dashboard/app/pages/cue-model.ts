@@ -198,7 +198,7 @@ const valueAt = (object: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((value, name) => (value as Record<string, unknown> | null | undefined)?.[name], object)
 
 export const draftOf = (cue: CueDetail): Draft => {
-  const { crons, every, at } = cue.schedule as { crons?: string[]; every?: string; at?: string }
+  const { crons, every, at } = (cue.schedule ?? {}) as { crons?: string[]; every?: string; at?: string }
   const texts = fields.map(field => {
     const value = valueAt(cue, field.path)
     return [field.path, value === undefined || value === null ? '' : codecOf(field).text(value as never)]

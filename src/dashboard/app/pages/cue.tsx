@@ -1,5 +1,6 @@
 /** One cue: its next runs, what happened, its definition, and actions. */
 import type { CueDetail, Executions } from '../../../client/types.ts'
+import { afterText } from '../../../schedule/after-text.ts'
 import { post } from '../api.ts'
 import { useShortcuts } from '../keys.ts'
 import { plain } from '../labels.ts'
@@ -159,12 +160,12 @@ const Definition = ({ title, parts, cue, more = [] }: DefinitionProps) => {
 
 const Side = ({ cue }: { cue: CueDetail }) => {
   const zone = zoneFor(useZone(), zoneOf(cue))
-  const preview = useSchedulePreview(cue.schedule, 10, cue.next_run)
+  const preview = useSchedulePreview(cue.schedule ?? undefined, 10, cue.next_run)
   return (
     <div class="stack">
       <Panel title="Schedule">
-        <p class="words">{preview.data?.description ?? ''}</p>
-        <ScheduleText cue={cue} />
+        <p class="words">{cue.schedule ? (preview.data?.description ?? '') : afterText(cue.after!)}</p>
+        {cue.schedule && <ScheduleText cue={cue} />}
         {cue.status === 'active' && preview.data && <NextRuns preview={preview.data} zone={zone} />}
         {zone !== localZone() && <p class="hint">{`Times are in ${zone}; your zone is ${localZone()}.`}</p>}
       </Panel>

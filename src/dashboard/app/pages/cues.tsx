@@ -32,7 +32,7 @@ export const zoneOf = (cue: Pick<Cue, 'schedule'>): string | undefined => cue.sc
 
 /** In one line; all of it on hover. */
 const Schedule = ({ cue }: { cue: Listed }) => {
-  const text = cue.schedule.type === 'once' ? 'Once' : (cue.summary?.schedule ?? '').replace(/, [^,]+$/, '')
+  const text = cue.schedule?.type === 'once' ? 'Once' : (cue.summary?.schedule ?? '').replace(/, [^,]+$/, '')
   return (
     <span class="one-line" title={cue.summary?.schedule ?? undefined}>
       {text} <span class="soft">{zoneOf(cue)}</span>
