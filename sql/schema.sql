@@ -675,7 +675,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
-CREATE INDEX cues_with_gates ON cue.cues USING btree (account_id, split_part(gate, '#'::text, 1), gate) WHERE (gate IS NOT NULL);
+CREATE INDEX cues_with_gates ON cue.cues USING btree (account_id, split_part(gate, '#'::text, 1), gate) INCLUDE (deleted_at) WHERE (gate IS NOT NULL);
 CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN ((new.payload IS DISTINCT FROM old.payload)) EXECUTE FUNCTION cue.keep_payload();
 CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
@@ -3943,8 +3943,7 @@ begin
   with given as materialized (
     select g.account_id, g.place, g.account_id = any (p_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser,
-           g.cue ->> 'gate' is not null and not exists (
-             select from cue.gates t where t.account_id = g.account_id and t.key = cue.gate_key(g.cue ->> 'gate')) as lacks_gate
+           g.cue ->> 'gate' is not null and cue.gate_fault(g.account_id, g.cue ->> 'gate') is not null as lacks_gate
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   named as materialized (
     select g.*, g.key is not null and coalesce(
@@ -8667,6 +8666,42 @@ end $function$;
 comment on function cue.free_places(text[],timestamp with time zone) is 'Releases executions that wait at the gates of cues, of which an attempt has ended.';
 grant execute on function cue.free_places(text[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.gate_fault(p_account_id uuid, p_gate text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_key text := cue.gate_key(p_gate);
+  v_parts int;
+begin
+  if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
+    return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
+  end if;
+  if p_gate = v_key or cue.part_limit() > (
+       select count(*) from (
+         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
+     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
+    return null;
+  end if;
+  with recursive parts as (
+    (select c.gate, 1 as n from cue.cues c
+      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
+    union all
+    select f.gate, p.n + 1 from parts p cross join lateral (
+      select c.gate from cue.cues c
+       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
+     where p.n < cue.part_limit())
+  select max(n) into v_parts from parts;
+  return case when v_parts >= cue.part_limit() then
+    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+end $function$;
+comment on function cue.gate_fault(uuid,text) is 'Returns why a cue cannot name a gate or part, or null.';
+grant execute on function cue.gate_fault(uuid,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.gate_key(p_gate text)
  RETURNS text
  LANGUAGE sql
@@ -11318,6 +11353,14 @@ CREATE OR REPLACE FUNCTION cue.page_bytes()
 AS $function$ select 4 * 1024 * 1024 $function$;
 comment on function cue.page_bytes() is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
 grant execute on function cue.page_bytes() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.part_limit()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 10000 $function$;
+comment on function cue.part_limit() is 'Returns the maximum number of parts of a gate that cues name.';
+grant execute on function cue.part_limit() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zone)
  RETURNS uuid
@@ -13994,12 +14037,12 @@ CREATE OR REPLACE FUNCTION cue.require_gate(p_account_id uuid, p_gate text)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if p_gate is not null and not exists (select from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate)) then
-    raise exception 'gate % not found; create it first with PUT /v1/gates/{key}', cue.gate_key(p_gate) using errcode = cue.refusal('QU038');
-  end if;
+  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
 end $function$;
-comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a gate that a cue names does not exist.';
+comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 grant execute on function cue.require_gate(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_no_followers(p_account_id uuid, p_cue_id text)

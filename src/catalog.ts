@@ -15,6 +15,7 @@ export const constants = {
   metadataBytes: 10240,
   missedAfterMs: 60000,
   pageBytes: 4194304,
+  partLimit: 10000,
   queueLimit: 100,
   superseded: 'superseded by the next run',
   sweepLimit: 2000,

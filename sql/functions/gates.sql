@@ -5,15 +5,45 @@ create or replace function cue.gate_key(p_gate text) returns text
 language sql immutable as $$ select split_part(p_gate, '#', 1) $$;
 comment on function cue.gate_key is 'Returns the key of a gate, from the text by which a cue names it.';
 
+-- Parts are counted only where so many cues name the gate.
+create or replace function cue.gate_fault(p_account_id uuid, p_gate text) returns text
+language plpgsql stable security definer as $$
+declare
+  v_key text := cue.gate_key(p_gate);
+  v_parts int;
+begin
+  if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
+    return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
+  end if;
+  if p_gate = v_key or cue.part_limit() > (
+       select count(*) from (
+         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
+     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
+    return null;
+  end if;
+  with recursive parts as (
+    (select c.gate, 1 as n from cue.cues c
+      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
+    union all
+    select f.gate, p.n + 1 from parts p cross join lateral (
+      select c.gate from cue.cues c
+       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
+     where p.n < cue.part_limit())
+  select max(n) into v_parts from parts;
+  return case when v_parts >= cue.part_limit() then
+    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+end $$;
+comment on function cue.gate_fault is 'Returns why a cue cannot name a gate or part, or null.';
+
 -- The caller has locked the account.
 create or replace function cue.require_gate(p_account_id uuid, p_gate text) returns void
 language plpgsql stable security definer as $$
+declare
+  v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if p_gate is not null and not exists (select from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate)) then
-    raise exception 'gate % not found; create it first with PUT /v1/gates/{key}', cue.gate_key(p_gate) using errcode = cue.refusal('QU038');
-  end if;
+  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
 end $$;
-comment on function cue.require_gate is 'Raises QU038 if a gate that a cue names does not exist.';
+comment on function cue.require_gate is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 
 -- p_gate: an object of columns. Omitted columns take the table's default, except those of the pause, which stay.
 create or replace function cue.put_gate(

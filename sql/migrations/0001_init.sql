@@ -554,7 +554,7 @@ create unique index cues_key on cue.cues (account_id, key) where key is not null
 create index cues_of_set on cue.cues (account_id, managed_by) where managed_by is not null and deleted_at is null;
 create index cues_paused_until on cue.cues (paused_until) where paused_until is not null and deleted_at is null;
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
-create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), gate) where gate is not null;
+create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), gate) include (deleted_at) where gate is not null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
 
 --- The cues that cues follow, as in after: so that the end of an execution finds the followers of its cue.

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
-import { error, invalid } from '../support/setup.ts'
+import { build, error, invalid } from '../support/setup.ts'
 
 const service = serviceAt('2030-01-15T09:00:00Z')
 const openai = '/v1/gates/openai'
@@ -115,6 +115,22 @@ t.test('a cue names a gate that exists, or one of its parts; a gate in use stays
   const mine = await cue({})
   await (await other()).calls.call('PUT', openai, {})
   exactly(t, await call('PATCH', `/v1/cues/${mine}`, { gate: 'openai' }), unknown, 'nor one of another account')
+})
+
+t.test('cues name at most so many parts of a gate', async t => {
+  const { call, pool } = await build(t, '2030-01-15T09:00:00Z', { isNew: true })
+  await pool.query('create or replace function cue.part_limit() returns int language sql immutable as $$ select 2 $$')
+  await call('PUT', openai, {})
+  const create = (gate: string) => call('POST', '/v1/cues', { name: gate, cron: '@daily', worker: true, gate })
+  const first = await create('openai#a')
+  const second = await create('openai#b')
+  const message = /^gate: .*gate openai has 2 parts in use; name one of them, or another gate$/
+  const refused = { status: 422, body: { error: { code: 'validation_error', message }, detail: [{ loc: ['body', 'gate'] }] } }
+  exactly(t, await create('openai#c'), refused)
+  exactly(t, await call('PATCH', `/v1/cues/${second.body.id}`, { gate: 'openai#c' }), refused)
+  t.equal((await create('openai#b')).status, 201)
+  await call('DELETE', `/v1/cues/${first.body.id}`)
+  t.equal((await create('openai#c')).status, 201)
 })
 
 t.test('a gate is paused with a reason until a time, and resumed', async t => {
