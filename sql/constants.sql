@@ -40,6 +40,10 @@ comment on function cue.queue_limit is 'Returns the maximum number of queued exe
 
 create or replace function cue.gate_limit() returns int language sql immutable as $$ select 10000 $$;
 comment on function cue.gate_limit is 'Returns the maximum number of executions that wait at a gate or a part of it.';
+create or replace function cue.part_limit() returns int language sql immutable as $$ select 10000 $$;
+comment on function cue.part_limit is 'Returns the maximum number of parts of a gate that cues name.';
+create or replace function cue.sweep_limit() returns int language sql immutable as $$ select 2000 $$;
+comment on function cue.sweep_limit is 'Returns after how many executions released at gates or missed there a statement ends.';
 
 create or replace function cue.superseded() returns text language sql immutable as $$ select 'superseded by the next run' $$;
 comment on function cue.superseded is 'Returns the error message of executions that were ended for the next one.';

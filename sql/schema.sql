@@ -480,6 +480,7 @@ create table cue.costs (
   constraint costs_unit_check CHECK (length(unit) >= 1 AND length(unit) <= 32)
 );
 CREATE INDEX costs_of_account ON cue.costs USING btree (account_id, reported_at) INCLUDE (cue_id, unit, amount);
+CREATE INDEX costs_of_cue ON cue.costs USING btree (cue_id, unit, reported_at) INCLUDE (amount);
 CREATE INDEX costs_reported ON cue.costs USING brin (reported_at);
 comment on table cue.costs is 'Costs that executions reported. Kept for 400 days.';
 comment on column cue.costs.execution_id is 'The execution.';
@@ -675,7 +676,7 @@ CREATE INDEX cues_paused_by_service ON cue.cues USING btree (account_id, paused_
 CREATE INDEX cues_paused_until ON cue.cues USING btree (paused_until) WHERE ((paused_until IS NOT NULL) AND (deleted_at IS NULL));
 CREATE INDEX cues_used ON cue.cues USING btree (account_id, status) WHERE ((deleted_at IS NULL) AND (status = ANY (ARRAY['active'::cue.cue_status, 'paused'::cue.cue_status])) AND (NOT memory_check));
 CREATE INDEX cues_with_calendars ON cue.cues USING btree (account_id, id) WHERE ((schedule_rules ? 'exclude_calendars'::text) AND (deleted_at IS NULL));
-CREATE INDEX cues_with_gates ON cue.cues USING btree (account_id, split_part(gate, '#'::text, 1), id) WHERE ((gate IS NOT NULL) AND (deleted_at IS NULL));
+CREATE INDEX cues_with_gates ON cue.cues USING btree (account_id, split_part(gate, '#'::text, 1), gate) INCLUDE (deleted_at) WHERE (gate IS NOT NULL);
 CREATE TRIGGER keep_payload BEFORE UPDATE ON cue.cues FOR EACH ROW WHEN ((new.payload IS DISTINCT FROM old.payload)) EXECUTE FUNCTION cue.keep_payload();
 CREATE TRIGGER keep_schedule_key AFTER UPDATE ON cue.cues FOR EACH ROW WHEN ((cue.schedule_key(new.*) <> cue.schedule_key(old.*))) EXECUTE FUNCTION cue.keep_schedule_key();
 comment on table cue.cues is 'Cues as their users configured them. Columns that change with every execution are in cue_runs, so that firing never writes these wide rows.';
@@ -1397,6 +1398,7 @@ create table cue.held_executions (
 CREATE INDEX held_executions_after ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'after'::cue.held_by);
 CREATE INDEX held_executions_expiring ON cue.held_executions USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX held_executions_gate ON cue.held_executions USING btree (account_id, gate, due_at, execution_id) INCLUDE (transport, released_at) WHERE (held_by = 'gate'::cue.held_by);
+CREATE INDEX held_executions_others ON cue.held_executions USING btree (account_id, held_by, due_at, execution_id) WHERE (held_by <> 'gate'::cue.held_by);
 CREATE INDEX held_executions_queue ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'overlap'::cue.held_by);
 CREATE INDEX held_executions_released ON cue.held_executions USING btree (account_id, gate) WHERE (released_at IS NOT NULL);
 comment on table cue.held_executions is 'The waiting room: executions that wait for more than their time, each for one thing. Their attempts are due at infinity until they are released.';
@@ -3360,9 +3362,11 @@ AS $function$
 declare
   v_before jsonb;
   v_after jsonb;
+  v_reported jsonb;
 begin
   if p_costs is null then return false; end if;
-  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_before from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
+  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}'), jsonb_object_agg(c.unit, c.reported_at) into v_before, v_reported
+    from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
   delete from cue.costs c
    where c.execution_id = e.id and c.attempt = p_attempt and c.unit not in (select g ->> 'unit' from jsonb_array_elements(p_costs) g);
   insert into cue.costs as c (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
@@ -3370,7 +3374,7 @@ begin
     from jsonb_array_elements(p_costs) g group by g ->> 'unit' order by 3
   on conflict (execution_id, attempt, unit) do update set amount = excluded.amount;
   select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_after from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
-  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, p_now); end if;
+  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, v_reported, p_now); end if;
   return v_after is distinct from v_before;
 end $function$;
 comment on function cue.add_costs(cue.executions,integer,jsonb,timestamp with time zone) is 'Records the costs that an attempt of an execution, or its evidence, states; returns whether anything changed.';
@@ -3928,7 +3932,7 @@ $function$;
 comment on function cue.add_session_token(uuid,bytea,timestamp with time zone,boolean) is 'Adds a one-time session token to an account and returns when it expires; its session has the scope approve with p_may_approve.';
 grant execute on function cue.add_session_token(uuid,bytea,timestamp with time zone,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_reported jsonb, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -3940,15 +3944,16 @@ declare
   v_gate text;
 begin
   insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
-  select e.account_id, p.gate, u.unit, coalesce((p_after ->> u.unit)::numeric, 0) - coalesce((p_before ->> u.unit)::numeric, 0), p_now
+  select e.account_id, p.gate, u.unit, coalesce((p_after ->> u.unit)::numeric, 0) - coalesce((p_before ->> u.unit)::numeric, 0),
+         coalesce((p_reported ->> u.unit)::timestamptz, p_now)
     from jsonb_object_keys(p_before || p_after) as u (unit)
    cross join lateral cue.budgeted_part(e.cue_id, u.unit) p
    where p_after ->> u.unit is distinct from p_before ->> u.unit
   returning gate into v_gate;
   if found then perform cue.fold_part(e.account_id, v_gate, p_now); end if;
 end $function$;
-comment on function cue.add_spending(cue.executions,jsonb,jsonb,timestamp with time zone) is 'Adds what an execution has spent to the costs of its gate.';
-grant execute on function cue.add_spending(cue.executions,jsonb,jsonb,timestamp with time zone) to cue_service;
+comment on function cue.add_spending(cue.executions,jsonb,jsonb,jsonb,timestamp with time zone) is 'Adds what an execution has spent to the costs of its gate.';
+grant execute on function cue.add_spending(cue.executions,jsonb,jsonb,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_starts(g cue.gates, p cue.gate_parts, p_ids uuid[], p_now timestamp with time zone)
  RETURNS void
@@ -4091,8 +4096,7 @@ begin
   with given as materialized (
     select g.account_id, g.place, g.account_id = any (p_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser,
-           g.cue ->> 'gate' is not null and not exists (
-             select from cue.gates t where t.account_id = g.account_id and t.key = cue.gate_key(g.cue ->> 'gate')) as lacks_gate
+           g.cue ->> 'gate' is not null and cue.gate_fault(g.account_id, g.cue ->> 'gate') is not null as lacks_gate
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   named as materialized (
     select g.*, g.key is not null and coalesce(
@@ -4189,6 +4193,7 @@ CREATE OR REPLACE FUNCTION cue.admit_held(p_after text DEFAULT ''::text, p_limit
 AS $function$
 declare
   t record;
+  v_moved int := 0;
 begin
   for t in
     with recursive gates as (
@@ -4203,15 +4208,16 @@ begin
        where k.n < p_limit)
     select * from gates
   loop
-    perform cue.miss_held(t.account_id, t.gate, p_now);
-    perform cue.release_held(t.account_id, t.gate, p_now);
+    v_moved := v_moved + cue.miss_held(t.account_id, t.gate, p_now) + cue.release_held(t.account_id, t.gate, p_now);
     p_after := t.account_id || ' ' || t.gate;
+    exit when v_moved >= cue.sweep_limit();
   end loop;
   if found then return p_after; end if;
+  perform cue.end_gate_pauses(p_now);
   perform cue.alert_open_gates(p_now);
   return null;
 end $function$;
-comment on function cue.admit_held(text,integer,timestamp with time zone) is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, raises alerts.';
+comment on function cue.admit_held(text,integer,timestamp with time zone) is 'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, ends pauses and raises alerts.';
 grant execute on function cue.admit_held(text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.admit_payload(p_account_id uuid, p_bytes bigint, p_now timestamp with time zone DEFAULT now())
@@ -5105,7 +5111,8 @@ CREATE OR REPLACE FUNCTION cue.budget_end(g cue.gates, p_now timestamp with time
  LANGUAGE sql
  STABLE
 AS $function$
-  select (date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval) at time zone g.budget_timezone
+  select cue.first_instant(
+    date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval, g.budget_timezone)
 $function$;
 comment on function cue.budget_end(cue.gates,timestamp with time zone) is 'Returns when the period of a budget ends.';
 grant execute on function cue.budget_end(cue.gates,timestamp with time zone) to cue_service;
@@ -5133,7 +5140,9 @@ CREATE OR REPLACE FUNCTION cue.budget_start(g cue.gates, p_now timestamp with ti
  RETURNS timestamp with time zone
  LANGUAGE sql
  STABLE
-AS $function$ select date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) at time zone g.budget_timezone $function$;
+AS $function$
+  select cue.first_instant(date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone), g.budget_timezone)
+$function$;
 comment on function cue.budget_start(cue.gates,timestamp with time zone) is 'Returns when the period of a budget began.';
 grant execute on function cue.budget_start(cue.gates,timestamp with time zone) to cue_service;
 
@@ -5538,6 +5547,11 @@ declare
 begin
   if v_ids = '{}' then return; end if;
   perform from cue.executions where id = any (v_ids) order by id for update;
+  -- Those released for a later instant. Not by the gate, which the cue may not have any more.
+  perform cue.hold_executions(array(
+    select e.id from unnest(v_ids) as u (id)
+     cross join lateral (select x.id, coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = u.id limit 1) e
+     where e.due_at > p_now and e.due_at < 'infinity'), 'overlap', p_now);
   perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
   delete from cue.held_executions where execution_id = any (v_ids);
 end $function$;
@@ -7104,8 +7118,10 @@ begin
     'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else h.held_by::text::cue.held_reason end, 'since', cue.iso(h.since),
     'ahead', case h.held_by
       when 'gate' then (
-        select count(*) from cue.held_executions o
-         where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
+        select count(*) from (
+          select from cue.held_executions o
+           where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id)
+           limit 1000) o)
       when 'approval' then 0
       else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = h.held_by and o.place < h.place) end);
 end $function$;
@@ -7561,6 +7577,28 @@ begin
 end $function$;
 comment on function cue.end_flights(bigint[]) is 'Removes flights whose attempts have all ended.';
 grant execute on function cue.end_flights(bigint[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.end_gate_pauses(p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  g cue.gates;
+begin
+  for g in
+    select * from cue.gates q where q.paused_until <= p_now order by q.paused_until limit 100 for no key update skip locked
+  loop
+    update cue.gates q set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+     where q.account_id = g.account_id and q.key = g.key;
+    perform cue.add_event(g.account_id, 'gate.resumed', jsonb_build_object('gate', g.key), p_now);
+  end loop;
+end $function$;
+comment on function cue.end_gate_pauses(timestamp with time zone) is 'Ends the pauses of gates whose time has come.';
+grant execute on function cue.end_gate_pauses(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_idempotent(p_account_id uuid, p_route text, p_key text, p_request_hash bytea, p_status integer, p_body text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -8428,6 +8466,7 @@ declare
   v_runs boolean;
   v_accounts uuid[] := '{}';
   v_cue_ids text[] := '{}';
+  v_full text[] := '{}';
   v_count int := 0;
 begin
   for d in
@@ -8449,7 +8488,14 @@ begin
       update cue.cue_runs set tracked = cue.can_be_held(c) where cue_id = c.id;
     end if;
     v_slot := coalesce(r.next_slot, d.expected);
-    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
+    v_runs := (c.account_id || ' ' || c.gate = any (v_full)) is not true and cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
+    if not v_runs and c.gate is not null then
+      if c.account_id || ' ' || c.gate = any (v_full) then
+        perform cue.note_missed_slots(c, 'queue_full', v_slot, v_slot, 1, r.last_slot, p_now);
+      elsif cue.is_gate_full(c.account_id, c.gate) then
+        v_full := v_full || (c.account_id || ' ' || c.gate);
+      end if;
+    end if;
     if v_runs then
       v_accounts := v_accounts || c.account_id;
       v_cue_ids := v_cue_ids || c.id;
@@ -8556,8 +8602,10 @@ begin
         left join lateral (
           select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.after is null and q.approval is null and not q.template as is_plain
             from cue.cues q where q.id = u.id limit 1) c on true),
+    -- Materialized, so that each is counted once.
+    gates as materialized (select distinct n.account_id, n.gate from named n where n.gate is not null),
     crowded as materialized (
-      select g.account_id, g.gate from (select distinct n.account_id, n.gate from named n where n.gate is not null) g
+      select g.account_id, g.gate from gates g
        where cue.is_gate_full(g.account_id, g.gate, cardinality(p_cue_ids)))
     select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true and n.is_plain
                  and n.next is not null and not exists (select from cue.open_executions o where o.cue_id = n.id)
@@ -8612,6 +8660,16 @@ begin
 end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.first_instant(p_local timestamp without time zone, p_timezone text)
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select least(p_local at time zone p_timezone, (p_local - interval '1 second') at time zone p_timezone + interval '1 second')
+$function$;
+comment on function cue.first_instant(timestamp without time zone,text) is 'Returns when a local day begins, from its midnight.';
+grant execute on function cue.first_instant(timestamp without time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
  RETURNS json
@@ -8751,9 +8809,10 @@ begin
   if g.budget_limit is null then return p; end if;
   if (p.period_start, p.spent_unit) is distinct from (v_start, g.budget_unit) then
     with gone as (delete from cue.gate_spending q where q.account_id = p.account_id and q.gate = p.gate)
-    select coalesce(sum(c.amount), 0) into p.spent from cue.costs c
-     where c.account_id = p.account_id and c.reported_at >= v_start and c.unit = g.budget_unit
-       and (select q.gate from cue.cues q where q.id = c.cue_id) = p.gate;
+    select coalesce(sum(s.amount), 0) into p.spent from cue.cues q
+     cross join lateral (
+       select sum(c.amount) as amount from cue.costs c where c.cue_id = q.id and c.unit = g.budget_unit and c.reported_at >= v_start) s
+     where q.account_id = p.account_id and split_part(q.gate, '#', 1) = p.key and q.gate = p.gate;
     p.budget_noted := case when p.period_start = v_start then p.budget_noted else 0 end;
     p.period_start := v_start;
     p.spent_unit := g.budget_unit;
@@ -9066,6 +9125,42 @@ end $function$;
 comment on function cue.free_places(text[],timestamp with time zone) is 'Releases executions that wait at the gates of cues, of which an attempt has ended.';
 grant execute on function cue.free_places(text[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.gate_fault(p_account_id uuid, p_gate text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_key text := cue.gate_key(p_gate);
+  v_parts int;
+begin
+  if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
+    return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
+  end if;
+  if p_gate = v_key or cue.part_limit() > (
+       select count(*) from (
+         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
+     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
+    return null;
+  end if;
+  with recursive parts as (
+    (select c.gate, 1 as n from cue.cues c
+      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
+    union all
+    select f.gate, p.n + 1 from parts p cross join lateral (
+      select c.gate from cue.cues c
+       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
+     where p.n < cue.part_limit())
+  select max(n) into v_parts from parts;
+  return case when v_parts >= cue.part_limit() then
+    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+end $function$;
+comment on function cue.gate_fault(uuid,text) is 'Returns why a cue cannot name a gate or part, or null.';
+grant execute on function cue.gate_fault(uuid,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.gate_key(p_gate text)
  RETURNS text
  LANGUAGE sql
@@ -9137,8 +9232,11 @@ begin
     next_at := p.retry_at;
     return;
   end if;
-  select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
-  if room < p_wanted then reason := 'breaker'; end if;
+  -- One that was removed while it was open is closed by the next start.
+  if g.breaker_failures is not null then
+    select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
+    if room < p_wanted then reason := 'breaker'; end if;
+  end if;
   if room > 0 and (g.ordered or g.parallel is not null) then
     room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
     if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;
@@ -11981,6 +12079,14 @@ $function$;
 comment on function cue.parents_of(bigint[]) is 'Returns the executions of signals as an execution shows its parents.';
 grant execute on function cue.parents_of(bigint[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.part_limit()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 10000 $function$;
+comment on function cue.part_limit() is 'Returns the maximum number of parts of a gate that cues name.';
+grant execute on function cue.part_limit() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zone)
  RETURNS uuid
  LANGUAGE sql
@@ -12143,9 +12249,10 @@ CREATE OR REPLACE FUNCTION cue.pause_after_failure(e cue.executions, c cue.cues,
 AS $function$
 begin
   update cue.gates g
-     set paused_at = p_now, paused_by = 'service', updated_at = p_now,
+     set paused_at = p_now, paused_by = 'service', paused_until = null, updated_at = p_now,
          pause_reason = left(format('Execution %s of %s %s: %s', e.id, c.name, replace(e.status::text, '_', ' '), coalesce(e.error_message, e.error, 'unknown')), 500)
-   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause' and g.paused_at is null;
+   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause'
+     and (g.paused_at is null or g.paused_until <= p_now);
   if found then
     perform cue.add_event(c.account_id, 'gate.paused', jsonb_build_object(
       'gate', g.key, 'paused_by', g.paused_by, 'pause_reason', g.pause_reason, 'paused_until', null), p_now)
@@ -12189,7 +12296,7 @@ begin
   if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
   perform cue.lock_account(p_account_id);
   update cue.gates
-     set paused_at = coalesce(paused_at, p_now), paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
+     set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
   if not found then
     raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
@@ -12414,12 +12521,19 @@ CREATE OR REPLACE FUNCTION cue.probe_now(p_account_id uuid, p_key text, p_now ti
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  v_gate text;
+  v_released int := 0;
 begin
   update cue.gate_parts set open_until = case when opened_at is not null then least(open_until, p_now) end, retry_at = null
    where account_id = p_account_id and key = p_key and (open_until > p_now or retry_at > p_now);
-  perform cue.release_held(p_account_id, h.gate, p_now) from (
+  for v_gate in
     select distinct q.gate from cue.held_executions q
-     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500) h;
+     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500
+  loop
+    v_released := v_released + cue.release_held(p_account_id, v_gate, p_now);
+    exit when v_released >= cue.sweep_limit();
+  end loop;
 end $function$;
 comment on function cue.probe_now(uuid,text,timestamp with time zone) is 'Lets the open breakers of a gate send a probe at once, and releases what has room; the sweep follows.';
 grant execute on function cue.probe_now(uuid,text,timestamp with time zone) to cue_service;
@@ -12453,9 +12567,10 @@ begin
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
   delete from cue.notices where kind = 'event' and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
+  perform cue.prune_gate_parts(p_now);
   perform cue.prune_audit(p_now);
 end $function$;
-comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events, costs and audit entries.';
+comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events, parts of gates, costs and audit entries.';
 grant execute on function cue.prune(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_audit(p_now timestamp with time zone DEFAULT now())
@@ -12548,6 +12663,26 @@ begin
 end $function$;
 comment on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) is 'Deletes cues that a set no longer has; returns those that are refused.';
 grant execute on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.prune_gate_parts(p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
+end $function$;
+comment on function cue.prune_gate_parts(timestamp with time zone) is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';
+grant execute on function cue.prune_gate_parts(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -14221,6 +14356,7 @@ declare
   v_released int;
   v_room record;
   v_wanted int;
+  v_wait interval := extract(epoch from g.max_wait::interval) * interval '1 second';
   v_far uuid[];
   v_ids uuid[];
   v_due timestamptz[];
@@ -14234,13 +14370,13 @@ begin
      where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
        and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end);
   v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
-  -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
+  -- Released for a later instant than is necessary or possible now: a pause was ended, a limit raised, or max_wait shortened.
   v_far := array(
     select h.execution_id from cue.held_executions h
      cross join lateral (
        select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
      where v_released > 0 and h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null and (p_transport is null or h.transport = p_transport)
-       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at) limit 10);
+       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at or e.due_at > h.due_at + v_wait) limit 10);
   if v_far <> '{}' then
     perform cue.hold_executions(v_far, 'gate', p_now);
     v_released := v_released - cardinality(v_far);
@@ -14248,11 +14384,14 @@ begin
   v_wanted := v_room.room - v_released;
   if v_wanted <= 0 and v_released = 0 and v_room.next_at is not null then v_wanted := 1; end if;
   if v_wanted <= 0 then return 0; end if;
+  -- Not the rows of held_executions: whoever ends one has locked the execution first.
   select array_agg(l.execution_id order by l.due_at, l.execution_id) into v_ids from (
     select h.execution_id, h.due_at from cue.held_executions h
+     cross join lateral (select from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' and h.released_at is null
        and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end
-     order by h.due_at, h.execution_id limit v_wanted for update skip locked) l;
+       and (v_room.room > 0 or v_room.next_at <= h.due_at + v_wait)
+     order by h.due_at, h.execution_id limit v_wanted) l;
   if v_ids is null then return 0; end if;
   v_due := array(
     select greatest(p_now, case when v_room.room = 0 then v_room.next_at end,
@@ -14806,12 +14945,12 @@ CREATE OR REPLACE FUNCTION cue.require_gate(p_account_id uuid, p_gate text)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
+declare
+  v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if p_gate is not null and not exists (select from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate)) then
-    raise exception 'gate % not found; create it first with PUT /v1/gates/{key}', cue.gate_key(p_gate) using errcode = cue.refusal('QU038');
-  end if;
+  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
 end $function$;
-comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a gate that a cue names does not exist.';
+comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 grant execute on function cue.require_gate(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_names(c cue.cues, p_text text, p_member text)
@@ -16425,6 +16564,14 @@ AS $function$ select 'superseded by the next run' $function$;
 comment on function cue.superseded() is 'Returns the error message of executions that were ended for the next one.';
 grant execute on function cue.superseded() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.sweep_limit()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 2000 $function$;
+comment on function cue.sweep_limit() is 'Returns after how many executions released at gates or missed there a statement ends.';
+grant execute on function cue.sweep_limit() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.take_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_success_due timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_missed_after interval DEFAULT cue.missed_after(), p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS SETOF cue.begun_attempt
  LANGUAGE plpgsql
@@ -17037,7 +17184,7 @@ comment on function cue.who_changed(text) is 'Returns who changed a cue, newest 
 grant execute on function cue.who_changed(text) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.why_late(p_cue_id text, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(cue_id text, account_id uuid, due_at timestamp with time zone, late_by interval, held text, account_full boolean, locked_by text, passed_over boolean, over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean)
+ RETURNS TABLE(cue_id text, account_id uuid, due_at timestamp with time zone, late_by interval, held text, account_full boolean, locked_by text, passed_over boolean, over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean, gate text)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -17061,7 +17208,10 @@ begin
          case when c.status = 'paused' then concat_ws(': ', c.paused_by, c.pause_reason) end,
          not exists (select from live),
          case when c.tracked then (select min(w.id::text)::uuid from waiting w where w.at is distinct from 'infinity') end,
-         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now)
+         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now),
+         (select format('%s: %s, since %s', h.gate, cue.gate_reason(h.account_id, h.gate, p_now), h.since)
+            from waiting w join cue.held_executions h on h.execution_id = w.id
+           where h.held_by = 'gate' and w.at > p_now order by h.due_at, h.execution_id limit 1)
     from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
    cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
    where c.id = p_cue_id and c.deleted_at is null;
@@ -17069,7 +17219,7 @@ begin
     raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
   end if;
 end $function$;
-comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits.';
+comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits; gate is the one at which the cue''s first execution waits, and why.';
 grant execute on function cue.why_late(text,timestamp with time zone) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.window_age(w cue.rate_windows, p_now timestamp with time zone)

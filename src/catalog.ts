@@ -19,8 +19,10 @@ export const constants = {
   outcomeNames: 'outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+)',
   pageBytes: 4194304,
   parentNames: '^(execution_id|scheduled_for|outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+))$',
+  partLimit: 10000,
   queueLimit: 100,
   superseded: 'superseded by the next run',
+  sweepLimit: 2000,
   templateBytes: 16384,
   templateNames: '^(execution_id|scheduled_for|scheduled_date|due_at|triggered_by|cue\.(id|key|name)|previous\.(scheduled_for|success_at|outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+)))$',
   workerTimeoutMs: 180000

@@ -5,10 +5,11 @@
  *   npm run chaos -- cells                   moves a cell to another server under load, see cells/move.ts
  *   npm run chaos -- standby [FAILOVER…]     demotes, freezes and replaces the primary, see standby.ts
  *   npm run chaos -- requests [REQUEST…]     interrupts operations, apply and creates, see requests.ts
+ *   npm run chaos -- gates [GATE…]           crashes, freezes and fails behind gates, see gates.ts
  *
  *   --n N          number of cues (10,000)
  *   --replicas N   number of replicas (3)
- *   --seconds N    duration of each attack, and of the load before and after a move (15)
+ *   --seconds N    duration of each attack, of the load before and after a move, and of limits of gates (15)
  *   --from COMMIT  the release from which `upgrade` starts (default: the one before the last change in sql/)
  *   --brief        interrupts a move at two steps only
  *   --citus DIR    moves a cell between nodes of the Citus cluster that the script CITUS_CLUSTER has built in DIR
@@ -21,6 +22,7 @@ import type { Stage } from '../stage/stage.ts'
 import { openCitus } from './cells/citus.ts'
 import { playMove } from './cells/move.ts'
 import { settings } from './cells/stage.ts'
+import { gates } from './gates.ts'
 import { attacks } from './neighbours/attacks.ts'
 import { playAttack } from './neighbours/play.ts'
 import { requests } from './requests.ts'
@@ -76,7 +78,11 @@ const suites: Record<string, Suite> = {
     table: failovers,
     play: async (stage, name) => ({ scenario: name, replicas, ...(await playFailover(stage, name, { replicas, ...timed })) })
   },
-  requests: { table: requests, play: async (stage, name) => ({ scenario: name, ...(await requests[name]!(stage, n)) }) }
+  requests: { table: requests, play: async (stage, name) => ({ scenario: name, ...(await requests[name]!(stage, n)) }) },
+  gates: {
+    table: gates,
+    play: async (stage, name) => ({ scenario: name, replicas, ...(await gates[name]!(stage, { n, replicas, seconds, ...timed })) })
+  }
 }
 
 const suite = suites[positionals[0]!] ?? herd

@@ -1,7 +1,7 @@
 /**
  * Receives webhooks, in its own process. The path decides: /hook is counted and answered at once; /hang is held until it is released; /uncounted is
- * not recorded; /500/120 is recorded in full and answered after 120 ms, with 500 for an execution's first request and 200 from then on. It reads
- * bare sockets, because receivers normally run elsewhere and should cost as little CPU as possible here.
+ * not recorded; /500/120 is recorded in full and answered after 120 ms, with 500 for an execution's first request and 200 from then on: 0 is no answer,
+ * 502 is for all requests, and /200/120/0.05 reports costs. It reads bare sockets, because receivers normally run elsewhere and should cost as little CPU as possible here.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -63,7 +63,7 @@ const noteArrival = (head: string) => {
   countOne()
 }
 
-const noteSend = async (socket: Socket, head: string, status: number, ms: number) => {
+const noteSend = async (socket: Socket, head: string, status: number, ms: number, amount?: string) => {
   const send: Send = {
     execution_id: headerOf(head, id),
     cue_id: headerOf(head, cue),
@@ -74,10 +74,11 @@ const noteSend = async (socket: Socket, head: string, status: number, ms: number
     status: null
   }
   sends.push(send)
-  const answered = isNew(send.execution_id) ? status : 200
+  const answered = isNew(send.execution_id) || status === 502 ? status : 200
   await delay(ms)
-  if (!socket.writable) return
-  socket.write(response(answered, undefined, answered === 429 ? 'retry-after: 1\r\n' : ''), error => {
+  if (!socket.writable || answered === 0) return
+  const body = amount && `{"success":true,"costs":[{"amount":"${amount}","unit":"usd"}]}`
+  socket.write(response(answered, body, answered === 429 ? 'retry-after: 1\r\n' : ''), error => {
     if (error) return
     send.status = answered
     if (answered === 200 && isNew(`delivered ${send.execution_id}`)) countOne()
@@ -88,8 +89,8 @@ const receive = (socket: Socket, head: string) => {
   if (head.startsWith('POST /hook ')) noteArrival(head)
   else if (head.startsWith('POST /hang ')) return void held.add(socket)
   else if (!head.startsWith('POST /uncounted ')) {
-    const [, status, ms] = /^\w+ \/(\d+)\/(\d+) /.exec(head) ?? []
-    return void noteSend(socket, head, Number(status), Number(ms))
+    const [, status, ms, amount] = /^\w+ \/(\d+)\/(\d+)(?:\/([\d.]+))? /.exec(head) ?? []
+    return void noteSend(socket, head, Number(status), Number(ms), amount)
   }
   socket.write(ok)
 }

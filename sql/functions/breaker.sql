@@ -138,11 +138,18 @@ comment on function cue.fold_part is 'Adds new results to the row of their gate'
 
 create or replace function cue.probe_now(p_account_id uuid, p_key text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
+declare
+  v_gate text;
+  v_released int := 0;
 begin
   update cue.gate_parts set open_until = case when opened_at is not null then least(open_until, p_now) end, retry_at = null
    where account_id = p_account_id and key = p_key and (open_until > p_now or retry_at > p_now);
-  perform cue.release_held(p_account_id, h.gate, p_now) from (
+  for v_gate in
     select distinct q.gate from cue.held_executions q
-     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500) h;
+     where q.account_id = p_account_id and q.held_by = 'gate' and (q.gate = p_key or starts_with(q.gate, p_key || '#')) limit 500
+  loop
+    v_released := v_released + cue.release_held(p_account_id, v_gate, p_now);
+    exit when v_released >= cue.sweep_limit();
+  end loop;
 end $$;
 comment on function cue.probe_now is 'Lets the open breakers of a gate send a probe at once, and releases what has room; the sweep follows.';

@@ -1,12 +1,22 @@
 -- Budgets of gates. Costs are added in the transaction that reports them, and folded into the row of their part by whoever has locked it.
 
+-- The first of two midnights, if clocks are set back there: a second after the one before it.
+create or replace function cue.first_instant(p_local timestamp, p_timezone text) returns timestamptz
+language sql stable as $$
+  select least(p_local at time zone p_timezone, (p_local - interval '1 second') at time zone p_timezone + interval '1 second')
+$$;
+comment on function cue.first_instant is 'Returns when a local day begins, from its midnight.';
+
 create or replace function cue.budget_start(g cue.gates, p_now timestamptz) returns timestamptz
-language sql stable as $$ select date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) at time zone g.budget_timezone $$;
+language sql stable as $$
+  select cue.first_instant(date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone), g.budget_timezone)
+$$;
 comment on function cue.budget_start is 'Returns when the period of a budget began.';
 
 create or replace function cue.budget_end(g cue.gates, p_now timestamptz) returns timestamptz
 language sql stable as $$
-  select (date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval) at time zone g.budget_timezone
+  select cue.first_instant(
+    date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval, g.budget_timezone)
 $$;
 comment on function cue.budget_end is 'Returns when the period of a budget ends.';
 
@@ -50,13 +60,15 @@ begin
 end $$;
 comment on function cue.budgeted_part is 'Returns the part of the gate that limits costs of a cue in a unit, if there is one.';
 
-create or replace function cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_now timestamptz) returns void
+-- Evidence changes the period in which the unit was first stated: p_reported has that instant for the units of p_before.
+create or replace function cue.add_spending(e cue.executions, p_before jsonb, p_after jsonb, p_reported jsonb, p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare
   v_gate text;
 begin
   insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
-  select e.account_id, p.gate, u.unit, coalesce((p_after ->> u.unit)::numeric, 0) - coalesce((p_before ->> u.unit)::numeric, 0), p_now
+  select e.account_id, p.gate, u.unit, coalesce((p_after ->> u.unit)::numeric, 0) - coalesce((p_before ->> u.unit)::numeric, 0),
+         coalesce((p_reported ->> u.unit)::timestamptz, p_now)
     from jsonb_object_keys(p_before || p_after) as u (unit)
    cross join lateral cue.budgeted_part(e.cue_id, u.unit) p
    where p_after ->> u.unit is distinct from p_before ->> u.unit
@@ -78,9 +90,10 @@ begin
   if g.budget_limit is null then return p; end if;
   if (p.period_start, p.spent_unit) is distinct from (v_start, g.budget_unit) then
     with gone as (delete from cue.gate_spending q where q.account_id = p.account_id and q.gate = p.gate)
-    select coalesce(sum(c.amount), 0) into p.spent from cue.costs c
-     where c.account_id = p.account_id and c.reported_at >= v_start and c.unit = g.budget_unit
-       and (select q.gate from cue.cues q where q.id = c.cue_id) = p.gate;
+    select coalesce(sum(s.amount), 0) into p.spent from cue.cues q
+     cross join lateral (
+       select sum(c.amount) as amount from cue.costs c where c.cue_id = q.id and c.unit = g.budget_unit and c.reported_at >= v_start) s
+     where q.account_id = p.account_id and split_part(q.gate, '#', 1) = p.key and q.gate = p.gate;
     p.budget_noted := case when p.period_start = v_start then p.budget_noted else 0 end;
     p.period_start := v_start;
     p.spent_unit := g.budget_unit;

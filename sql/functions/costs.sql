@@ -6,9 +6,11 @@ language plpgsql security definer as $$
 declare
   v_before jsonb;
   v_after jsonb;
+  v_reported jsonb;
 begin
   if p_costs is null then return false; end if;
-  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_before from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
+  select coalesce(jsonb_object_agg(c.unit, c.amount), '{}'), jsonb_object_agg(c.unit, c.reported_at) into v_before, v_reported
+    from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
   delete from cue.costs c
    where c.execution_id = e.id and c.attempt = p_attempt and c.unit not in (select g ->> 'unit' from jsonb_array_elements(p_costs) g);
   insert into cue.costs as c (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
@@ -16,7 +18,7 @@ begin
     from jsonb_array_elements(p_costs) g group by g ->> 'unit' order by 3
   on conflict (execution_id, attempt, unit) do update set amount = excluded.amount;
   select coalesce(jsonb_object_agg(c.unit, c.amount), '{}') into v_after from cue.costs c where c.execution_id = e.id and c.attempt = p_attempt;
-  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, p_now); end if;
+  if v_after is distinct from v_before then perform cue.add_spending(e, v_before, v_after, v_reported, p_now); end if;
   return v_after is distinct from v_before;
 end $$;
 comment on function cue.add_costs is 'Records the costs that an attempt of an execution, or its evidence, states; returns whether anything changed.';

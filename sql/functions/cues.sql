@@ -43,8 +43,7 @@ begin
   with given as materialized (
     select g.account_id, g.place, g.account_id = any (p_free) as is_free, g.cue @> '{"memory_check": true}' as memory_check, g.cue ->> 'key' as key,
            g.cue @> '{"callback_allowed": false}' and cue.has_callback(g.cue ->> 'callback_url', g.cue ->> 'on_failure_webhook') as lesser,
-           g.cue ->> 'gate' is not null and not exists (
-             select from cue.gates t where t.account_id = g.account_id and t.key = cue.gate_key(g.cue ->> 'gate')) as lacks_gate
+           g.cue ->> 'gate' is not null and cue.gate_fault(g.account_id, g.cue ->> 'gate') is not null as lacks_gate
       from rows from (unnest(p_account_ids), jsonb_array_elements(p_cues)) with ordinality as g (account_id, cue, place)),
   named as materialized (
     select g.*, g.key is not null and coalesce(

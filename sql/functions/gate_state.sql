@@ -19,7 +19,8 @@ language sql stable as $$
 $$;
 comment on function cue.places_held is 'Returns how many executions hold a place of a gate or part.';
 
--- Null for one that has been released, and is due. Those that were released for a later instant wait for it.
+-- Null for one that has been released, and is due. Those that were released for a later instant wait for it. A list has up to 100: with 10,000 waiting,
+-- counting to the end takes 2 ms for each.
 create or replace function cue.describe_held(h cue.held_executions, p_due_at timestamptz, p_now timestamptz default now()) returns jsonb
 language plpgsql stable security definer as $$
 begin
@@ -29,8 +30,10 @@ begin
     'reason', case h.held_by when 'gate' then cue.gate_reason(h.account_id, h.gate, p_now) else h.held_by::text::cue.held_reason end, 'since', cue.iso(h.since),
     'ahead', case h.held_by
       when 'gate' then (
-        select count(*) from cue.held_executions o
-         where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
+        select count(*) from (
+          select from cue.held_executions o
+           where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id)
+           limit 1000) o)
       when 'approval' then 0
       else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = h.held_by and o.place < h.place) end);
 end $$;

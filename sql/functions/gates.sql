@@ -5,15 +5,45 @@ create or replace function cue.gate_key(p_gate text) returns text
 language sql immutable as $$ select split_part(p_gate, '#', 1) $$;
 comment on function cue.gate_key is 'Returns the key of a gate, from the text by which a cue names it.';
 
+-- Parts are counted only where so many cues name the gate.
+create or replace function cue.gate_fault(p_account_id uuid, p_gate text) returns text
+language plpgsql stable security definer as $$
+declare
+  v_key text := cue.gate_key(p_gate);
+  v_parts int;
+begin
+  if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
+    return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
+  end if;
+  if p_gate = v_key or cue.part_limit() > (
+       select count(*) from (
+         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
+     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
+    return null;
+  end if;
+  with recursive parts as (
+    (select c.gate, 1 as n from cue.cues c
+      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
+    union all
+    select f.gate, p.n + 1 from parts p cross join lateral (
+      select c.gate from cue.cues c
+       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
+     where p.n < cue.part_limit())
+  select max(n) into v_parts from parts;
+  return case when v_parts >= cue.part_limit() then
+    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+end $$;
+comment on function cue.gate_fault is 'Returns why a cue cannot name a gate or part, or null.';
+
 -- The caller has locked the account.
 create or replace function cue.require_gate(p_account_id uuid, p_gate text) returns void
 language plpgsql stable security definer as $$
+declare
+  v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if p_gate is not null and not exists (select from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate)) then
-    raise exception 'gate % not found; create it first with PUT /v1/gates/{key}', cue.gate_key(p_gate) using errcode = cue.refusal('QU038');
-  end if;
+  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
 end $$;
-comment on function cue.require_gate is 'Raises QU038 if a gate that a cue names does not exist.';
+comment on function cue.require_gate is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 
 -- p_gate: an object of columns. Omitted columns take the table's default, except those of the pause, which stay.
 create or replace function cue.put_gate(
@@ -85,7 +115,7 @@ begin
   if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
   perform cue.lock_account(p_account_id);
   update cue.gates
-     set paused_at = coalesce(paused_at, p_now), paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
+     set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
   if not found then
     raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
@@ -117,3 +147,33 @@ begin
   perform cue.probe_now(p_account_id, p_key, p_now);
 end $$;
 comment on function cue.resume_gate is 'Ends the pause of a gate, and has an open breaker send a probe at once; QU037 if not found.';
+
+-- Executions have been released for that instant. Waits for nobody.
+create or replace function cue.end_gate_pauses(p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+declare
+  g cue.gates;
+begin
+  for g in
+    select * from cue.gates q where q.paused_until <= p_now order by q.paused_until limit 100 for no key update skip locked
+  loop
+    update cue.gates q set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
+     where q.account_id = g.account_id and q.key = g.key;
+    perform cue.add_event(g.account_id, 'gate.resumed', jsonb_build_object('gate', g.key), p_now);
+  end loop;
+end $$;
+comment on function cue.end_gate_pauses is 'Ends the pauses of gates whose time has come.';
+
+-- No rate and no period of a budget goes back so far. A part that is used again begins anew.
+create or replace function cue.prune_gate_parts(p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
+end $$;
+comment on function cue.prune_gate_parts is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';

@@ -171,8 +171,9 @@ begin
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
   delete from cue.notices where kind = 'event' and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
+  perform cue.prune_gate_parts(p_now);
   perform cue.prune_audit(p_now);
 end $$;
 comment on function cue.prune is
   'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, '
-  'addresses, notices of events, costs and audit entries.';
+  'addresses, notices of events, parts of gates, costs and audit entries.';

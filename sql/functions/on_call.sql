@@ -3,7 +3,7 @@
 -- A reason that doesn't apply is null or false.
 create or replace function cue.why_late(p_cue_id text, p_now timestamptz default now()) returns table (
   cue_id text, account_id uuid, due_at timestamptz, late_by interval, held text, account_full boolean, locked_by text, passed_over boolean,
-  over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean
+  over_limit boolean, paused text, no_engine boolean, previous_run uuid, no_worker boolean, gate text
 )
 language plpgsql stable security definer as $$
 begin
@@ -23,7 +23,10 @@ begin
          case when c.status = 'paused' then concat_ws(': ', c.paused_by, c.pause_reason) end,
          not exists (select from live),
          case when c.tracked then (select min(w.id::text)::uuid from waiting w where w.at is distinct from 'infinity') end,
-         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now)
+         c.transport = 'worker' and exists (select from oldest) and not cue.has_live_worker(c.account_id, p_now),
+         (select format('%s: %s, since %s', h.gate, cue.gate_reason(h.account_id, h.gate, p_now), h.since)
+            from waiting w join cue.held_executions h on h.execution_id = w.id
+           where h.held_by = 'gate' and w.at > p_now order by h.due_at, h.execution_id limit 1)
     from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
    cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
    where c.id = p_cue_id and c.deleted_at is null;
@@ -33,7 +36,7 @@ begin
 end $$;
 comment on function cue.why_late is
   'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by '
-  'another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits.';
+  'another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits; gate is the one at which the cue''s first execution waits, and why.';
 
 -- Requests are those that were counted towards a rate limit, so there are none with RATE_LIMIT=off.
 create or replace function cue.floods(p_now timestamptz default now())

@@ -46,8 +46,11 @@ begin
     next_at := p.retry_at;
     return;
   end if;
-  select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
-  if room < p_wanted then reason := 'breaker'; end if;
+  -- One that was removed while it was open is closed by the next start.
+  if g.breaker_failures is not null then
+    select b.room, b.next_at into room, next_at from cue.breaker_room(p, room, p_now) b;
+    if room < p_wanted then reason := 'breaker'; end if;
+  end if;
   if room > 0 and (g.ordered or g.parallel is not null) then
     room := least(room, greatest(0, coalesce(g.parallel, 1) - p_running));
     if room < p_wanted then reason := coalesce(reason, case when g.ordered then 'order' else 'parallel' end::cue.held_reason); end if;

@@ -1,7 +1,8 @@
 -- Releases of executions that wait at gates, by whatever makes room, and by the sweep admit_held. See passing.sql.
 
 -- Ahead of a rate's window, by up to two seconds, due at the instant at which they may start: so that no time is lost. One is always released for the
--- instant at which a pause or a window ends. For ordered gates, the first of all; otherwise, workers that don't come must not keep webhooks waiting.
+-- instant at which a pause or a window ends, unless it is missed before. For ordered gates, the first of all; otherwise, workers that don't come must not
+-- keep webhooks waiting.
 create or replace function cue.release_held(p_account_id uuid, p_gate text, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -33,6 +34,7 @@ declare
   v_released int;
   v_room record;
   v_wanted int;
+  v_wait interval := extract(epoch from g.max_wait::interval) * interval '1 second';
   v_far uuid[];
   v_ids uuid[];
   v_due timestamptz[];
@@ -46,13 +48,13 @@ begin
      where h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null
        and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end);
   v_room := cue.gate_room(g, p, p_running, 1000, p_now, interval '2 seconds');
-  -- Released for a later instant than is necessary now: a pause was ended, or a limit raised.
+  -- Released for a later instant than is necessary or possible now: a pause was ended, a limit raised, or max_wait shortened.
   v_far := array(
     select h.execution_id from cue.held_executions h
      cross join lateral (
        select coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
      where v_released > 0 and h.account_id = p.account_id and h.gate = p.gate and h.released_at is not null and (p_transport is null or h.transport = p_transport)
-       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at) limit 10);
+       and e.due_at > p_now + interval '2 seconds' and (v_room.room > 0 or v_room.next_at < e.due_at or e.due_at > h.due_at + v_wait) limit 10);
   if v_far <> '{}' then
     perform cue.hold_executions(v_far, 'gate', p_now);
     v_released := v_released - cardinality(v_far);
@@ -60,11 +62,14 @@ begin
   v_wanted := v_room.room - v_released;
   if v_wanted <= 0 and v_released = 0 and v_room.next_at is not null then v_wanted := 1; end if;
   if v_wanted <= 0 then return 0; end if;
+  -- Not the rows of held_executions: whoever ends one has locked the execution first.
   select array_agg(l.execution_id order by l.due_at, l.execution_id) into v_ids from (
     select h.execution_id, h.due_at from cue.held_executions h
+     cross join lateral (select from cue.executions x where x.id = h.execution_id limit 1 for update skip locked) e
      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' and h.released_at is null
        and case when p_transport is null then h.execution_id = v_next else h.transport = p_transport end
-     order by h.due_at, h.execution_id limit v_wanted for update skip locked) l;
+       and (v_room.room > 0 or v_room.next_at <= h.due_at + v_wait)
+     order by h.due_at, h.execution_id limit v_wanted) l;
   if v_ids is null then return 0; end if;
   v_due := array(
     select greatest(p_now, case when v_room.room = 0 then v_room.next_at end,
@@ -111,6 +116,11 @@ declare
 begin
   if v_ids = '{}' then return; end if;
   perform from cue.executions where id = any (v_ids) order by id for update;
+  -- Those released for a later instant. Not by the gate, which the cue may not have any more.
+  perform cue.hold_executions(array(
+    select e.id from unnest(v_ids) as u (id)
+     cross join lateral (select x.id, coalesce(x.attempt_due_at, x.claimable_at) as due_at from cue.executions x where x.id = u.id limit 1) e
+     where e.due_at > p_now and e.due_at < 'infinity'), 'overlap', p_now);
   perform cue.release_executions(v_ids, array_fill(p_now, array[cardinality(v_ids)]), p_now);
   delete from cue.held_executions where execution_id = any (v_ids);
 end $$;
@@ -121,9 +131,10 @@ create or replace function cue.pause_after_failure(e cue.executions, c cue.cues,
 language plpgsql security definer as $$
 begin
   update cue.gates g
-     set paused_at = p_now, paused_by = 'service', updated_at = p_now,
+     set paused_at = p_now, paused_by = 'service', paused_until = null, updated_at = p_now,
          pause_reason = left(format('Execution %s of %s %s: %s', e.id, c.name, replace(e.status::text, '_', ' '), coalesce(e.error_message, e.error, 'unknown')), 500)
-   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause' and g.paused_at is null;
+   where g.account_id = c.account_id and g.key = cue.gate_key(c.gate) and g.ordered and g.on_failure = 'pause'
+     and (g.paused_at is null or g.paused_until <= p_now);
   if found then
     perform cue.add_event(c.account_id, 'gate.paused', jsonb_build_object(
       'gate', g.key, 'paused_by', g.paused_by, 'pause_reason', g.pause_reason, 'paused_until', null), p_now)
@@ -132,11 +143,13 @@ begin
 end $$;
 comment on function cue.pause_after_failure is 'Pauses an ordered gate with on_failure pause, after an execution has failed.';
 
--- A gate and part after p_after, in order. Heads that have waited for longer than max_wait are missed.
+-- Gates and parts after p_after, in order, until p_limit were looked at or sweep_limit executions released or missed. Those that have waited for longer than
+-- max_wait are missed.
 create or replace function cue.admit_held(p_after text default '', p_limit int default 500, p_now timestamptz default now()) returns text
 language plpgsql security definer as $$
 declare
   t record;
+  v_moved int := 0;
 begin
   for t in
     with recursive gates as (
@@ -151,16 +164,17 @@ begin
        where k.n < p_limit)
     select * from gates
   loop
-    perform cue.miss_held(t.account_id, t.gate, p_now);
-    perform cue.release_held(t.account_id, t.gate, p_now);
+    v_moved := v_moved + cue.miss_held(t.account_id, t.gate, p_now) + cue.release_held(t.account_id, t.gate, p_now);
     p_after := t.account_id || ' ' || t.gate;
+    exit when v_moved >= cue.sweep_limit();
   end loop;
   if found then return p_after; end if;
+  perform cue.end_gate_pauses(p_now);
   perform cue.alert_open_gates(p_now);
   return null;
 end $$;
 comment on function cue.admit_held is
-  'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, raises alerts.';
+  'Releases what can be released at the next gates, and ends what has waited too long; returns the last gate. After all of them, ends pauses and raises alerts.';
 
 create or replace function cue.miss_held(p_account_id uuid, p_gate text, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$

@@ -21,8 +21,10 @@ begin
         left join lateral (
           select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.after is null and q.approval is null and not q.template as is_plain
             from cue.cues q where q.id = u.id limit 1) c on true),
+    -- Materialized, so that each is counted once.
+    gates as materialized (select distinct n.account_id, n.gate from named n where n.gate is not null),
     crowded as materialized (
-      select g.account_id, g.gate from (select distinct n.account_id, n.gate from named n where n.gate is not null) g
+      select g.account_id, g.gate from gates g
        where cue.is_gate_full(g.account_id, g.gate, cardinality(p_cue_ids)))
     select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true and n.is_plain
                  and n.next is not null and not exists (select from cue.open_executions o where o.cue_id = n.id)
@@ -74,7 +76,7 @@ begin
 end $$;
 comment on function cue.fire_tracked_cues is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 
--- One by one.
+-- One by one. Of a full gate, those that wait are counted once: for 240 slots at 10,000, that took three seconds.
 create or replace function cue.fire_busy_cues(
   p_cue_ids text[], p_versions int[], p_expected timestamptz[], p_next timestamptz[], p_success_due timestamptz[], p_next_slots timestamptz[],
   p_except text[], p_now timestamptz
@@ -88,6 +90,7 @@ declare
   v_runs boolean;
   v_accounts uuid[] := '{}';
   v_cue_ids text[] := '{}';
+  v_full text[] := '{}';
   v_count int := 0;
 begin
   for d in
@@ -109,7 +112,14 @@ begin
       update cue.cue_runs set tracked = cue.can_be_held(c) where cue_id = c.id;
     end if;
     v_slot := coalesce(r.next_slot, d.expected);
-    v_runs := cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
+    v_runs := (c.account_id || ' ' || c.gate = any (v_full)) is not true and cue.run_slot(c, v_slot, r.last_slot, p_now, d.expected);
+    if not v_runs and c.gate is not null then
+      if c.account_id || ' ' || c.gate = any (v_full) then
+        perform cue.note_missed_slots(c, 'queue_full', v_slot, v_slot, 1, r.last_slot, p_now);
+      elsif cue.is_gate_full(c.account_id, c.gate) then
+        v_full := v_full || (c.account_id || ' ' || c.gate);
+      end if;
+    end if;
     if v_runs then
       v_accounts := v_accounts || c.account_id;
       v_cue_ids := v_cue_ids || c.id;

@@ -556,7 +556,7 @@ create unique index cues_key on cue.cues (account_id, key) where key is not null
 create index cues_of_set on cue.cues (account_id, managed_by) where managed_by is not null and deleted_at is null;
 create index cues_paused_until on cue.cues (paused_until) where paused_until is not null and deleted_at is null;
 create index cues_paused_by_service on cue.cues (account_id, paused_at) where paused_by <> 'user' and deleted_at is null;
-create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), id) where gate is not null and deleted_at is null;
+create index cues_with_gates on cue.cues (account_id, split_part(gate, '#', 1), gate) include (deleted_at) where gate is not null;
 create index cues_with_calendars on cue.cues (account_id, id) where schedule_rules ? 'exclude_calendars' and deleted_at is null;
 
 --- The cues that cues follow, as in after: so that the end of an execution finds the followers of its cue.
@@ -850,6 +850,7 @@ create table cue.costs ( --- Costs that executions reported. Kept for 400 days.
   primary key (execution_id, attempt, unit)
 );
 create index costs_of_account on cue.costs (account_id, reported_at) include (cue_id, unit, amount);
+create index costs_of_cue on cue.costs (cue_id, unit, reported_at) include (amount);
 create index costs_reported on cue.costs using brin (reported_at);
 
 --- Executions of tracked cues that have not ended. An entry may outlive its execution until the cue runs again.
@@ -882,6 +883,7 @@ create index held_executions_queue on cue.held_executions (cue_id, place) where 
 create index held_executions_after on cue.held_executions (cue_id, place) where held_by = 'after';
 create index held_executions_expiring on cue.held_executions (expires_at) where expires_at is not null;
 create index held_executions_gate on cue.held_executions (account_id, gate, due_at, execution_id) include (transport, released_at) where held_by = 'gate';
+create index held_executions_others on cue.held_executions (account_id, held_by, due_at, execution_id) where held_by <> 'gate';
 create index held_executions_released on cue.held_executions (account_id, gate) where released_at is not null;
 
 --- Approvals that executions wait for, or that were decided. Kept as long as the execution, unless that ends without a decision.

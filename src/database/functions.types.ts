@@ -1276,6 +1276,7 @@ export type WhyLateRow = {
   no_engine: boolean
   previous_run: string
   no_worker: boolean
+  gate: string
 }
 
 export type Functions = {

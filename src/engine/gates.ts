@@ -7,6 +7,8 @@ import type { Functions } from '../database/functions.ts'
 
 /** Between two calls, so that those of a flood are one. */
 const gatherMs = 10
+/** Gates released in one call. */
+const batch = 200
 
 export type Gates = ReturnType<typeof createGates>
 
@@ -21,8 +23,9 @@ export const createGates = ({ fn }: { fn: Pick<Functions, 'releaseGates' | 'admi
     release: async (): Promise<void> => {
       while (noticed.size > 0) {
         await delay(gatherMs)
-        const gates = [...noticed].map(payload => [payload.slice(0, 36), payload.slice(37)] as const)
-        noticed.clear()
+        const payloads = [...noticed].slice(0, batch)
+        const gates = payloads.map(payload => [payload.slice(0, 36), payload.slice(37)] as const)
+        for (const payload of payloads) noticed.delete(payload)
         await fn.releaseGates({ account_ids: gates.map(([account]) => account), gates: gates.map(([, gate]) => gate) })
       }
     },

@@ -51,6 +51,8 @@ export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, n
   if (until !== undefined) query = query.where('created_at', '<', until)
   if (since !== undefined) query = query.where('id', '>=', idAt(+since)).where('created_at', '>=', since)
 
+  if (filters.held !== undefined || filters.gate !== undefined)
+    query = query.where(sql<boolean>`id = any (${heldIds(account_id, filters)})`)
   if (filters.status !== undefined) query = query.where('status', '=', filters.status)
   // A literal, which the planner can compare with the condition of the index.
   if (filters.outcome_state === 'verification_pending') query = query.where(sql<boolean>`outcome_state = 'verification_pending'`)
@@ -71,6 +73,12 @@ export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, n
   return query
 }
 
+/** Literals, which the planner can compare with the conditions of the indexes. At most as many wait at a gate. */
+const heldIds = (account_id: string, { held = 'gate', gate }: Filters) => sql`array(
+    select h.execution_id from cue.held_executions h
+     where h.account_id = ${account_id} and h.held_by = ${sql.lit(held)} ${gate === undefined ? sql`` : sql`and h.gate = ${gate}`}
+     order by h.due_at, h.execution_id limit ${countedTo})`
+
 const dates = (texts: (string | undefined)[]) => texts.filter(text => text !== undefined).map(text => new Date(text))
 const latest = (...texts: (string | undefined)[]) => dates(texts).sort((a, b) => +b - +a)[0]
 const earliest = (...texts: (string | undefined)[]) => dates(texts).sort((a, b) => +a - +b)[0]
@@ -89,7 +97,9 @@ const idAt = (ms: number): string => {
 /** Of the last attempt, as the dashboard shows it. */
 const duration = sql`coalesce((outcome ->> 'recorded_at')::timestamptz, delivered_at,
     case when status in ('failed', 'outcome_timeout') then updated_at end) - coalesce(last_attempt_at, claimed_at, started_at)`
-/** Lists in another order have so many. */
+const heldDueAt = sql`(select h.due_at from cue.held_executions h where h.execution_id = id)`
+const orders = { duration: sql`${duration} desc nulls last, id desc`, due: sql`${heldDueAt}, id` }
+/** Lists ordered by duration have so many. */
 const SORTED = 1000
 
 /**
@@ -106,11 +116,13 @@ export const pageQuery = (
 ) => {
   const searched = endingAt(end, matching(db, account_id, filters, now))
   const place = placeOf({ sort, cursor, offset })
-  const order = place === undefined ? sql`id desc` : sql`${duration} desc nulls last, id desc`
+  const order = sort === undefined ? sql`id desc` : orders[sort]
   const source: View =
     place === undefined
       ? startingAt(cursor, cursor === undefined ? searched.offset(offset) : searched)
-      : (db.selectFrom(searched.selectAll().orderBy('id', 'desc').limit(SORTED).as('execution_view')).offset(place) as View)
+      : sort === 'due'
+        ? searched.offset(place)
+        : (db.selectFrom(searched.selectAll().orderBy('id', 'desc').limit(SORTED).as('execution_view')).offset(place) as View)
   const ids = source
     .select('id')
     .orderBy(order)
@@ -165,8 +177,8 @@ const startingAt = (cursor: string | undefined, query: View): View => (cursor ==
 const endingAt = (end: string | null, query: View): View => (end === null ? query : query.where('id', '>=', end))
 
 /** Whether an index has nothing but what matches: then a search needs no end. */
-const isIndexed = ({ cue_id, dead, error_group, outcome_state, from, to, since, until, ...rest }: Filters): boolean => {
-  const kinds = [dead || error_group, outcome_state].filter(Boolean)
+const isIndexed = ({ cue_id, dead, error_group, outcome_state, held, gate, from, to, since, until, ...rest }: Filters): boolean => {
+  const kinds = [dead || error_group, outcome_state, held ?? gate].filter(Boolean)
   const isWaiting = outcome_state === undefined || (outcome_state === 'verification_pending' && cue_id === undefined)
   return dead !== false && kinds.length < 2 && isWaiting && Object.values(rest).every(value => value === undefined)
 }

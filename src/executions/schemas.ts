@@ -104,7 +104,7 @@ const execution = {
         key: Nullable(Type.String({ description: 'The gate, with its part.' })),
         reason: Type.Enum([...enums.heldReason], { description: 'Why the gate lets none start now.' }),
         since: Timestamp,
-        ahead: Type.Integer({ description: 'How many wait before it.' })
+        ahead: Type.Integer({ description: 'How many wait before it, counted up to 1,000.' })
       },
       { description: 'What it waits for, beyond its time.' }
     )
@@ -186,14 +186,23 @@ export const filters = {
 
 export const ListExecutions = Type.Object({
   ...filters,
+  held: Type.Optional(Type.Enum([...enums.heldBy], { description: 'Only executions that wait for this, beyond their time.' })),
+  gate: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 511,
+      description: 'Only executions that wait at this gate, as their cues name it: `openai`, or `openai#tenant-42`.'
+    })
+  ),
   result_type: Type.Optional(Type.String()),
   has_evidence: Type.Optional(Type.Boolean({ description: 'Whether any external_id, result_url, result_ref or artifacts were reported.' })),
   since: Type.Optional({ ...Instant, description: 'The same as `from`.' }),
   until: Type.Optional({ ...Instant, description: 'The same as `to`.' }),
   sort: Type.Optional(
-    Type.Enum(['duration'], {
+    Type.Enum(['duration', 'due'], {
       description:
-        'Orders the newest 1,000 that match by the duration of their last attempts, the longest first. Default: the newest first.'
+        '`duration` orders the newest 1,000 that match by the duration of their last attempts, the longest first. `due` orders held executions as ' +
+        'their gate does, the first due first. Default: the newest first.'
     })
   ),
   cursor: Cursor(uuid),

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
-import { error, invalid } from '../support/setup.ts'
+import { build, error, invalid } from '../support/setup.ts'
 
 const service = serviceAt('2030-01-15T09:00:00Z')
 const openai = '/v1/gates/openai'
@@ -117,6 +117,22 @@ t.test('a cue names a gate that exists, or one of its parts; a gate in use stays
   exactly(t, await call('PATCH', `/v1/cues/${mine}`, { gate: 'openai' }), unknown, 'nor one of another account')
 })
 
+t.test('cues name at most so many parts of a gate', async t => {
+  const { call, pool } = await build(t, '2030-01-15T09:00:00Z', { isNew: true })
+  await pool.query('create or replace function cue.part_limit() returns int language sql immutable as $$ select 2 $$')
+  await call('PUT', openai, {})
+  const create = (gate: string) => call('POST', '/v1/cues', { name: gate, cron: '@daily', worker: true, gate })
+  const first = await create('openai#a')
+  const second = await create('openai#b')
+  const message = /^gate: .*gate openai has 2 parts in use; name one of them, or another gate$/
+  const refused = { status: 422, body: { error: { code: 'validation_error', message }, detail: [{ loc: ['body', 'gate'] }] } }
+  exactly(t, await create('openai#c'), refused)
+  exactly(t, await call('PATCH', `/v1/cues/${second.body.id}`, { gate: 'openai#c' }), refused)
+  t.equal((await create('openai#b')).status, 201)
+  await call('DELETE', `/v1/cues/${first.body.id}`)
+  t.equal((await create('openai#c')).status, 201)
+})
+
 t.test('a gate is paused with a reason until a time, and resumed', async t => {
   const { call, get } = await service()
   await call('PUT', openai, { parallel: 2 })
@@ -129,6 +145,33 @@ t.test('a gate is paused with a reason until a time, and resumed', async t => {
   exactly(t, await call('POST', `${openai}/resume`, {}), { status: 200, body: none })
   const { events } = await get('/v1/auth/audit')
   t.strictSame(events.map(({ event }: { event: string }) => event).slice(0, 3), ['gate.resumed', 'gate.set', 'gate.paused'])
+})
+
+t.test('executions that wait are listed by gate, the next first', async t => {
+  const { call, get, post, clock } = await service()
+  await call('PUT', openai, {})
+  await call('POST', `${openai}/pause`, {})
+  const cues: string[] = []
+  for (const gate of ['openai', 'openai', 'openai#a'])
+    cues.push((await post('/v1/cues', { name: `c${cues.length}`, cron: '@yearly', callback: { url: 'https://example.com' }, gate })).id)
+  const ids: string[] = []
+  for (const cue of [...cues, ...cues]) {
+    clock.advance('1 second')
+    ids.push((await post(`/v1/cues/${cue}/fire`, {})).id)
+  }
+  const list = async (query: string) => {
+    const { executions, total, next_cursor } = await get(`/v1/executions?${query}`)
+    return { ids: executions.map(({ id }: { id: string }) => ids.indexOf(id)), total, next_cursor }
+  }
+  t.strictSame(await list('held=gate'), { ids: [5, 4, 3, 2, 1, 0], total: 6, next_cursor: null })
+  t.strictSame(await list('gate=openai&sort=due&limit=3'), { ids: [0, 1, 3], total: 4, next_cursor: '3' })
+  t.strictSame(await list('gate=openai&sort=due&limit=3&cursor=3'), { ids: [4], total: 4, next_cursor: null })
+  t.strictSame(await list('held=gate&gate=openai%23a&status=pending&search_to=100'), { ids: [5, 2], total: 2, next_cursor: null })
+  for (const none of ['held=overlap', 'held=approval', 'held=overlap&gate=openai', 'gate=unknown', 'gate=openai&status=success'])
+    t.same((await list(none)).ids, [], none)
+  await call('POST', `/v1/executions/${ids[0]}/cancel`)
+  t.same((await list('gate=openai&sort=due')).ids, [1, 3, 4])
+  exactly(t, await call('GET', '/v1/executions?held=nothing'), invalid('query', 'held'))
 })
 
 t.test('an account has 100 gates', async t => {

@@ -116,3 +116,22 @@ t.test('nobody waits for a part that is locked: results are recorded, and what w
   t.equal((await s.begin()).length, 1)
   exactly(t, await s.row(onePart), { failures: 0 })
 })
+
+t.test('releasing locks nothing of an execution that another transaction ends', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ parallel: 1 })
+  const cue = await s.cue({ gate: 'g' })
+  const ids = [await s.fire(cue), await s.fire(await s.cue({ gate: 'g' })), await s.fire(await s.cue({ gate: 'g' }))]
+  const begun = await s.begin()
+  const [canceller, finisher] = [await s.connect(), await s.connect()]
+  await canceller.client.query('begin')
+  await canceller.client.query("set local lock_timeout = '2s'")
+  await canceller.client.query('select from cue.executions where id = $1 for update', [ids[1]])
+  await finisher.client.query('begin')
+  t.equal(await s.finish(begun, finisher.fn), 1)
+  await canceller.fn.cancelExecution({ account_id: s.account_id, execution_id: ids[1]! })
+  await finisher.client.query('commit')
+  await canceller.client.query('commit')
+  exactly(t, await s.execution(ids[1]!), { status: 'failed' })
+  t.same(await s.beginIds(), [ids[2]])
+})

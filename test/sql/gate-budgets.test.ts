@@ -97,3 +97,44 @@ t.test('costs in the answer of a webhook count against the budget, once', async 
     ['gate.budget_reached']
   )
 })
+
+t.test('periods begin at the first midnight of a local day, wherever clocks are set back or forward', async t => {
+  const s = await gatesStage(t)
+  const periods: [period: string, timezone: string, at: string, start: string, end: string][] = [
+    ['day', 'America/Havana', '2030-11-03T03:59:59Z', '2030-11-02T04:00:00Z', '2030-11-03T04:00:00Z'],
+    ['day', 'America/Havana', '2030-11-03T04:30:00Z', '2030-11-03T04:00:00Z', '2030-11-04T05:00:00Z'],
+    ['day', 'America/Havana', '2030-11-03T05:30:00Z', '2030-11-03T04:00:00Z', '2030-11-04T05:00:00Z'],
+    ['day', 'Asia/Beirut', '2030-03-30T22:30:00Z', '2030-03-30T22:00:00Z', '2030-03-31T21:00:00Z'],
+    ['day', 'America/Nuuk', '2030-03-31T01:30:00Z', '2030-03-31T01:00:00Z', '2030-04-01T01:00:00Z'],
+    ['day', 'America/Asuncion', '2024-03-24T03:30:00Z', '2024-03-23T03:00:00Z', '2024-03-24T04:00:00Z'],
+    ['week', 'Europe/Berlin', '2030-03-31T10:00:00Z', '2030-03-24T23:00:00Z', '2030-03-31T22:00:00Z'],
+    ['week', 'UTC', '2030-01-14T00:00:00Z', '2030-01-14T00:00:00Z', '2030-01-21T00:00:00Z'],
+    ['month', 'America/New_York', '2030-11-01T04:00:00Z', '2030-11-01T04:00:00Z', '2030-12-01T05:00:00Z']
+  ]
+  for (const [budget_period, budget_timezone, at, start, ends] of periods) {
+    const row = await s.row(
+      'select cue.budget_start(g, $2) as start, cue.budget_end(g, $2) as ends from jsonb_populate_record(null::cue.gates, $1) g',
+      [JSON.stringify({ budget_period, budget_timezone }), at]
+    )
+    t.same(row, { start: new Date(start), ends: new Date(ends) }, `${budget_timezone} ${at}`)
+  }
+})
+
+t.test('evidence that replaces costs of an earlier period changes that period', async t => {
+  const s = await gatesStage(t)
+  await s.gate(budget)
+  const cue = await s.cue({ gate: 'g', ...worker })
+  const usd = (amount: number) => JSON.stringify([{ amount: String(amount), unit: 'usd' }])
+  const id = await s.fire(cue)
+  await s.fn.claimExecutions({ account_id: s.account_id, worker_id: 'w' })
+  await s.fn.reportOutcome({ account_id: s.account_id, execution_id: id, success: true })
+  await s.fn.attachEvidence({ account_id: s.account_id, execution_id: id, costs: usd(8) })
+  s.clock.set('2030-01-16T09:00:00Z')
+  const next = await s.fire(cue)
+  t.equal((await s.fn.claimExecutions({ account_id: s.account_id, worker_id: 'w' })).length, 1)
+  await s.fn.reportOutcome({ account_id: s.account_id, execution_id: next, success: true, costs: usd(6) })
+  await s.fn.attachEvidence({ account_id: s.account_id, execution_id: id, costs: usd(2) })
+  exactly(t, await s.row('select spent::text from cue.gate_parts'), { spent: '6' })
+  await s.fn.attachEvidence({ account_id: s.account_id, execution_id: id, costs: JSON.stringify([{ amount: '3', unit: 'eur' }]) })
+  exactly(t, await s.row('select spent::text from cue.gate_parts'), { spent: '6' })
+})

@@ -69,3 +69,24 @@ t.test('a statement that began before the end of a period does not bring that pe
   exactly(t, await start(new Date(+midnight - 5)), { period_start: midnight, budget_noted: 2 })
   exactly(t, await start(new Date(+midnight + 86_400_000)), { period_start: new Date(+midnight + 86_400_000), budget_noted: 0 })
 })
+
+// With 10,000 waiting, a count takes some milliseconds.
+t.test('many slots that come due at a full gate count once what waits there, and are all missed', async t => {
+  const s = await gatesStage(t)
+  await s.rows('create or replace function cue.gate_limit() returns int language sql immutable as $$ select 2 $$')
+  await s.gate({ parallel: 1 })
+  const cues: string[] = []
+  for (let n = 0; n < 20; n++) cues.push(await s.cue({ gate: 'g' }))
+  for (const cue of cues.slice(0, 3)) await s.fire(cue)
+  const { client, fn } = await s.connect()
+  await client.query("set track_functions = 'all'")
+  t.equal(await s.fireTracked(cues, fn), 20)
+  await client.query('select pg_stat_force_next_flush()')
+  const { calls } = await s.row("select calls::int from pg_stat_user_functions where funcname = 'is_gate_full'")
+  t.ok(calls < 5, `${calls} counts`)
+  const missed = await s.rows("select cue_id from cue.missed_slots where reason = 'queue_full' order by cue_id")
+  t.same(
+    missed.map(row => row.cue_id),
+    cues.toSorted()
+  )
+})

@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts'
 import { exactly } from '../../support/exactly.ts'
 
 test('a gate is created, shown, paused, resumed, changed and deleted', async t => {
-  const { api_key, get } = await newAccount()
+  const { api_key, get, post, patch } = await newAccount()
   const page = await stage.open(t, { api_key, path: '/gates' })
   await page.getByRole('heading', { name: 'No gates' }).waitFor()
   await page.getByRole('button', { name: 'Create a gate' }).click()
@@ -22,6 +22,10 @@ test('a gate is created, shown, paused, resumed, changed and deleted', async t =
   await dialog.getByLabel('Reason (optional)').fill('outage')
   await dialog.getByRole('button', { name: 'Pause' }).click()
   await page.getByText('outage').waitFor()
+  const cue = await post('/v1/cues', { name: 'summary', cron: '@yearly', worker: true, gate: 'openai' })
+  await post(`/v1/cues/${cue.id}/fire`, {})
+  await page.reload()
+  await page.getByRole('table', { name: 'Waiting runs, the next first' }).getByText('summary').waitFor()
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('button', { name: 'Pause' }).waitFor()
   await page.getByRole('button', { name: 'Edit' }).click()
@@ -36,6 +40,7 @@ test('a gate is created, shown, paused, resumed, changed and deleted', async t =
     breaker: { failures: 3, open_seconds: 30 },
     paused_at: null
   })
+  await patch(`/v1/cues/${cue.id}`, { gate: null })
   await page.getByRole('button', { name: 'Delete' }).click()
   await dialog.getByRole('button', { name: 'Delete' }).click()
   await page.getByRole('heading', { name: 'No gates' }).waitFor()

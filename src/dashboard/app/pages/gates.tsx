@@ -1,6 +1,6 @@
 /** Gates: limits that several cues share. */
 import { useState } from 'preact/hooks'
-import type { Gates as Answer, Gate, GateDetail, PutGate } from '../../../client/types.ts'
+import type { Gates as Answer, Execution, Executions, Gate, GateDetail, PutGate } from '../../../client/types.ts'
 import { call, post } from '../api.ts'
 import { labelOf, optionsOf } from '../labels.ts'
 import { useRead } from '../query.ts'
@@ -12,6 +12,7 @@ import { act, askToRemove, Confirm, show } from '../ui/dialog.tsx'
 import { CheckField, SelectField, TextField, useText } from '../ui/form.tsx'
 import { Paged, useOffset } from '../ui/list.tsx'
 import { Page } from '../ui/page.tsx'
+import { CueLink } from '../ui/results.tsx'
 import type { Column } from '../ui/table.tsx'
 import { Table } from '../ui/table.tsx'
 import { When } from '../ui/when.tsx'
@@ -63,12 +64,32 @@ export const GatesPage = () => {
   )
 }
 
-const partColumns: Column<GateDetail['parts'][number]>[] = [
-  ['Part', ({ part }) => <span class="name">{part}</span>, 'cell-main'],
+const partColumns = (key: string): Column<GateDetail['parts'][number]>[] => [
+  ['Part', ({ part }) => <PageLink href={to(path(`${key}#${part}`))} text={part} />, 'cell-main'],
   ['Running', ({ running }) => count(running), 'number'],
   ['Waiting', ({ waiting }) => count(waiting), 'number'],
   ['Next start', ({ next_start_at }) => <When at={next_start_at} only="relative" isNext none="after an end" />]
 ]
+
+const waitingColumns: Column<Execution>[] = [
+  ['Run', ({ id, scheduled_for }) => <PageLink href={to(`/executions/${id}`)} text={<When at={scheduled_for} />} />, 'cell-main'],
+  ['Cue', ({ cue_id, cue_name }) => <CueLink id={cue_id} name={cue_name} />],
+  ['Waits since', ({ held }) => held && <When at={held.since} only="relative" />],
+  ['Starts', ({ held }) => (held ? held.reason : 'now')]
+]
+
+/** The first runs that wait at a gate or part, in its order. */
+const Waiting = ({ gate }: { gate: string }) => {
+  const read = useRead<Executions>('/v1/executions', { gate, sort: 'due', limit: 20, count_to: 0 })
+  const runs = read.data?.executions ?? []
+  return (
+    runs.length > 0 && (
+      <Panel title="Next to start" flush>
+        <Table rows={runs} columns={waitingColumns} caption="Waiting runs, the next first" />
+      </Panel>
+    )
+  )
+}
 
 export const GatePage = ({ gate_key: key }: { gate_key: string }) => {
   const read = useRead<GateDetail>(`/v1${path(key)}`)
@@ -84,7 +105,8 @@ export const GatePage = ({ gate_key: key }: { gate_key: string }) => {
   const resume = () => act(() => post(`/v1${path(key)}/resume`, {}).then(read.reload), 'Resumed')
   const gate = read.data
   const isHeld = gate && (gate.paused_at !== null || gate.breaker_state?.state === 'open')
-  const actions = mayWrite && gate && (
+  const isPart = key.includes('#')
+  const actions = mayWrite && gate && !isPart && (
     <>
       {isHeld ? (
         <Button label="Resume" icon="play" onClick={() => void resume()} />
@@ -96,7 +118,12 @@ export const GatePage = ({ gate_key: key }: { gate_key: string }) => {
     </>
   )
   return (
-    <Page title={key} above={{ path: '/gates', name: 'Gates' }} read={read} actions={actions}>
+    <Page
+      title={key}
+      above={isPart ? { path: path(key.split('#')[0]!), name: key.split('#')[0]! } : { path: '/gates', name: 'Gates' }}
+      read={read}
+      actions={actions}
+    >
       {data => (
         <div class="stack">
           {data.description && <p class="lead">{data.description}</p>}
@@ -105,9 +132,10 @@ export const GatePage = ({ gate_key: key }: { gate_key: string }) => {
           </Panel>
           {data.parts.length > 0 && (
             <Panel title="Busiest parts" flush>
-              <Table rows={data.parts} columns={partColumns} caption="Busiest parts" />
+              <Table rows={data.parts} columns={partColumns(key)} caption="Busiest parts" />
             </Panel>
           )}
+          <Waiting gate={key} />
         </div>
       )}
     </Page>
