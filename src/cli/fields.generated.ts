@@ -30,5 +30,7 @@ export const fields: Record<string, Record<string, Field>> = {
   createEventEndpoint: {"url":{"type":"string","help":"Gets a signed POST for each event"},"types":{"type":"array","help":"Types of events; execution.* means all that begin so"},"tag":{"type":"string","help":"Only events of cues with this tag"},"cue_ids":{"type":"array","help":"Only events of these cues"},"description":{"type":"string"}},
   enableEventEndpoint: {"from":{"type":"string","values":["failure","now"],"help":"failure: the first event that it has not got; now: without those until now"}},
   verifyExecution: {"valid":{"type":"boolean","default":"true","help":"False rejects it"},"reason":{"type":"string"}},
+  approveExecution: {"reason":{"type":"string","help":"Stays with the execution"}},
+  rejectExecution: {"reason":{"type":"string","help":"Stays with the execution"}},
   listSessions: {"limit":{"type":"integer","min":1,"max":100,"default":50},"offset":{"type":"integer","min":0,"max":2147483647,"default":0}}
 }

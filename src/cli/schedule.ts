@@ -55,6 +55,12 @@ export const scheduleText = ({ schedule, after }: Pick<Cue, 'schedule' | 'after'
   return schedule.timezone === 'UTC' ? String(when) : `${when} ${schedule.timezone}`
 }
 
+const approvalText = ({ approval }: Pick<Cue, 'approval'>) => {
+  if (!approval) return null
+  const { expires, on_expiry, message } = approval
+  return [expires === null ? 'any time' : `within ${expires}, otherwise ${on_expiry}`, message].filter(Boolean).join('; ')
+}
+
 export const showCue = (cue: Cue, out: Output) => {
   const { id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, pause_reason: reason } = cue
   const { version, next_run, next_slot, last_run, run_count: runs, transport, callback, payload, catch_up, overlap, gate, warning } = cue
@@ -63,7 +69,8 @@ export const showCue = (cue: Cue, out: Output) => {
     ...{ id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, reason, version },
     ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars, after: cue.after },
     ...{ next_run, next_slot: next_slot === next_run ? null : next_slot, last_run, runs },
-    ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap, gate, alert_channels: cue.alerts?.channels }
+    ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap, gate, approval: approvalText(cue) },
+    alert_channels: cue.alerts?.channels
   })
   if (warning) for (const line of ['', `Warning: ${warning}`]) out.line(line)
 }

@@ -15,7 +15,8 @@ export const CueLine = Type.Object({
   callback_url: Type.Optional(Type.String()),
   ...Type.Partial(Type.Pick(cues.Cue, ['key', 'paused_by', 'pause_reason', 'paused_until', 'completed_reason'])).properties,
   overlap: Type.Optional(Nullable(cues.Cue.properties.overlap)),
-  gate: Type.Optional(Nullable(Type.String()))
+  gate: Type.Optional(Nullable(Type.String())),
+  approval: Type.Optional(cues.Cue.properties.approval)
 })
 export const cueLine = (cue: Cue) => ({
   ...cue,
