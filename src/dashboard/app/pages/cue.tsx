@@ -169,6 +169,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
         {cue.status === 'active' && preview.data && <NextRuns preview={preview.data} zone={zone} />}
         {zone !== localZone() && <p class="hint">{`Times are in ${zone}; your zone is ${localZone()}.`}</p>}
       </Panel>
+      {cue.approval && <Definition title="Approval" parts={['approval']} cue={cue} />}
       <Definition title="Delivery" parts={['where', 'delivery']} cue={cue} />
       <Definition
         title="Failures and overlap"
