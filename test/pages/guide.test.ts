@@ -39,6 +39,7 @@ const results: Record<string, object> = {
   delivery: { success: noPython ? 2 : 4 },
   workers: { success: noPython ? 4 : 5 },
   outcomes: { success: 2 },
+  approvals: { success: 1, failed: 1 },
   alerts: { failed: 1 },
   bulk: { failed: 2, success: 5, hosts: ['example.com'] }
 }
