@@ -9,10 +9,11 @@ t.test('50 people, links and the expiry decide at once: one decision, the same f
   await s.rows(`update cue.accounts set limits = '{"fires_per_hour": null}'`)
   const cue_id = await s.approved({}, { expires: '1m' })
   const seen: Record<string, number> = {}
+  const sweeper = await s.connect()
   for (let round = 0; round < cases(20); round++) {
     const id = await s.fire(cue_id)
     s.clock.advance('59 seconds')
-    const late = new Date(+s.clock.now() + 1000)
+    const late = new Date(+s.clock.now() + 5000)
     const people = Array.from({ length: 50 }, (_, n) => async () => {
       const decision = n % 3 === 0 ? 'rejected' : 'approved'
       try {
@@ -24,9 +25,14 @@ t.test('50 people, links and the expiry decide at once: one decision, the same f
       }
     })
     const expire = () => s.rows('select cue.meet_approvals(200, $1)', [late]).then(() => null)
-    // A sweep waits for nobody, so it rarely comes first.
-    const calls = round % 3 === 0 ? [expire, expire, expire, ...shuffled(people)] : shuffled([...people, expire, expire, expire])
-    const answers = await Promise.all(calls.map(call => call()))
+    // A sweep waits for nobody, so it comes first only if it has a start.
+    if (round % 4 === 0) {
+      await sweeper.client.query('begin')
+      await sweeper.client.query('select cue.meet_approvals(200, $1)', [late])
+    }
+    const deciding = shuffled([...people, expire, expire, expire]).map(call => call())
+    if (round % 4 === 0) await sweeper.client.query('commit')
+    const answers = await Promise.all(deciding)
     const { decision } = await s.approval(id)
     seen[decision] = (seen[decision] ?? 0) + 1
     t.same([...new Set(answers.filter(answer => answer !== null))], [decision])
@@ -41,6 +47,7 @@ t.test('50 people, links and the expiry decide at once: one decision, the same f
     exactly(t, await s.execution(id), { status: { approved: 'success', rejected: 'failed', expired: 'missed' }[decision as string] })
   }
   t.comment(`decisions: ${JSON.stringify(seen)}`)
+  t.ok(seen.expired! >= cases(20) / 4)
   t.same(await s.rows('select * from cue.held_executions'), [])
 })
 
