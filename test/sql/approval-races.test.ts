@@ -85,3 +85,19 @@ t.test('no reminder is sent twice by several replicas, nor lost with one that is
   t.equal(await s.fn.meetApprovals({}), 3)
   for (const id of ids) t.equal((await s.approval(id)).reminders, 1)
 })
+
+t.test('a sweep leaves alone what was decided since it began', async t => {
+  const s = await approvalsStage(t)
+  const [first, second] = [await s.fire(await s.approved({}, { expires: '1m' })), await s.fire(await s.approved({}, { expires: '1m' }))]
+  const [holder, sweeper] = [await s.connect(), await s.connect()]
+  await holder.client.query('begin')
+  await holder.client.query('select from cue.approvals where execution_id = $1 for update', [first])
+  const sweeping = sweeper.client.query('select cue.meet_approvals(200, $1)', [new Date(+s.clock.now() + 120_000)])
+  await sweeper.blocked()
+  await s.decide(second)
+  await holder.client.query('commit')
+  t.equal((await sweeping).rows[0].meet_approvals, 1)
+  t.equal((await s.approval(first)).decision, 'expired')
+  t.equal((await s.approval(second)).decision, 'approved')
+  exactly(t, await s.begin(), [{ execution_id: second }])
+})
