@@ -76,7 +76,7 @@ export type KeyScope = "account" | "approve" | "read" | "worker" | "write";
 
 export type MissedReason = "after" | "approval_expired" | "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
 
-export type NoticeKind = "event" | "raised" | "resolved" | "summary";
+export type NoticeKind = "approval" | "event" | "raised" | "resolved" | "summary";
 
 export type NoticeState = "failed" | "sent" | "waiting";
 
@@ -2731,7 +2731,7 @@ export interface Notices {
    */
   account_id: string;
   /**
-   * The alert. Null for an event.
+   * The alert. Null for events and approvals.
    */
   alert_id: string | null;
   /**
@@ -2739,7 +2739,7 @@ export interface Notices {
    */
   channel_id: string;
   /**
-   * The event; of a summary, what happened.
+   * The event, or the execution that waits; of a summary, what happened.
    */
   content: Json | null;
   /**

@@ -164,8 +164,8 @@ const startingAt = (cursor: string | undefined, query: View): View => (cursor ==
 const endingAt = (end: string | null, query: View): View => (end === null ? query : query.where('id', '>=', end))
 
 /** Whether an index has nothing but what matches: then a search needs no end. */
-const isIndexed = ({ cue_id, dead, error_group, outcome_state, from, to, since, until, ...rest }: Filters): boolean => {
-  const kinds = [dead || error_group, outcome_state].filter(Boolean)
+const isIndexed = ({ cue_id, dead, error_group, outcome_state, held, from, to, since, until, ...rest }: Filters): boolean => {
+  const kinds = [dead || error_group, outcome_state, held].filter(Boolean)
   const isWaiting = outcome_state === undefined || (outcome_state === 'verification_pending' && cue_id === undefined)
   return dead !== false && kinds.length < 2 && isWaiting && Object.values(rest).every(value => value === undefined)
 }

@@ -1375,7 +1375,7 @@ class AlertResolution(TypedDict):
 
 class AlertNotices(TypedDict):
     channel: str
-    kind: Literal["raised", "resolved", "summary", "event"]
+    kind: Literal["raised", "resolved", "summary", "event", "approval"]
     state: Literal["waiting", "sent", "failed"]
     tries: int
     http_status: Optional[int]
