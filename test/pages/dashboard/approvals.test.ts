@@ -1,7 +1,10 @@
-/** Approvals in the dashboard: decided by keyboard, counted on every page, and shown with the execution and the cue. */
-import { hourly, newAccount, stage, test } from '../../support/dashboard-stage.ts'
+/** Approvals in the dashboard: decided by keyboard, counted on every page, and shown with the execution and the cue; and the story of the guide. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { hourly, newAccount, screens, stage, test } from '../../support/dashboard-stage.ts'
 import { eventually } from '../../support/eventually.ts'
-import { pluck } from '../../support/exactly.ts'
+import { exactly, pluck } from '../../support/exactly.ts'
+import { receiver } from '../../support/receiver.ts'
 
 const refund = { ...hourly, name: 'refund', payload: { order: 7 }, approval: { expires: '2h', message: 'Refund order 7?' } }
 
@@ -98,5 +101,72 @@ test("a cue's approval is set, changed and removed in its form, and links are tu
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved').waitFor()
   t.equal((await get('/v1/auth/me')).approvals_by_link, false)
+  t.same(page.complaints, [])
+})
+
+test('an agent schedules a refund, a person approves it by the link on a phone, and the run reports its cost', async t => {
+  const owner = await newAccount()
+  const person = stage.as(await stage.addKey(owner, ['read', 'account', 'approve'], 'person'))
+  await stage.pool.query('update cue.accounts set email_confirmed_at = now() where id = $1', [owner.id])
+  const slack = await receiver(t)
+  for (const [type, target] of [
+    ['email', owner.email],
+    ['slack', `${slack.url}hook`]
+  ])
+    exactly(t, await person.call('PUT', `/v1/channels/${type}`, { type, target, default: true }), { status: 201 })
+
+  const key = await stage.addKey(owner, ['read', 'write', 'worker'], 'agent')
+  const agent = new Client({ name: 'agent', version: '1' })
+  const requestInit = { headers: { authorization: `Bearer ${key.api_key}` } }
+  await agent.connect(new StreamableHTTPClientTransport(new URL(`${stage.base}/mcp`), { requestInit }) as never)
+  t.teardown(() => agent.close())
+  const { tools } = await agent.listTools()
+  t.notOk(pluck(tools, 'name').includes('decide_approval'))
+  const call = async (name: string, args: object) => {
+    const { content } = await agent.callTool({ name, arguments: args as Record<string, unknown> })
+    const { text } = (content as { text: string }[])[0]!
+    return text.startsWith('{') ? JSON.parse(text) : text
+  }
+  const message = 'Refund 50.00 for order 8?'
+  const payload = { task: 'refund', order: 8 }
+  const { cue_id } = await call('create_cue', { name: 'refund order 8', at: '+1s', payload, approval: { message } })
+  const { execution_id } = await eventually(async () => (await call('list_approvals', {})).approvals[0])
+  t.match(await call('update_cue', { cue_id, approval: null }), /^approval_protected/)
+  exactly(t, await call('claim_next', { tasks: ['refund'] }), { claimed: false })
+
+  const mails = () => stage.server.mails.filter(({ recipients }) => recipients.includes(owner.email))
+  const link = await eventually(() =>
+    mails()
+      .flatMap(({ links }) => links)
+      .find(link => link.includes('/approval?'))
+  )
+  await eventually(() => slack.requests.some(({ body }) => JSON.stringify(JSON.parse(body)).includes('/approval?token=')))
+  const page = await stage.openPage(t, screens.phone)
+  await page.goto(link)
+  await page.getByText(message).waitFor()
+  await page.getByText('"order": 8').waitFor()
+  t.equal(await page.evaluate('document.documentElement.scrollWidth > innerWidth'), false)
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.getByRole('heading', { name: 'Approved' }).waitFor()
+
+  const { claim_token, ...claim } = await call('claim_next', { tasks: ['refund'], wait: 20 })
+  exactly(t, claim, { claimed: true, execution_id, payload })
+  const report = { success: true, external_id: 're_1043', costs: [{ amount: '50.00', unit: 'eur' }] }
+  exactly(t, await call('report_outcome', { execution_id, claim_token, ...report }), { outcome_recorded: true })
+  exactly(t, await owner.get(`/v1/executions/${execution_id}`), {
+    status: 'success',
+    outcome: { external_id: 're_1043' },
+    costs: [{ unit: 'eur' }],
+    approval: { decision: 'approved', decided_by: 'link', decided_via: 'link', message }
+  })
+  const { events } = await owner.get('/v1/auth/audit')
+  const about = events.filter(({ detail }: { detail: { cue_id?: string } }) => detail.cue_id === cue_id)
+  t.same(pluck(about, 'event'), ['approval.decided', 'cue.created'])
+  t.same(
+    pluck(about, 'actor').map((actor: string) => actor.split(':')[0]),
+    ['link', 'key']
+  )
+  const types = pluck((await owner.get(`/v1/events?after=start&cue_id=${cue_id}`)).events, 'type')
+  t.same(types, ['cue.created', 'approval.requested', 'approval.decided', 'cue.completed'])
   t.same(page.complaints, [])
 })
