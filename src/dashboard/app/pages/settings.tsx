@@ -70,7 +70,7 @@ const Delivery = ({ me }: { me: Me }) => {
             label="The link in a message can approve and reject"
             checked={byLink}
             onInput={setByLink}
-            hint="Otherwise its page shows the run, and deciding requires signing in."
+            hint="Otherwise it leads to the dashboard, and deciding requires signing in."
           />
         )}
       </Form>
