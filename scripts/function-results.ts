@@ -8,7 +8,7 @@ export const single = new Set(
   `abort_operation allow apply_subscription attach_evidence beat_engine begin_channel_test begin_endpoint_test begin_test cancel_execution create_event_endpoint create_operation decide_approval deletion_status
    dismiss_execution exchange_session_token fire_cue hold next_wakes open_key_session open_session poll_device read_destinations
    read_errors read_memory read_operator read_overview refresh_session replay_execution report_outcome reveal_key
-   service_health verify_outcome`.split(/\s+/)
+   service_health signal_execution start_followers verify_outcome`.split(/\s+/)
 )
 
 /** Columns that may be null. `row`: the function returns one row or none. `value`: its value may be null. */
@@ -35,8 +35,8 @@ export const nullable: Record<string, string> = {
   end_notice: 'value',
   ended_pauses: 'last_slot cron at schedule_rules calendars',
   failure_notice: 'row last_http_status last_error',
-  claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload',
-  claimable_page: 'task',
+  claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload template_values',
+  claimable_page: 'task template_values',
   look_ahead_by_schedule: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
   linked_approval: 'row message expires_at decision',
   mail_approval_requested: 'row message expires_at',
@@ -74,8 +74,10 @@ export const nullable: Record<string, string> = {
   regenerate_key: 'value',
   register: 'row',
   repair_queues: 'value',
+  start_followers: 'after',
   stored_response: 'row',
-  'cue.begun_attempt': 'api_key',
+  'cue.begun_attempt': 'api_key template_values',
+  claim_executions: 'template_values',
   run_operation: 'row',
   service_health: 'last_seen_at lateness_ms oldest_pending_at last_heartbeat'
 }

@@ -55,3 +55,23 @@ comment on function cue.event_bytes is 'Returns the maximum size of an event''s 
 
 create or replace function cue.notice_delays() returns interval[] language sql immutable as $$ select '{10 seconds,1 minute,5 minutes,30 minutes}'::interval[] $$;
 comment on function cue.notice_delays is 'Returns the delays between the tries of what is sent to channels and endpoints.';
+
+create or replace function cue.max_placeholders() returns int language sql immutable as $$ select 100 $$;
+comment on function cue.max_placeholders is 'Returns the maximum number of placeholders in a template.';
+
+create or replace function cue.template_bytes() returns int language sql immutable as $$ select 16 * 1024 $$;
+comment on function cue.template_bytes is 'Returns the maximum size of the values that an execution keeps for a template.';
+
+create or replace function cue.outcome_names() returns text
+language sql immutable as $$ select 'outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+)' $$;
+comment on function cue.outcome_names is 'Returns the pattern of names of an outcome in templates.';
+
+create or replace function cue.template_names() returns text
+language sql immutable as $$
+  select '^(execution_id|scheduled_for|scheduled_date|due_at|triggered_by|cue\.(id|key|name)|previous\.(scheduled_for|success_at|' || cue.outcome_names() || '))$'
+$$;
+comment on function cue.template_names is 'Returns the pattern of names in templates, except those of parents.';
+
+create or replace function cue.parent_names() returns text
+language sql immutable as $$ select '^(execution_id|scheduled_for|' || cue.outcome_names() || ')$' $$;
+comment on function cue.parent_names is 'Returns the pattern of what follows the key of a parent in names.';

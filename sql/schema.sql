@@ -89,7 +89,7 @@ comment on type cue.webhook_authorization is 'Bearer token sent with callbacks: 
 
 -- Composite types
 
-create type cue.begun_attempt as (execution_id uuid, flight_id bigint, attempt integer, account_id uuid, cue_id text, scheduled_for timestamp with time zone, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, timeout_seconds integer, secrets text[], api_key text, plain boolean);
+create type cue.begun_attempt as (execution_id uuid, flight_id bigint, attempt integer, account_id uuid, cue_id text, scheduled_for timestamp with time zone, callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, timeout_seconds integer, secrets text[], api_key text, plain boolean, template_values text);
 
 -- Sequences
 
@@ -633,6 +633,7 @@ create table cue.cues (
   retry_on_worker_failure boolean,
   payload_ref bigint default nextval('cue.payload_ids'::regclass),
   payload_since_run bigint not null default 0,
+  template boolean not null default false,
   constraint cues_pkey PRIMARY KEY (id),
   constraint cues_after_check CHECK (after ?& '{cues,when,mode,within}'::text[] AND jsonb_typeof(after -> 'cues'::text) = 'array'::text AND jsonb_array_length(after -> 'cues'::text) >= 1 AND jsonb_array_length(after -> 'cues'::text) <= 20 AND ((after ->> 'when'::text) = ANY (ARRAY['success'::text, 'verified'::text, 'failure'::text, 'end'::text])) AND ((after ->> 'mode'::text) = ANY (ARRAY['all'::text, 'any'::text])) AND (after ->> 'within'::text) ~ '^[0-9]{1,8}[smhd]$'::text AND ((after ->> 'within'::text)::interval) >= '00:00:01'::interval AND ((after ->> 'within'::text)::interval) <= '31 days'::interval AND (NOT after ? 'wait'::text OR (after ->> 'wait'::text) ~ '^[0-9]{1,8}[smhd]$'::text AND ((after ->> 'wait'::text)::interval) <= '24:00:00'::interval)),
   constraint cues_alert_channels_check CHECK (cardinality(alert_channels) <= 20),
@@ -730,6 +731,7 @@ comment on column cue.cues.tracked is 'Whether its executions that have not ende
 comment on column cue.cues.retry_on_worker_failure is 'Whether a failure that a worker reports is retried; null means false.';
 comment on column cue.cues.payload_ref is 'By this id, executions refer to the payload in this row; once it changes, the former one is in payloads. Null: they copy it.';
 comment on column cue.cues.payload_since_run is 'The cue''s run_count when payload_ref was set.';
+comment on column cue.cues.template is 'Whether names in its payload, header values and query are replaced by the values that an execution has for them.';
 grant select on cue.cues to cue_service;
 
 create table cue.dead_letters (
@@ -1044,9 +1046,10 @@ create table cue.executions (
   attempt_ms integer,
   held_ms integer,
   missed_reason cue.missed_reason,
-  is_fixed boolean,
   lineage_id uuid,
   parents jsonb,
+  is_fixed boolean,
+  template_truncated boolean,
   constraint executions_pkey PRIMARY KEY (id),
   constraint attempt_due CHECK ((attempt_due_at IS NOT NULL) = (transport = 'webhook'::cue.transport AND (status = ANY (ARRAY['pending'::cue.execution_status, 'retrying'::cue.execution_status, 'retry_ready'::cue.execution_status])))),
   constraint awaited CHECK ((outcome_deadline_at IS NOT NULL) = (status = 'pending_outcome'::cue.execution_status)),
@@ -1124,9 +1127,10 @@ comment on column cue.executions.due_at is 'When it was meant to start, if that 
 comment on column cue.executions.attempt_ms is 'Duration of the first attempt, begun at last_attempt_at, if it succeeded and has no row in attempts.';
 comment on column cue.executions.held_ms is 'Milliseconds for which it was held so far; null: never.';
 comment on column cue.executions.missed_reason is 'Why it was missed, if it was held for too long.';
-comment on column cue.executions.is_fixed is 'True if fixed_requests has a row of it; null if not.';
 comment on column cue.executions.lineage_id is 'The first of the executions that this one repeats, by replays of replays. Null: itself.';
 comment on column cue.executions.parents is 'The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.';
+comment on column cue.executions.is_fixed is 'True if fixed_requests has a row of it; null if not.';
+comment on column cue.executions.template_truncated is 'True if values of its template were left out, because they exceed 16 KB in all; null if not.';
 grant select on cue.executions to cue_service;
 
 create table cue.fires (
@@ -1157,7 +1161,6 @@ create table cue.fixed_requests (
   execution_id uuid not null,
   account_id uuid not null,
   template_values jsonb,
-  is_truncated boolean not null default false,
   callback_url text,
   callback_method cue.callback_method,
   callback_headers jsonb,
@@ -1168,7 +1171,6 @@ comment on table cue.fixed_requests is 'Parts of executions'' requests that are 
 comment on column cue.fixed_requests.execution_id is 'The execution. Determines the partition.';
 comment on column cue.fixed_requests.account_id is 'The execution''s account.';
 comment on column cue.fixed_requests.template_values is 'Values by name; null: the execution is sent as it is written.';
-comment on column cue.fixed_requests.is_truncated is 'Whether values were left out, because they exceed 16 KB in all.';
 comment on column cue.fixed_requests.callback_url is 'URL of the callback; null, like the next two columns: that of the cue.';
 comment on column cue.fixed_requests.callback_method is 'Method of the callback.';
 comment on column cue.fixed_requests.callback_headers is 'Headers of the callback, with their values.';
@@ -1385,12 +1387,15 @@ create table cue.held_executions (
   due_at timestamp with time zone not null,
   since timestamp with time zone not null,
   released_at timestamp with time zone,
+  expires_at timestamp with time zone,
   constraint held_executions_pkey PRIMARY KEY (execution_id),
   constraint held_executions_check CHECK ((gate IS NOT NULL) = (held_by = 'gate'::cue.held_by)),
-  constraint held_executions_check1 CHECK (released_at IS NULL OR held_by = 'gate'::cue.held_by),
+  constraint held_executions_check1 CHECK (expires_at IS NULL OR held_by = 'after'::cue.held_by),
+  constraint held_executions_check2 CHECK (released_at IS NULL OR held_by = 'gate'::cue.held_by),
   constraint held_executions_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
 );
 CREATE INDEX held_executions_after ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'after'::cue.held_by);
+CREATE INDEX held_executions_expiring ON cue.held_executions USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX held_executions_gate ON cue.held_executions USING btree (account_id, gate, due_at, execution_id) INCLUDE (transport, released_at) WHERE (held_by = 'gate'::cue.held_by);
 CREATE INDEX held_executions_queue ON cue.held_executions USING btree (cue_id, place) WHERE (held_by = 'overlap'::cue.held_by);
 CREATE INDEX held_executions_released ON cue.held_executions USING btree (account_id, gate) WHERE (released_at IS NOT NULL);
@@ -1405,6 +1410,7 @@ comment on column cue.held_executions.place is 'Order in the queue of its cue.';
 comment on column cue.held_executions.due_at is 'When it would have been due. With its id, the order at a gate.';
 comment on column cue.held_executions.since is 'Since when it is held.';
 comment on column cue.held_executions.released_at is 'Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.';
+comment on column cue.held_executions.expires_at is 'When it is missed if it still waits for signals. Null like held_by is not after.';
 grant select on cue.held_executions to cue_service;
 
 create table cue.holds (
@@ -1893,8 +1899,7 @@ create table cue.signals (
   constraint signals_pkey PRIMARY KEY (id),
   constraint signals_follower_id_lineage_id_key UNIQUE (follower_id, lineage_id),
   constraint signals_check CHECK (spent_at IS NULL OR NOT is_new),
-  constraint signals_check1 CHECK (spent_by IS NULL OR spent_at IS NOT NULL),
-  constraint signals_follower_id_fkey FOREIGN KEY (follower_id) REFERENCES cue.cues(id) ON DELETE CASCADE
+  constraint signals_check1 CHECK (spent_by IS NULL OR spent_at IS NOT NULL)
 );
 CREATE INDEX signals_execution ON cue.signals USING btree (execution_id);
 CREATE INDEX signals_expiring ON cue.signals USING btree (expires_at) WHERE ((spent_at IS NULL) AND (NOT is_new));
@@ -1903,7 +1908,7 @@ CREATE INDEX signals_unspent ON cue.signals USING btree (follower_id, parent_id,
 comment on table cue.signals is 'Ends and verifications of executions, as their cues'' followers count them. Written by whoever ends the execution, under no lock of the follower.';
 comment on column cue.signals.id is 'Order of the signals.';
 comment on column cue.signals.account_id is 'The account.';
-comment on column cue.signals.follower_id is 'The cue that follows.';
+comment on column cue.signals.follower_id is 'The cue that follows. No foreign key, whose check would lock it.';
 comment on column cue.signals.parent_id is 'The cue that it follows.';
 comment on column cue.signals.execution_id is 'The execution.';
 comment on column cue.signals.lineage_id is 'The first of the executions that it repeats. Each signals a follower once.';
@@ -2270,6 +2275,7 @@ create view cue.cue_detail_view as
     c.gate,
     c.after,
     c.approval,
+    c.template,
     c.verification,
     c.next_run,
     c.next_slot,
@@ -2400,6 +2406,7 @@ create view cue.cue_view as
             ELSE NULL::jsonb
         END AS after,
     c.approval,
+    c.template,
         CASE
             WHEN c.verification_mode IS NOT NULL THEN jsonb_build_object('mode', c.verification_mode)
             ELSE NULL::jsonb
@@ -2490,7 +2497,9 @@ create view cue.dead_execution_view as
     e.held_ms,
     e.missed_reason,
     e.approval,
-    e.parents
+    e.parents,
+    e.template_truncated,
+    e.template_values
    FROM cue.dead_letters d
      CROSS JOIN LATERAL ( SELECT v.id,
             v.account_id,
@@ -2534,7 +2543,9 @@ create view cue.dead_execution_view as
             v.held_ms,
             v.missed_reason,
             v.parents,
-            v.approval
+            v.approval,
+            v.template_truncated,
+            v.template_values
            FROM cue.execution_view v
           WHERE v.id = d.execution_id
          LIMIT 1) e;
@@ -2640,6 +2651,8 @@ create view cue.execution_detail_view as
     missed_reason,
     parents,
     approval,
+    template_truncated,
+    template_values,
     ( SELECT COALESCE(jsonb_agg(to_jsonb(a.*) ORDER BY a.attempt), '[]'::jsonb) AS "coalesce"
            FROM ( SELECT a_1.attempt,
                     cue.iso(a_1.started_at) AS started_at,
@@ -2689,7 +2702,8 @@ create view cue.execution_item_view as
     held_ms,
     missed_reason,
     approval,
-    parents
+    parents,
+    template_truncated
    FROM cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 grant select on cue.execution_item_view to cue_reader, cue_service;
@@ -2763,7 +2777,14 @@ create view cue.execution_view as
     COALESCE(e.parents, '[]'::jsonb) AS parents,
     ( SELECT cue.describe_approval(a.*) AS describe_approval
            FROM cue.approvals a
-          WHERE a.execution_id = e.id AND (e.held_ms IS NOT NULL OR ('infinity'::timestamp with time zone = ANY (ARRAY[e.attempt_due_at, e.claimable_at])))) AS approval
+          WHERE a.execution_id = e.id AND (e.held_ms IS NOT NULL OR ('infinity'::timestamp with time zone = ANY (ARRAY[e.attempt_due_at, e.claimable_at])))) AS approval,
+    COALESCE(e.template_truncated, false) AS template_truncated,
+        CASE
+            WHEN e.is_fixed THEN ( SELECT f.template_values::text AS template_values
+               FROM cue.fixed_requests f
+              WHERE f.execution_id = e.id)
+            ELSE NULL::text
+        END AS template_values
    FROM cue.executions e
      CROSS JOIN LATERAL ( SELECT q.name,
             q.tags
@@ -2855,7 +2876,8 @@ create view cue.new_executions as
     created_at,
     updated_at,
     lineage_id,
-    parents
+    parents,
+    is_fixed
    FROM cue.executions;
 comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
 grant select on cue.new_executions to cue_reader, cue_service;
@@ -3117,7 +3139,9 @@ create view cue.waiting_execution_view as
             v.held_ms,
             v.missed_reason,
             v.parents,
-            v.approval
+            v.approval,
+            v.template_truncated,
+            v.template_values
            FROM cue.execution_view v
           WHERE v.id = a.execution_id
          LIMIT 1) e
@@ -3683,7 +3707,7 @@ begin
    order by u.n
   -- Released, and sent back: it keeps its place.
   on conflict (execution_id) do update
-     set held_by = excluded.held_by, gate = excluded.gate, since = excluded.since, released_at = null,
+     set held_by = excluded.held_by, gate = excluded.gate, since = excluded.since, released_at = null, expires_at = null,
          due_at = case when h.gate = excluded.gate then h.due_at else excluded.due_at end;
   -- An end that commits at the same time sees none of them.
   if p_held_by = 'gate' then
@@ -4219,6 +4243,7 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
+  perform cue.send_signals(array[e.id], p_now);
   if c.gate is not null and e.status <> 'success' then
     delete from cue.held_executions where execution_id = e.id;
     perform cue.pause_after_failure(e, c, p_now);
@@ -4624,7 +4649,10 @@ begin
        set external_id = e.external_id, result_url = e.result_url, result_ref = e.result_ref, result_type = e.result_type,
            summary = e.summary, metadata = e.metadata, artifacts = e.artifacts, outcome_state = e.outcome_state, updated_at = p_now
      where x.id = e.id;
-    if e.outcome_state <> old.outcome_state then perform cue.add_verification_event(e, p_now); end if;
+    if e.outcome_state <> old.outcome_state then
+      perform cue.add_verification_event(e, p_now);
+      perform cue.send_signals(array[e.id], p_now);
+    end if;
   end if;
   v_spent := cue.add_costs(e, 0, p_costs, p_now);
   return query select e.id, e.outcome_state, v_spent or e is distinct from old;
@@ -4783,8 +4811,9 @@ begin
          coalesce(b.payload, (select p.body from cue.stored_payloads p where p.id = b.payload_id and p.cue_id = b.cue_id limit 1)),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), case when v_limited then cue.max_timeout(b.account_id) end),
          a.secrets, a.api_key,
-         c.schedule_type = 'recurring' and not coalesce(c.await_outcome, false)
-           and (b.started_at = b.created_at or coalesce((select r.last_run >= b.started_at from cue.cue_runs r where r.cue_id = b.cue_id), false))
+         c.schedule_type is distinct from 'once' and not coalesce(c.await_outcome, false)
+           and (b.started_at = b.created_at or coalesce((select r.last_run >= b.started_at from cue.cue_runs r where r.cue_id = b.cue_id), false)),
+         f.template_values::text
     from begun b
    cross join lateral (select * from cue.cues where id = b.cue_id limit 1) c
    cross join lateral cue.signing_account(b.account_id, p_now) a
@@ -4822,7 +4851,7 @@ comment on function cue.begin_channel_test(uuid,text,timestamp with time zone) i
 grant execute on function cue.begin_channel_test(uuid,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_claims(p_execution_ids uuid[], p_worker_ids text[], p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
+ RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text, template_values text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4846,14 +4875,17 @@ begin
      where e.id = any (p_execution_ids) and e.id between v_first and v_last
     returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
               e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
-              e.started_at),
+              e.started_at, e.is_fixed),
   runs as (
     update cue.cue_runs r set last_run = greatest(r.last_run, p_now)
      where r.ctid = any (array(
        select l.ctid from begun b
         cross join lateral (select x.ctid from cue.cue_runs x where x.cue_id = b.cue_id limit 1 for update skip locked) l
         where b.started_at = p_now)))
-  select b.id, b.cue_id, b.name, b.task, b.scheduled_for, b.lease_expires_at, b.claim_token, b.attempts, b.payload from begun b;
+  select b.id, b.cue_id, b.name, b.task, b.scheduled_for, b.lease_expires_at, b.claim_token, b.attempts, b.payload,
+         case when b.is_fixed then (
+           select f.template_values::text from cue.fixed_requests f where f.execution_id = b.id and f.execution_id between v_first and v_last) end
+    from begun b;
 end $function$;
 comment on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) is 'Assigns locked executions to workers and returns the claims.';
 grant execute on function cue.begin_claims(uuid[],text[],interval,timestamp with time zone) to cue_service;
@@ -5011,6 +5043,7 @@ CREATE OR REPLACE FUNCTION cue.begin_test(p_account_id uuid, p_cue_id text DEFAU
 AS $function$
 declare
   c cue.cues;
+  v_id uuid := gen_random_uuid();
   v_limit int;
 begin
   perform cue.require_unheld(p_account_id);
@@ -5031,12 +5064,16 @@ begin
     perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
                                format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
   end if;
+  if p_payload is not null then
+    c.payload := p_payload;
+    if c.template then perform cue.require_names(c, p_payload, 'payload'); end if;
+  end if;
   return query
-  select gen_random_uuid(), null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
+  select v_id, null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
          coalesce(c.callback_headers, '{}'),
-         coalesce(p_payload, c.payload, (select p.body from cue.stored_payloads p where p.id = c.payload_id and p.cue_id = c.id limit 1), '{}'),
+         coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = c.payload_id and p.cue_id = c.id limit 1), '{}'),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
-         a.secrets, case when p_url is null then a.api_key end, false
+         a.secrets, case when p_url is null then a.api_key end, false, case when c.template then cue.example_values(c, v_id, p_now, 'manual_fire', p_now) end
     from cue.signing_account(p_account_id, p_now) a;
   if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
 end $function$;
@@ -5204,8 +5241,8 @@ CREATE OR REPLACE FUNCTION cue.can_be_held(c cue.cues)
  RETURNS boolean
  LANGUAGE sql
  IMMUTABLE
-AS $function$ select c.tracked or c.gate is not null or c.after is not null or c.approval is not null $function$;
-comment on function cue.can_be_held(cue.cues) is 'Returns whether executions of a cue can be held, so that functions for plain cues must leave it alone.';
+AS $function$ select c.tracked or c.gate is not null or c.after is not null or c.approval is not null or c.template $function$;
+comment on function cue.can_be_held(cue.cues) is 'Returns whether executions of a cue can be held, or need values, so that functions for plain cues must leave it alone.';
 grant execute on function cue.can_be_held(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_deletion(p_deletion_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -5714,7 +5751,7 @@ comment on function cue.claim_address(text,integer,text,timestamp with time zone
 grant execute on function cue.claim_address(text,integer,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_executions(p_account_id uuid, p_worker_id text, p_execution_id uuid DEFAULT NULL::uuid, p_tasks text[] DEFAULT NULL::text[], p_limit integer DEFAULT 1, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
+ RETURNS TABLE(execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text, template_values text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5762,7 +5799,7 @@ comment on function cue.claim_lease() is 'Returns how long a worker holds a clai
 grant execute on function cue.claim_lease() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now(), p_tries integer DEFAULT 3)
- RETURNS TABLE(claim integer, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text)
+ RETURNS TABLE(claim integer, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, lease_expires_at timestamp with time zone, claim_token uuid, attempt integer, payload text, template_values text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5788,7 +5825,7 @@ begin
   if cue.has_holds() then
     v_held := array(
       select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
-    return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null from unnest(v_held) as u (n);
+    return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null, null from unnest(v_held) as u (n);
   end if;
   select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
     select min(c.n)::int as n, c.account_id
@@ -5832,7 +5869,7 @@ begin
   -- All that these found is held by gates now: there may be other work.
   if v_again <> '{}' then
     return query
-    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload
+    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
       from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_again) as u (n)), p_lease, p_now, p_tries - 1) c;
   end if;
 end $function$;
@@ -5850,7 +5887,7 @@ comment on function cue.claim_timeout(integer) is 'Returns how long an execution
 grant execute on function cue.claim_timeout(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.claimable_page(p_account_id uuid, p_task text DEFAULT NULL::text, p_limit integer DEFAULT 50, p_bytes integer DEFAULT cue.page_bytes(), p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text, has_more boolean)
+ RETURNS TABLE(id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamp with time zone, attempt integer, payload text, template_values text, has_more boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5877,11 +5914,13 @@ begin
        group by s.id order by min(s.rank), s.id limit p_limit);
   end if;
   return query
-  select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
-    select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048) over w as bytes from (
+  select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, f.template_values, v_more or f.found > count(*) over () from (
+    select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048 + c.more) over w as bytes from (
       select o.*, row_number() over (partition by o.task order by o.place) as turn from (
         select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
                coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
+               case when e.is_fixed then (select r.template_values::text from cue.fixed_requests r where r.execution_id = e.id) end as template_values,
+               case when e.is_fixed then cue.rendered_bytes(e.id) else 0 end as more,
                row_number() over (order by t.turn, e.id) as place
           from unnest(v_ids) as u (id)
          cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e
@@ -6280,7 +6319,7 @@ declare
   v_count int;
   v_times text;
 begin
-  if c.schedule_type = 'once' or e.triggered_by <> 'schedule' then return false; end if;
+  if c.schedule_type = 'once' or e.triggered_by not in ('schedule', 'chain') then return false; end if;
   if cue.is_success(e.status, e.outcome_success) then
     update cue.cue_runs set failed_runs = 0 where cue_id = c.id and failed_runs > 0;
     return false;
@@ -6312,6 +6351,26 @@ CREATE OR REPLACE FUNCTION cue.counter_slot()
 AS $function$ select coalesce(nullif(current_setting('cue.counter_slot', true), '')::int, pg_backend_pid()) $function$;
 comment on function cue.counter_slot() is 'Returns the slot of the counter rows of this backend.';
 grant execute on function cue.counter_slot() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.counts_for(e cue.executions, p_when text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return case p_when
+    when 'success' then cue.is_success(e.status, e.outcome_success)
+    -- Not if it was cancelled or superseded, whatever is reported later.
+    when 'verified' then e.ended_at is not null and e.outcome_state is not distinct from 'verified_success'
+      and (e.status <> 'failed' or e.error_message is null or e.error_message not in ('cancelled', cue.superseded()))
+    when 'failure' then exists (select from cue.dead_letters d where d.execution_id = e.id)
+    else e.status = 'success' or exists (select from cue.dead_letters d where d.execution_id = e.id) end;
+end $function$;
+comment on function cue.counts_for(cue.executions,text) is 'Returns whether an execution, as it is now, signals followers with this `when`.';
+grant execute on function cue.counts_for(cue.executions,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.counts_on(w cue.rate_windows, p_weight bigint, p_window bigint, p_now timestamp with time zone)
  RETURNS boolean
@@ -6611,7 +6670,7 @@ AS $function$
 begin
   return (
     select to_jsonb(d) from (
-      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval,
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval, v.template,
              v.verification, c.payload,
              jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
@@ -7067,7 +7126,7 @@ begin
         select count(*) from cue.held_executions o
          where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
       when 'approval' then 0
-      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
+      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = h.held_by and o.place < h.place) end);
 end $function$;
 comment on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) is 'Returns what a held execution waits for, as the API shows it.';
 grant execute on function cue.describe_held(cue.held_executions,timestamp with time zone,timestamp with time zone) to cue_reader, cue_service;
@@ -7677,6 +7736,24 @@ end $function$;
 comment on function cue.end_snoozes(integer,timestamp with time zone) is 'Ends snoozes whose time has passed, with a summary of what happened meanwhile; returns how many.';
 grant execute on function cue.end_snoozes(integer,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.end_waits(c cue.cues, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  h cue.held_executions;
+begin
+  for h in select * from cue.held_executions q where q.cue_id = c.id and q.held_by = 'after' order by q.place for update skip locked loop
+    perform cue.continue_held(c, h, p_now);
+  end loop;
+end $function$;
+comment on function cue.end_waits(cue.cues,timestamp with time zone) is 'Sends the slots of a cue that wait for signals on, because it follows no cue any more.';
+grant execute on function cue.end_waits(cue.cues,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.ended_executions()
  RETURNS TABLE(status cue.execution_status, count bigint)
  LANGUAGE sql
@@ -7833,6 +7910,25 @@ AS $function$ select 100000 $function$;
 comment on function cue.events_per_day() is 'Returns the number of an account''s events a day, beyond which those of executions are left out of the feed.';
 grant execute on function cue.events_per_day() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.example_values(c cue.cues, p_execution_id uuid, p_scheduled_for timestamp with time zone, p_triggered_by cue.trigger_kind, p_now timestamp with time zone DEFAULT now())
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+begin
+  e.id := p_execution_id;
+  e.scheduled_for := p_scheduled_for;
+  e.triggered_by := p_triggered_by;
+  return (select v.template_values::text from cue.template_values(c, e, '[]', p_now) v);
+end $function$;
+comment on function cue.example_values(cue.cues,uuid,timestamp with time zone,cue.trigger_kind,timestamp with time zone) is 'Returns the values that an execution of a cue would have now, as text.';
+grant execute on function cue.example_values(cue.cues,uuid,timestamp with time zone,cue.trigger_kind,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.exceeds_payload_cap(p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE sql
@@ -7906,7 +8002,7 @@ begin
      select i.id, i.cue_id, i.cue_name, i.scheduled_for, i.due_at, i.status, i.outcome_state, i.outcome_success, i.triggered_by, i.replayed_from,
             i.attempts, i.http_status, i.error_message, i.started_at, i.last_attempt_at, i.delivered_at, i.next_retry, i.claimed_by_worker,
             i.claimed_at, i.last_heartbeat_at, i.lease_expires_at, i.outcome || jsonb_strip_nulls(jsonb_build_object(
-              'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.created_at, i.updated_at
+              'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.parents, i.created_at, i.updated_at
        from cue.execution_item_view i where i.id = u.id and i.id between v_first and v_last limit 1) v
    cross join lateral (select to_json(v) as data) d;
 end $function$;
@@ -7958,6 +8054,45 @@ begin
 end $function$;
 comment on function cue.expire_outcomes(integer,timestamp with time zone) is 'Ends executions whose outcome deadline has passed; returns how many.';
 grant execute on function cue.expire_outcomes(integer,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.expire_signals(p_limit integer DEFAULT 200, p_now timestamp with time zone DEFAULT now())
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_id text;
+  c cue.cues;
+  v_held uuid[] := array(select h.account_id from cue.holds h where h.until_at = 'infinity');
+  v_count int := 0;
+begin
+  if array_position(v_held, null) > 0 then return 0; end if;
+  for v_id in
+    select x.cue_id from (
+      (select h.cue_id from cue.held_executions h where h.expires_at <= p_now and h.account_id <> all (v_held) order by h.expires_at limit p_limit)
+      union
+      (select s.follower_id from cue.signals s
+        where s.spent_at is null and not s.is_new and s.expires_at <= p_now and s.account_id <> all (v_held) order by s.expires_at limit p_limit)) x
+     order by 1
+  loop
+    continue when cue.lock_free_cues(array[v_id]) = '{}';
+    select * into c from cue.cues q where q.id = v_id and q.deleted_at is null;
+    if not found then
+      delete from cue.signals where id = any (array(select id from cue.signals where follower_id = v_id limit 1000));
+      continue;
+    end if;
+    perform cue.read_signals(c, p_now);
+    perform cue.miss_unsignalled(c, p_now);
+    perform cue.note_expired(c, p_now);
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $function$;
+comment on function cue.expire_signals(integer,timestamp with time zone) is 'Misses slots that have waited for signals for too long, and records signals that were not spent; returns how many cues.';
+grant execute on function cue.expire_signals(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.extend_flights(p_flight_ids bigint[], p_lease interval DEFAULT cue.flight_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS SETOF bigint
@@ -8036,6 +8171,41 @@ begin
 end $function$;
 comment on function cue.fair_page(timestamp with time zone,integer,uuid[]) is 'Returns due cues for a look that finds more than p_limit: those of each instant, in turn.';
 grant execute on function cue.fair_page(timestamp with time zone,integer,uuid[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.feed_held(c cue.cues, p_at timestamp with time zone, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  h cue.held_executions;
+  e cue.executions;
+  v_signals bigint[];
+  v_written cue.cues; -- as it was when the execution was created
+begin
+  -- Those that have waited for too long are left to miss_unsignalled.
+  select * into h from cue.held_executions q
+   where q.cue_id = c.id and q.held_by = 'after' and q.expires_at > p_at order by q.place limit 1 for update skip locked;
+  if not found then return; end if;
+  v_signals := cue.matching_signals(c, p_at);
+  if v_signals is null then return; end if;
+  perform from cue.executions where id = h.execution_id and ended_at is null for update skip locked;
+  if not found then return; end if;
+  update cue.executions set parents = cue.parents_of(v_signals), updated_at = p_now where id = h.execution_id returning * into e;
+  perform cue.spend_signals(c, v_signals, h.execution_id, p_now);
+  if cue.has_values(e) then
+    v_written := c;
+    v_written.payload := e.payload;
+    v_written.payload_id := e.payload_id;
+    perform cue.fix_values(v_written, e.id, e.parents, e.created_at);
+  end if;
+  perform cue.continue_held(c, h, p_now);
+end $function$;
+comment on function cue.feed_held(cue.cues,timestamp with time zone,timestamp with time zone) is 'Sends the first slot of a follower that waits for signals on, if they have come.';
+grant execute on function cue.feed_held(cue.cues,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.find_address(p_email text)
  RETURNS integer
@@ -8207,7 +8377,7 @@ begin
               cross join lateral (
                 select x.status, x.attempts, x.triggered_by from cue.executions x
                  where x.id = u.id and x.id between v_first and v_last limit 1) x
-              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by = 'schedule')
+              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by in ('schedule', 'chain'))
              then c.failed_runs else 0 end
      where c.cue_id = any (v_failing);
   end if;
@@ -8239,6 +8409,7 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
+  perform cue.signal_successes(p_execution_ids, p_cue_ids, p_now);
   if v_tracked is not null then
     if cue.has_gates() then
       perform cue.add_results(p_execution_ids, p_attempts, p_http_status, array_fill(null::text, array[cardinality(p_attempts)]),
@@ -8363,6 +8534,7 @@ begin
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
     c.payload_ref := null;
+    if c.template then perform cue.require_names(c, p_payload, 'payload_override'); end if;
   end if;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
@@ -8398,12 +8570,13 @@ begin
     with named as materialized (
       select u.id, u.next, u.n, c.* from unnest(p_cue_ids, p_next) with ordinality as u (id, next, n)
         left join lateral (
-          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.approval from cue.cues q where q.id = u.id limit 1) c on true),
+          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.after is null and q.approval is null and not q.template as is_plain
+            from cue.cues q where q.id = u.id limit 1) c on true),
     crowded as materialized (
       select g.account_id, g.gate from (select distinct n.account_id, n.gate from named n where n.gate is not null) g
        where cue.is_gate_full(g.account_id, g.gate, cardinality(p_cue_ids)))
-    select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true
-                 and n.next is not null and n.approval is null and not exists (select from cue.open_executions o where o.cue_id = n.id)
+    select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true and n.is_plain
+                 and n.next is not null and not exists (select from cue.open_executions o where o.cue_id = n.id)
                  and not exists (select from crowded f where f.account_id = n.account_id and f.gate = n.gate) then n.id end
       from named n order by n.n);
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_idle, v_accounts, v_slots, v_expected
@@ -8506,6 +8679,33 @@ begin
 end $function$;
 comment on function cue.fix_callback(cue.cues,uuid) is 'Has an execution sent to the callback that its webhook cue has now; the caller has locked both.';
 grant execute on function cue.fix_callback(cue.cues,uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fix_values(c cue.cues, p_execution_id uuid, p_parents jsonb DEFAULT NULL::jsonb, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+  v_values jsonb;
+  v_truncated boolean;
+begin
+  select * into e from cue.executions where id = p_execution_id;
+  if e.replayed_from is not null then
+    select f.template_values, o.template_truncated into v_values, v_truncated
+      from cue.fixed_requests f join cue.executions o on o.id = f.execution_id where f.execution_id = e.replayed_from;
+  else
+    select * into v_values, v_truncated from cue.template_values(c, e, coalesce(p_parents, '[]'), p_now);
+  end if;
+  insert into cue.fixed_requests (execution_id, account_id, template_values) values (e.id, e.account_id, v_values)
+  on conflict (execution_id) do update set template_values = excluded.template_values;
+  if v_truncated then update cue.executions set template_truncated = true where id = e.id; end if;
+end $function$;
+comment on function cue.fix_values(cue.cues,uuid,jsonb,timestamp with time zone) is 'Stores the values of a template with an execution.';
+grant execute on function cue.fix_values(cue.cues,uuid,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.flight_lease()
  RETURNS interval
@@ -9175,6 +9375,19 @@ $function$;
 comment on function cue.has_used_grace(cue.accounts,timestamp with time zone) is 'Returns whether an account has used twice its monthly executions.';
 grant execute on function cue.has_used_grace(cue.accounts,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.has_values(e cue.executions)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select e.is_fixed is true and exists (select from cue.fixed_requests f where f.execution_id = e.id and f.template_values is not null)
+$function$;
+comment on function cue.has_values(cue.executions) is 'Returns whether an execution is that of a template.';
+grant execute on function cue.has_values(cue.executions) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.heartbeat_execution(p_account_id uuid, p_execution_id uuid, p_worker_id text DEFAULT NULL::text, p_claim_token uuid DEFAULT NULL::uuid, p_lease interval DEFAULT cue.claim_lease(), p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
@@ -9448,9 +9661,9 @@ CREATE OR REPLACE FUNCTION cue.insert_cues(p_ids text[], p_account_ids uuid[], p
  LANGUAGE plpgsql
 AS $function$
       begin
-        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, gate, after, approval, retry_on_worker_failure)
-        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.gate, null), coalesce(g.after, null), coalesce(g.approval, null), coalesce(g.retry_on_worker_failure, null)
-          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, gate text, after jsonb, approval jsonb, retry_on_worker_failure boolean))
+        insert into cue.cues (id, account_id, payload_id, created_at, updated_at, tracked, payload, name, description, status, transport, schedule_type, cron, at, timezone, callback_url, callback_method, callback_headers, task, retry_max_attempts, retry_backoff_minutes, on_failure_email, on_failure_webhook, on_failure_pause, timeout_seconds, outcome_deadline_seconds, claim_timeout_seconds, await_outcome, alert_consecutive_failures, alert_missed_window_multiplier, alert_channels, catch_up, verification_mode, deleted_at, memory_check, key, tags, managed_by, paused_at, paused_by, pause_reason, paused_until, on_failure_pause_after, schedule_rules, completed_reason, overlap, gate, after, approval, retry_on_worker_failure, template)
+        select g.id, g.account_id, g.payload_id, p_now, p_now, coalesce(g.overlap, 'allow') <> 'allow', case when g.payload_id is null then coalesce(g.payload, '{}') end, coalesce(g.name, null), coalesce(g.description, null), coalesce(g.status, 'active'::cue.cue_status), coalesce(g.transport, null), coalesce(g.schedule_type, null), coalesce(g.cron, null), coalesce(g.at, null), coalesce(g.timezone, 'UTC'::text), coalesce(g.callback_url, null), coalesce(g.callback_method, 'POST'::cue.callback_method), coalesce(g.callback_headers, '{}'::jsonb), coalesce(g.task, null), coalesce(g.retry_max_attempts, 3), coalesce(g.retry_backoff_minutes, '{1,2,4}'::double precision[]), coalesce(g.on_failure_email, true), coalesce(g.on_failure_webhook, null), coalesce(g.on_failure_pause, false), coalesce(g.timeout_seconds, null), coalesce(g.outcome_deadline_seconds, null), coalesce(g.claim_timeout_seconds, null), coalesce(g.await_outcome, null), coalesce(g.alert_consecutive_failures, null), coalesce(g.alert_missed_window_multiplier, null), coalesce(g.alert_channels, null), coalesce(g.catch_up, 'run_once_if_missed'::cue.catch_up), coalesce(g.verification_mode, null), coalesce(g.deleted_at, null), coalesce(g.memory_check, false), coalesce(g.key, null), coalesce(g.tags, '{}'::text[]), coalesce(g.managed_by, null), coalesce(g.paused_at, null), coalesce(g.paused_by, null), coalesce(g.pause_reason, null), coalesce(g.paused_until, null), coalesce(g.on_failure_pause_after, null), coalesce(g.schedule_rules, null), coalesce(g.completed_reason, null), coalesce(g.overlap, 'allow'::cue.overlap), coalesce(g.gate, null), coalesce(g.after, null), coalesce(g.approval, null), coalesce(g.retry_on_worker_failure, null), coalesce(g.template, false)
+          from rows from (unnest(p_ids, p_account_ids, p_payload_ids), jsonb_to_recordset(p_cues) as (payload text, name text, description text, status cue.cue_status, transport cue.transport, schedule_type cue.schedule_type, cron text, at timestamp with time zone, timezone text, callback_url text, callback_method cue.callback_method, callback_headers jsonb, task text, retry_max_attempts integer, retry_backoff_minutes double precision[], on_failure_email boolean, on_failure_webhook text, on_failure_pause boolean, timeout_seconds integer, outcome_deadline_seconds integer, claim_timeout_seconds integer, await_outcome boolean, alert_consecutive_failures integer, alert_missed_window_multiplier integer, alert_channels text[], catch_up cue.catch_up, verification_mode cue.verification_mode, deleted_at timestamp with time zone, memory_check boolean, key text, tags text[], managed_by text, paused_at timestamp with time zone, paused_by cue.pause_cause, pause_reason text, paused_until timestamp with time zone, on_failure_pause_after integer, schedule_rules jsonb, completed_reason cue.completion, overlap cue.overlap, gate text, after jsonb, approval jsonb, retry_on_worker_failure boolean, template boolean))
             as g (id, account_id, payload_id)
          where g.id is not null;
       end $function$;
@@ -9855,7 +10068,7 @@ AS $function$
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
-               v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents
+               v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents, v.template_truncated
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $function$;
 comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
@@ -9958,10 +10171,9 @@ CREATE OR REPLACE FUNCTION cue.length_of(p_length text)
  LANGUAGE sql
  IMMUTABLE
 AS $function$
-  select (left(p_length, -1)
-    || case right(p_length, 1) when 'd' then ' days' when 'h' then ' hours' when 'm' then ' minutes' else ' seconds' end)::interval
+  select left(p_length, -1)::float8 * case right(p_length, 1) when 'd' then 86400 when 'h' then 3600 when 'm' then 60 else 1 end * interval '1 second'
 $function$;
-comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval.';
+comment on function cue.length_of(text) is 'Returns a length such as 45m as an interval of seconds.';
 grant execute on function cue.length_of(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.limits_of(a cue.accounts)
@@ -10003,8 +10215,11 @@ begin
    cross join lateral (select q.id, q.account_id, q.after from cue.cues q where q.id = u.id limit 1) c
    cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (id)
    cross join lateral (select q.id from cue.cues q where q.id = r.id and q.account_id = c.account_id and q.deleted_at is null limit 1) p;
+  delete from cue.signals s
+   where s.follower_id = any (p_cue_ids) and s.spent_at is null
+     and not exists (select from cue.cue_parents p where p.cue_id = s.follower_id and p.parent_id = s.parent_id);
 end $function$;
-comment on function cue.link_cues(text[]) is 'Writes the edges of cues anew; those to cues that are not found are left out.';
+comment on function cue.link_cues(text[]) is 'Writes the edges of cues anew, without those to cues that are not found, and drops signals of cues that they no longer follow.';
 grant execute on function cue.link_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.linked_approval(p_execution_id uuid)
@@ -10025,6 +10240,22 @@ begin
 end $function$;
 comment on function cue.linked_approval(uuid) is 'Returns what a person who follows a link decides about, or no row if that is gone.';
 grant execute on function cue.linked_approval(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.local_date(p_at timestamp with time zone, p_timezone text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return to_char(p_at at time zone p_timezone, 'YYYY-MM-DD');
+exception when invalid_parameter_value then
+  return null;
+end $function$;
+comment on function cue.local_date(timestamp with time zone,text) is 'Returns the date of an instant in a time zone.';
+grant execute on function cue.local_date(timestamp with time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_account(p_account_id uuid)
  RETURNS cue.accounts
@@ -10720,6 +10951,38 @@ $function$;
 comment on function cue.mask_target(cue.channel_type,text) is 'Returns a channel''s target as it is shown: the host of a URL, the domain of an address.';
 grant execute on function cue.mask_target(cue.channel_type,text) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.matching_signals(c cue.cues, p_at timestamp with time zone, p_signal bigint DEFAULT NULL::bigint)
+ RETURNS bigint[]
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_is_any boolean := c.after ->> 'mode' = 'any';
+  v_ids bigint[];
+begin
+  if v_is_any and p_signal is not null then return array[p_signal]; end if;
+  v_ids := array(
+    select s.id from cue.cue_parents p
+     cross join lateral (
+       select q.id, q.expires_at from cue.signals q
+        where q.follower_id = c.id and q.parent_id = p.parent_id and q.spent_at is null and not q.is_new order by q.id desc limit 1) s
+     where p.cue_id = c.id and s.expires_at > p_at);
+  return case when v_ids <> '{}' and (v_is_any or cardinality(v_ids) = (select count(*) from cue.cue_parents p where p.cue_id = c.id)) then v_ids end;
+end $function$;
+comment on function cue.matching_signals(cue.cues,timestamp with time zone,bigint) is 'Returns the signals on which a follower can run: the newest of each cue that it follows; null if it cannot.';
+grant execute on function cue.matching_signals(cue.cues,timestamp with time zone,bigint) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.max_placeholders()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 100 $function$;
+comment on function cue.max_placeholders() is 'Returns the maximum number of placeholders in a template.';
+grant execute on function cue.max_placeholders() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.max_timeout(p_account_id uuid)
  RETURNS integer
  LANGUAGE sql
@@ -10900,14 +11163,7 @@ begin
      cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
      where cue.lock_free_cues(array[x.cue_id]) <> '{}'
   loop
-    continue when e.ended_at is not null;
-    update cue.executions
-       set status = 'missed', missed_reason = 'gate', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
-           updated_at = p_now, error_message = format('waited at gate %s for longer than %s', p_gate, v_wait)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
-    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+    perform cue.miss_waiting(e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -10957,6 +11213,50 @@ begin
 end $function$;
 comment on function cue.miss_unclaimed(integer,timestamp with time zone) is 'Ends executions that were not claimed in time as missed; returns how many.';
 grant execute on function cue.miss_unclaimed(integer,timestamp with time zone) to cue_operator, cue_service;
+
+CREATE OR REPLACE FUNCTION cue.miss_unsignalled(c cue.cues, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+begin
+  for e in
+    select x.* from (
+      select h.execution_id from cue.held_executions h
+       where h.cue_id = c.id and h.held_by = 'after' and h.expires_at <= p_now order by h.place limit 100) w
+     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
+  loop
+    perform cue.miss_waiting(e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now);
+  end loop;
+end $function$;
+comment on function cue.miss_unsignalled(cue.cues,timestamp with time zone) is 'Ends the executions of a cue that have waited for signals for too long as missed.';
+grant execute on function cue.miss_unsignalled(cue.cues,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.miss_waiting(e cue.executions, p_reason cue.missed_reason, p_error text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  if e.ended_at is not null then return; end if;
+  update cue.executions
+     set status = 'missed', missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
+         held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
+         updated_at = p_now, error_message = p_error
+   where id = e.id returning * into e;
+  delete from cue.held_executions where execution_id = e.id;
+  perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+end $function$;
+comment on function cue.miss_waiting(cue.executions,cue.missed_reason,text,timestamp with time zone) is 'Ends a held execution as missed.';
+grant execute on function cue.miss_waiting(cue.executions,cue.missed_reason,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.missed_after()
  RETURNS interval
@@ -11138,6 +11438,33 @@ $function$;
 comment on function cue.named_calendars(uuid,text[]) is 'Returns what computing slots needs of an account''s calendars; those not found are left out.';
 grant execute on function cue.named_calendars(uuid,text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.names_in(p_texts text[])
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select coalesce(array_agg(distinct btrim(split_part(m.piece, '}}', 1))), '{}')
+    from unnest(p_texts) as u (text) cross join lateral unnest((string_to_array(u.text, '{{'))[2:]) as m (piece)
+   where strpos(m.piece, '}}') > 0
+$function$;
+comment on function cue.names_in(text[]) is 'Returns the names in placeholders of texts, each once.';
+grant execute on function cue.names_in(text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.names_parent(c cue.cues, p_name text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select exists (
+    select from jsonb_array_elements_text(c.after -> 'cues') as r (id) cross join lateral (values (r.id), (cue.name_cue(r.id))) k (key)
+     where starts_with(p_name, 'parents.' || k.key || '.') and substr(p_name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names())
+$function$;
+comment on function cue.names_parent(cue.cues,text) is 'Returns whether a name in a template is that of a value of a cue that c follows.';
+grant execute on function cue.names_parent(cue.cues,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.new_account_id(p_now timestamp with time zone DEFAULT now())
  RETURNS uuid
  LANGUAGE sql
@@ -11173,7 +11500,7 @@ AS $function$
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,
          case when p_ended is not null then p_now end, p_now, p_now,
          case when p_replayed_from is not null then (select coalesce(x.lineage_id, x.id) from cue.executions x where x.id = p_replayed_from limit 1) end,
-         p_parents
+         p_parents, case when c.template and p_ended is null then true end
     from (select p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
                  p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
                  coalesce(p_due_at, p_now) as due_at) n
@@ -11293,13 +11620,15 @@ begin
                (select min(a.expires_at) from cue.approvals a where a.decision is null),
                (select min(a.remind_at) from cue.approvals a where a.remind_at is not null),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
-               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
+               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null),
+               (select min(h.expires_at) from cue.held_executions h where h.expires_at is not null),
+               (select min(s.expires_at) from cue.signals s where s.spent_at is null and not s.is_new)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
          (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at < coalesce(r.next_run, 'infinity')),
          (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
          exists (select from cue.flights);
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause or an approval or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause, an approval or a signal or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.not_overtaking(p_account_id uuid, p_gate text, p_ids uuid[])
@@ -11323,6 +11652,27 @@ begin
 end $function$;
 comment on function cue.not_overtaking(uuid,text,uuid[]) is 'Returns those of p_ids that have waited at their gate, or are due before all that wait there.';
 grant execute on function cue.not_overtaking(uuid,text,uuid[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.note_expired(c cue.cues, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  d record;
+begin
+  with expired as (
+    update cue.signals set spent_at = p_now where id = any (array(
+      select s.id from cue.signals s
+       where s.follower_id = c.id and s.spent_at is null and not s.is_new and s.expires_at <= p_now order by s.expires_at limit 1000)) returning scheduled_for)
+  select min(x.scheduled_for) as first, max(x.scheduled_for) as last, count(*)::int as count into d from expired x;
+  if d.count > 0 then perform cue.note_missed_slots(c, 'after', d.first, d.last, d.count, null, p_now); end if;
+end $function$;
+comment on function cue.note_expired(cue.cues,timestamp with time zone) is 'Records the signals of a cue that were not spent in time.';
+grant execute on function cue.note_expired(cue.cues,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.note_failed_payment(p_event_id text, p_type text, p_customer_id text, p_subscription_id text DEFAULT NULL::text, p_next_attempt_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
@@ -11394,7 +11744,7 @@ begin
    where m.id = (select o.id from cue.missed_slots o
                   where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
      and m.reason = p_reason
-     and case p_reason when 'execution_limit' then m.last < p_first and m.first > p_now - interval '1 day'
+     and case when p_reason = 'execution_limit' or p_reason = 'after' and p_follows is null then m.last < p_first and m.first > p_now - interval '1 day'
                        else m.policy = c.catch_up and m.last = p_follows end;
   if not found then
     insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
@@ -11615,6 +11965,14 @@ end $function$;
 comment on function cue.open_session(bytea,interval,text,timestamp with time zone) is 'Opens a session with a one-time token; QU050 as take_session_token.';
 grant execute on function cue.open_session(bytea,interval,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.outcome_names()
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 'outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+)' $function$;
+comment on function cue.outcome_names() is 'Returns the pattern of names of an outcome in templates.';
+grant execute on function cue.outcome_names() to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.page_bytes()
  RETURNS integer
  LANGUAGE sql
@@ -11622,6 +11980,52 @@ CREATE OR REPLACE FUNCTION cue.page_bytes()
 AS $function$ select 4 * 1024 * 1024 $function$;
 comment on function cue.page_bytes() is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
 grant execute on function cue.page_bytes() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.parent_names()
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select '^(execution_id|scheduled_for|' || cue.outcome_names() || ')$' $function$;
+comment on function cue.parent_names() is 'Returns the pattern of what follows the key of a parent in names.';
+grant execute on function cue.parent_names() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.parent_value(p_name text, p_parents jsonb)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_parent record;
+begin
+  select k.key, p.execution_id into v_parent
+    from jsonb_to_recordset(p_parents) as p (cue_id text, cue_key text, execution_id uuid) cross join lateral (values (p.cue_key), (p.cue_id)) k (key)
+   where starts_with(p_name, 'parents.' || k.key || '.') and substr(p_name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names()
+   order by length(k.key) desc limit 1;
+  if not found then return null; end if;
+  return (
+    select cue.run_values(e) #> string_to_array(substr(p_name, length('parents.' || v_parent.key || '.') + 1), '.')
+      from cue.executions e where e.id = v_parent.execution_id);
+end $function$;
+comment on function cue.parent_value(text,jsonb) is 'Returns the value of a name of the parent with the longest key that fits.';
+grant execute on function cue.parent_value(text,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.parents_of(p_signals bigint[])
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select jsonb_agg(jsonb_build_object(
+           'cue_id', s.parent_id, 'cue_key', (select c.key from cue.cues c where c.id = s.parent_id), 'execution_id', s.execution_id) order by s.id)
+    from cue.signals s where s.id = any (p_signals)
+$function$;
+comment on function cue.parents_of(bigint[]) is 'Returns the executions of signals as an execution shows its parents.';
+grant execute on function cue.parents_of(bigint[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.partition_bound(p_month timestamp without time zone)
  RETURNS uuid
@@ -11995,6 +12399,43 @@ end $function$;
 comment on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) is 'Returns a sign-in''s status; the first poll after approval stores a session token.';
 grant execute on function cue.poll_device(bytea,bytea,boolean,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.preview_values(p_account_id uuid, p_cue jsonb, p_scheduled_for timestamp with time zone, p_cue_id text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  c cue.cues := jsonb_populate_record(null::cue.cues, p_cue);
+begin
+  c.id := coalesce((select q.id from cue.cues q where q.id = p_cue_id and q.account_id = p_account_id), 'cue_0000000000AA');
+  return cue.example_values(c, cue.uuid_v7(p_now), p_scheduled_for, 'schedule', p_now);
+end $function$;
+comment on function cue.preview_values(uuid,jsonb,timestamp with time zone,text,timestamp with time zone) is 'Returns the values that the next run of a cue would have, as text.';
+grant execute on function cue.preview_values(uuid,jsonb,timestamp with time zone,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.previous_success(p_cue_id text, p_now timestamp with time zone DEFAULT now())
+ RETURNS SETOF cue.executions
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+AS $function$
+declare
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+begin
+  return query
+  select (n.e).* from (
+    select e from cue.executions e where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000) n
+   where cue.is_success((n.e).status, (n.e).outcome_success) and (n.e).ended_at <= p_now limit 1;
+end $function$;
+comment on function cue.previous_success(text,timestamp with time zone) is 'Returns the latest success among a cue''s newest 1,000 executions.';
+grant execute on function cue.previous_success(text,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.principal_of(p_actor text)
  RETURNS text
  LANGUAGE sql
@@ -12117,9 +12558,14 @@ begin
   delete from cue.approvals where execution_id = any (array(
     select execution_id from cue.approvals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
   get diagnostics v_count = row_count;
+  if v_count > 0 then return v_count; end if;
+  -- One of an execution that can still be replayed keeps its lineage from signalling again.
+  delete from cue.signals where id = any (array(
+    select id from cue.signals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
-comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots and approvals whose executions have been dropped; returns how many.';
+comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots, approvals and signals whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamp with time zone)
@@ -12291,6 +12737,10 @@ begin
   if v_ids is null then
     delete from cue.payloads where id = any (array(
       select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
+    get diagnostics v_gone = row_count;
+    if v_gone > 0 then return v_gone; end if;
+    delete from cue.signals where id = any (array(
+      select id from cue.signals where follower_id = p_cue_id limit p_batch for update skip locked));
     get diagnostics v_gone = row_count;
     if v_gone > 0 then return v_gone; end if;
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
@@ -12476,7 +12926,7 @@ end $function$;
 comment on function cue.queue_endpoints(uuid[],timestamp with time zone) is 'Adds jobs for the endpoints of accounts that have new events, except those whose job waits.';
 grant execute on function cue.queue_endpoints(uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_held_by cue.held_by DEFAULT NULL::cue.held_by, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_requested_by text DEFAULT NULL::text)
+CREATE OR REPLACE FUNCTION cue.queue_execution(c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamp with time zone, p_replayed_from uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_held_by cue.held_by DEFAULT NULL::cue.held_by, p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_requested_by text DEFAULT NULL::text, p_parents jsonb DEFAULT NULL::jsonb)
  RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -12496,7 +12946,8 @@ begin
   select n.*
     from cue.new_execution(
       c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
-      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now) n;
+  if c.template then perform cue.fix_values(c, v_id, p_parents, p_now); end if;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
@@ -12511,8 +12962,8 @@ begin
   end if;
   return v_id;
 end $function$;
-comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,text) is 'Creates a pending execution: due, claimable, or held.';
-grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,text) to cue_service;
+comment on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,text,jsonb) is 'Creates a pending execution: due, claimable, or held.';
+grant execute on function cue.queue_execution(cue.cues,cue.trigger_kind,timestamp with time zone,uuid,timestamp with time zone,cue.held_by,timestamp with time zone,text,jsonb) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.queue_limit()
  RETURNS integer
@@ -13116,6 +13567,32 @@ end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.read_signals(c cue.cues, p_now timestamp with time zone, p_limit integer DEFAULT 100)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  s cue.signals;
+  v_signals bigint[];
+begin
+  for s in select * from cue.signals q where q.follower_id = c.id and q.is_new order by q.id limit p_limit loop
+    update cue.signals set is_new = false where id = s.id;
+    continue when c.status = 'paused';
+    if c.schedule_type is not null then
+      perform cue.feed_held(c, s.signalled_at, p_now);
+    else
+      v_signals := cue.matching_signals(c, s.signalled_at, s.id);
+      if v_signals is not null then perform cue.start_follower(c, v_signals, p_now); end if;
+    end if;
+  end loop;
+end $function$;
+comment on function cue.read_signals(cue.cues,timestamp with time zone,integer) is 'Adds a follower''s new signals to those that are not spent, and starts or continues what can run on them.';
+grant execute on function cue.read_signals(cue.cues,timestamp with time zone,integer) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.read_usage(p_account_id uuid, p_actor text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(plan cue.plan, cues_used integer, cues_active integer, cue_limit integer, executions_used bigint, execution_limit integer, reported bigint, succeeded bigint, failed bigint, requests_used integer, requests_per_minute integer, schedules jsonb)
  LANGUAGE sql
@@ -13451,6 +13928,7 @@ begin
     else
       v_ended := cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now);
       perform cue.add_dead_letter(v_ended);
+      perform cue.send_signals(array[v_ended.id], p_now);
       perform cue.count_ended('failed');
       perform cue.add_end_event(v_ended, p_now);
       perform cue.end_one_time_cue(c, 'failed', p_now);
@@ -13920,6 +14398,19 @@ end $function$;
 comment on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) is 'Changes the label of an API key; QU004 if not found.';
 grant execute on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.rendered_bytes(p_execution_id uuid)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select octet_length(f.template_values::text) * cue.max_placeholders()::bigint from cue.fixed_requests f where f.execution_id = p_execution_id
+$function$;
+comment on function cue.rendered_bytes(uuid) is 'Returns by how much values can enlarge a payload.';
+grant execute on function cue.rendered_bytes(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.repair_queues(p_after text DEFAULT ''::text, p_limit integer DEFAULT 500, p_now timestamp with time zone DEFAULT now())
  RETURNS text
  LANGUAGE plpgsql
@@ -13983,6 +14474,7 @@ begin
   c.payload_id := e.payload_id;
   c.payload_ref := null;
   c.task := e.task;
+  c.template := cue.has_values(e);
   v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by, p_requested_by => coalesce(p_actor, session_user::text collate "default"));
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
@@ -14069,6 +14561,7 @@ begin
   elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
     perform cue.add_verification_event(e, p_now);
+    perform cue.send_signals(array[e.id], p_now);
   else
     perform cue.after_end(e, c, p_now);
   end if;
@@ -14375,6 +14868,31 @@ end $function$;
 comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a gate that a cue names does not exist.';
 grant execute on function cue.require_gate(uuid,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.require_names(c cue.cues, p_text text, p_member text)
+ RETURNS void
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_unknown text;
+  v_marks int := (length(p_text) - length(replace(p_text, '{{', ''))) / 2;
+begin
+  if v_marks > cue.max_placeholders() then
+    raise exception 'at most % placeholders are allowed, and {{{{ counts as two; this text has %', cue.max_placeholders(), v_marks
+      using errcode = cue.refusal('QU048'), detail = p_member;
+  end if;
+  select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
+   where u.name !~ cue.template_names() and not cue.names_parent(c, u.name) limit 1;
+  if found then
+    raise exception '{{%}} is not a known name', left(v_unknown, 100) using errcode = cue.refusal('QU048'), detail = p_member;
+  end if;
+end $function$;
+comment on function cue.require_names(cue.cues,text,text) is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
+grant execute on function cue.require_names(cue.cues,text,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.require_no_followers(p_account_id uuid, p_cue_id text)
  RETURNS void
  LANGUAGE plpgsql
@@ -14510,7 +15028,7 @@ CREATE OR REPLACE FUNCTION cue.reset_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.gate := null; c.after := null; c.approval := null; c.retry_on_worker_failure := null;
+        c.name := null; c.description := null; c.schedule_type := null; c.cron := null; c.at := null; c.timezone := 'UTC'::text; c.callback_url := null; c.callback_method := 'POST'::cue.callback_method; c.callback_headers := '{}'::jsonb; c.task := null; c.retry_max_attempts := 3; c.retry_backoff_minutes := '{1,2,4}'::double precision[]; c.on_failure_email := true; c.on_failure_webhook := null; c.on_failure_pause := false; c.timeout_seconds := null; c.outcome_deadline_seconds := null; c.claim_timeout_seconds := null; c.await_outcome := null; c.alert_consecutive_failures := null; c.alert_missed_window_multiplier := null; c.alert_channels := null; c.catch_up := 'run_once_if_missed'::cue.catch_up; c.verification_mode := null; c.tags := '{}'::text[]; c.on_failure_pause_after := null; c.schedule_rules := null; c.overlap := 'allow'::cue.overlap; c.gate := null; c.after := null; c.approval := null; c.retry_on_worker_failure := null; c.template := false;
         c.payload := '{}';
         c.payload_id := null;
         return c;
@@ -14920,7 +15438,7 @@ begin
     perform cue.add_job('notifications', jsonb_build_object('kind', 'cue_failed', 'account_id', c.account_id, 'url', c.on_failure_webhook,
       'execution_id', e.id, 'failed_at', p_now));
   end if;
-  if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
+  if c.on_failure_pause and c.schedule_type is distinct from 'once' and c.status = 'active' then
     perform cue.pause_cues(array[c.id], 'failures', e.error_message, p_now);
   end if;
 end $function$;
@@ -14991,8 +15509,8 @@ end $function$;
 comment on function cue.run_operation(text,jsonb,timestamp with time zone) is 'Acts on an operation''s next targets; returns its status, and when to go on.';
 grant execute on function cue.run_operation(text,jsonb,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
- RETURNS boolean
+CREATE OR REPLACE FUNCTION cue.run_placed(c cue.cues, p_triggered_by cue.trigger_kind, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone, p_slot_due_at timestamp with time zone, p_parents jsonb)
+ RETURNS uuid
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -15005,12 +15523,36 @@ begin
   select * into v_place from cue.place_execution(c.id, c.overlap, p_now);
   if v_place.refused is not null then
     perform cue.note_missed_slots(c, v_place.refused, p_slot, p_slot, 1, p_last_slot, p_now);
-    return false;
+    return null;
   end if;
-  perform cue.queue_execution(c, 'schedule', p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_now => p_now);
-  return true;
+  return cue.queue_execution(
+    c, p_triggered_by, p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now);
 end $function$;
-comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
+comment on function cue.run_placed(cue.cues,cue.trigger_kind,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone,jsonb) is 'Creates an execution as overlap and gate say, and returns its id; null if it is refused, which is recorded.';
+grant execute on function cue.run_placed(cue.cues,cue.trigger_kind,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone,jsonb) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.run_slot(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone DEFAULT now(), p_slot_due_at timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_signals bigint[];
+  v_id uuid;
+begin
+  if c.after is not null then
+    perform cue.read_signals(c, p_now);
+    v_signals := cue.matching_signals(c, p_now);
+    if v_signals is null then return cue.wait_for_signals(c, p_slot, p_last_slot, p_now, p_slot_due_at); end if;
+  end if;
+  v_id := cue.run_placed(c, 'schedule', p_slot, p_last_slot, p_now, p_slot_due_at, cue.parents_of(v_signals));
+  if v_id is not null and v_signals is not null then perform cue.spend_signals(c, v_signals, v_id, p_now); end if;
+  return v_id is not null;
+end $function$;
+comment on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Runs a slot of a tracked cue, if the cues that it follows have signalled; returns whether it has an execution.';
 grant execute on function cue.run_slot(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_slots(c cue.cues, p_last_slot timestamp with time zone, p_slots timestamp with time zone[], p_slots_due timestamp with time zone[], p_now timestamp with time zone)
@@ -15046,6 +15588,18 @@ end $function$;
 comment on function cue.run_slots(cue.cues,timestamp with time zone,timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Runs slots of a cue late, each as its overlap says; returns how many have an execution.';
 grant execute on function cue.run_slots(cue.cues,timestamp with time zone,timestamp with time zone[],timestamp with time zone[],timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.run_values(e cue.executions)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select jsonb_build_object(
+    'execution_id', e.id, 'scheduled_for', cue.iso(e.scheduled_for), 'success_at', cue.iso(e.ended_at), 'outcome', jsonb_build_object(
+      'result', e.result, 'external_id', e.external_id, 'result_url', e.result_url, 'summary', e.summary, 'metadata', e.metadata))
+$function$;
+comment on function cue.run_values(cue.executions) is 'Returns what names of another run stand for.';
+grant execute on function cue.run_values(cue.executions) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.runs_left(p_rules jsonb, p_fired bigint, p_skipped integer)
  RETURNS integer
  LANGUAGE sql
@@ -15071,7 +15625,7 @@ CREATE OR REPLACE FUNCTION cue.save_cue(c cue.cues)
  LANGUAGE plpgsql
 AS $function$
       begin
-        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, gate = c.gate, after = c.after, approval = c.approval, retry_on_worker_failure = c.retry_on_worker_failure where q.id = c.id;
+        update cue.cues q set payload_id = c.payload_id, updated_at = c.updated_at, tracked = c.tracked, payload = c.payload, name = c.name, description = c.description, status = c.status, transport = c.transport, schedule_type = c.schedule_type, cron = c.cron, at = c.at, timezone = c.timezone, callback_url = c.callback_url, callback_method = c.callback_method, callback_headers = c.callback_headers, task = c.task, retry_max_attempts = c.retry_max_attempts, retry_backoff_minutes = c.retry_backoff_minutes, on_failure_email = c.on_failure_email, on_failure_webhook = c.on_failure_webhook, on_failure_pause = c.on_failure_pause, timeout_seconds = c.timeout_seconds, outcome_deadline_seconds = c.outcome_deadline_seconds, claim_timeout_seconds = c.claim_timeout_seconds, await_outcome = c.await_outcome, alert_consecutive_failures = c.alert_consecutive_failures, alert_missed_window_multiplier = c.alert_missed_window_multiplier, alert_channels = c.alert_channels, catch_up = c.catch_up, verification_mode = c.verification_mode, deleted_at = c.deleted_at, memory_check = c.memory_check, key = c.key, tags = c.tags, managed_by = c.managed_by, paused_at = c.paused_at, paused_by = c.paused_by, pause_reason = c.pause_reason, paused_until = c.paused_until, on_failure_pause_after = c.on_failure_pause_after, schedule_rules = c.schedule_rules, completed_reason = c.completed_reason, overlap = c.overlap, gate = c.gate, after = c.after, approval = c.approval, retry_on_worker_failure = c.retry_on_worker_failure, template = c.template where q.id = c.id;
       end $function$;
 comment on function cue.save_cue(cue.cues) is 'Writes all columns of a cue.';
 grant execute on function cue.save_cue(cue.cues) to cue_service;
@@ -15115,6 +15669,41 @@ begin
 end $function$;
 comment on function cue.send_device_link(bytea,text,text,timestamp with time zone) is 'Queues the mail with a sign-in''s link; QU070, QU071, QU073 or QU031.';
 grant execute on function cue.send_device_link(bytea,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.send_signals(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now(), p_always boolean DEFAULT false)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_count int;
+begin
+  if not exists (select from cue.cue_parents) then return 0; end if;
+  insert into cue.signals (account_id, follower_id, parent_id, execution_id, lineage_id, scheduled_for, signalled_at, expires_at)
+  select c.account_id, c.id, (e.row).cue_id, (e.row).id, coalesce((e.row).lineage_id, (e.row).id), (e.row).scheduled_for, p_now,
+         p_now + cue.length_of(c.after ->> 'within')
+    from unnest(p_execution_ids) as u (id)
+   cross join lateral (select x as row from cue.executions x where x.id = u.id and x.id between v_first and v_last limit 1) e
+   cross join lateral (select p.cue_id from cue.cue_parents p where p.parent_id = (e.row).cue_id limit 50) p
+   cross join lateral (
+     select q.id, q.account_id, q.after from cue.cues q
+      where q.id = p.cue_id and q.deleted_at is null
+        and (q.status = 'active' or q.status = 'completed' and exists (select from cue.held_executions h where h.cue_id = q.id and h.held_by = 'after'))
+      limit 1) c
+   where p_always or cue.counts_for(e.row, c.after ->> 'when')
+   order by 2, 5
+  on conflict do nothing;
+  get diagnostics v_count = row_count;
+  if v_count > 0 then perform pg_notify('cue_signal', ''); end if;
+  return v_count;
+end $function$;
+comment on function cue.send_signals(uuid[],timestamp with time zone,boolean) is 'Signals the followers of executions for which these count, or with p_always all of them; returns how many signals.';
+grant execute on function cue.send_signals(uuid[],timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.service_health(p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(last_seen_at timestamp with time zone, lateness_ms integer, replicas integer, pending integer, retrying integer, delivering integer, pending_worker integer, oldest_pending_at timestamp with time zone, active_workers integer, last_heartbeat timestamp with time zone)
@@ -15370,6 +15959,50 @@ $function$;
 comment on function cue.show_parents(jsonb) is 'Returns the after of a cue with the keys of its cues, where they have any, instead of their ids.';
 grant execute on function cue.show_parents(jsonb) to cue_reader, cue_service;
 
+CREATE OR REPLACE FUNCTION cue.signal_execution(p_account_id uuid, p_execution_id uuid, p_reason text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT SESSION_USER)
+ RETURNS SETOF cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
+begin
+  if e.ended_at is null or cue.is_success(e.status, e.outcome_success) then
+    raise exception 'Only an execution that has ended without success can signal its followers; execution % is %.', e.id, e.status
+      using errcode = cue.refusal('QU011');
+  end if;
+  if cue.send_signals(array[e.id], p_now, true) > 0 then
+    perform cue.record_event(p_account_id, 'execution.signalled', p_actor, null,
+      jsonb_build_object('cue_id', e.cue_id, 'execution_id', e.id, 'reason', p_reason), p_now);
+  end if;
+  return next e;
+end $function$;
+comment on function cue.signal_execution(uuid,uuid,text,timestamp with time zone,text) is 'Has a failed execution signal all followers of its cue, as if it counted for them; QU002, QU011.';
+grant execute on function cue.signal_execution(uuid,uuid,text,timestamp with time zone,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.signal_successes(p_execution_ids uuid[], p_cue_ids text[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_ids uuid[];
+begin
+  if not exists (select from cue.cue_parents) then return; end if;
+  v_ids := array(
+    select u.id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id)
+     cross join lateral (select from cue.cue_parents p where p.parent_id = u.cue_id limit 1) p);
+  if v_ids <> '{}' then perform cue.send_signals(v_ids, p_now); end if;
+end $function$;
+comment on function cue.signal_successes(uuid[],text[],timestamp with time zone) is 'Does what send_signals does, for those of many executions whose cues have followers.';
+grant execute on function cue.signal_successes(uuid[],text[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.signing_account(p_account_id uuid, p_now timestamp with time zone)
  RETURNS TABLE(secrets text[], api_key text)
  LANGUAGE sql
@@ -15446,6 +16079,83 @@ begin
 end $function$;
 comment on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) is 'Sends no notices of an alert until an instant, which moves if it is snoozed already; QU003, QU034.';
 grant execute on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.spend_signals(c cue.cues, p_signals bigint[], p_execution_id uuid, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.signals s set spent_at = p_now, spent_by = p_execution_id
+    from cue.signals n
+   where n.id = any (p_signals) and s.follower_id = c.id and s.parent_id = n.parent_id and s.spent_at is null and not s.is_new
+     and (s.id = n.id or s.id < n.id and (c.after ->> 'mode' = 'all' or c.schedule_type is not null));
+end $function$;
+comment on function cue.spend_signals(cue.cues,bigint[],uuid,timestamp with time zone) is 'Spends signals for a run, or for one that did not take place.';
+grant execute on function cue.spend_signals(cue.cues,bigint[],uuid,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.start_follower(c cue.cues, p_signals bigint[], p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_scheduled_for timestamptz := (select max(s.scheduled_for) from cue.signals s where s.id = any (p_signals));
+  v_id uuid;
+begin
+  if (select cue.is_over_limit(a, p_now) from cue.accounts a where a.id = c.account_id) or cue.caps_payloads() and cue.exceeds_payload_cap(c.id, p_now) then
+    perform cue.note_missed_slots(c, 'execution_limit', v_scheduled_for, v_scheduled_for, 1, null, p_now);
+  else
+    v_id := cue.run_placed(c, 'chain', v_scheduled_for, null, p_now, null, cue.parents_of(p_signals));
+  end if;
+  perform cue.spend_signals(c, p_signals, v_id, p_now);
+  if v_id is null then return; end if;
+  perform cue.count_executions(array[c.account_id], p_now);
+  perform cue.count_payloads(array[c.id], array[1], p_now);
+  update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
+end $function$;
+comment on function cue.start_follower(cue.cues,bigint[],timestamp with time zone) is 'Runs a follower without a schedule on signals, as its overlap and gate say.';
+grant execute on function cue.start_follower(cue.cues,bigint[],timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.start_followers(p_after text DEFAULT ''::text, p_limit integer DEFAULT 100, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(after text, is_behind boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_id text;
+  c cue.cues;
+begin
+  is_behind := false;
+  for v_id in
+    select s.follower_id from cue.signals s where s.is_new and s.follower_id > p_after group by s.follower_id order by s.follower_id limit p_limit
+  loop
+    after := v_id;
+    if cue.lock_free_cues(array[v_id]) = '{}' then
+      is_behind := true;
+      continue;
+    end if;
+    select * into c from cue.cues q where q.id = v_id;
+    if not found or c.deleted_at is not null or c.after is null then
+      update cue.signals set is_new = false where follower_id = v_id and is_new;
+    elsif not cue.is_held(c.account_id) then
+      perform cue.read_signals(c, p_now);
+      is_behind := is_behind or exists (select from cue.signals s where s.follower_id = v_id and s.is_new);
+    end if;
+  end loop;
+  return next;
+end $function$;
+comment on function cue.start_followers(text,integer,timestamp with time zone) is 'Looks at the new signals of the next followers; after is the last of these followers, or null without any.';
+grant execute on function cue.start_followers(text,integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.start_grace(a cue.accounts, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -15797,7 +16507,7 @@ begin
   woken as materialized (
     select cue.wake_workers(w.account_id, p_now) from (select distinct f.account_id from fired f where f.transport = 'worker') w)
   select f.id, v_flight, 1, f.account_id, f.cue_id, f.scheduled_for, f.callback_url, f.callback_method, f.callback_headers,
-         coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain
+         coalesce(f.payload, (select p.body from cue.payloads p where p.id = f.payload_id)), f.timeout_seconds, f.secrets, f.api_key, f.plain, null::text
     -- Always true: a CTE that only selects runs only if it is read.
     from fired f where f.transport = 'webhook' and (select count(*) from woken) >= 0;
 end $function$;
@@ -15872,6 +16582,73 @@ begin
 end $function$;
 comment on function cue.target_state(cue.operation_type,text) is 'Returns what decides whether an operation can act on an execution or a cue; null if it is gone, or for a slot.';
 grant execute on function cue.target_state(cue.operation_type,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.template_bytes()
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select 16 * 1024 $function$;
+comment on function cue.template_bytes() is 'Returns the maximum size of the values that an execution keeps for a template.';
+grant execute on function cue.template_bytes() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.template_names()
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select '^(execution_id|scheduled_for|scheduled_date|due_at|triggered_by|cue\.(id|key|name)|previous\.(scheduled_for|success_at|' || cue.outcome_names() || '))$'
+$function$;
+comment on function cue.template_names() is 'Returns the pattern of names in templates, except those of parents.';
+grant execute on function cue.template_names() to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.template_texts(c cue.cues)
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select array[
+    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
+    c.callback_url, c.callback_headers::text]
+$function$;
+comment on function cue.template_texts(cue.cues) is 'Returns the texts of a cue in which names are replaced.';
+grant execute on function cue.template_texts(cue.cues) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.template_values(c cue.cues, e cue.executions, p_parents jsonb DEFAULT '[]'::jsonb, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(template_values jsonb, is_truncated boolean)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_names text[] := cue.names_in(cue.template_texts(c));
+  v_known jsonb := jsonb_build_object(
+    'execution_id', e.id, 'scheduled_for', cue.iso(e.scheduled_for), 'due_at', cue.iso(coalesce(e.due_at, e.scheduled_for)),
+    'triggered_by', e.triggered_by, 'cue', jsonb_build_object('id', c.id, 'key', c.key, 'name', c.name));
+begin
+  if 'scheduled_date' = any (v_names) then
+    v_known := v_known || jsonb_build_object('scheduled_date', cue.local_date(e.scheduled_for, c.timezone));
+  end if;
+  if exists (select from unnest(v_names) as u (name) where u.name like 'previous.%') then
+    v_known := v_known || jsonb_build_object('previous', (select cue.run_values(p) from cue.previous_success(c.id, p_now) p));
+  end if;
+  return query
+  select coalesce(jsonb_object_agg(s.name, s.value) filter (where s.total <= cue.template_bytes()), '{}'),
+         coalesce(bool_or(s.total > cue.template_bytes()), false)
+    from (
+      select n.name, n.value, sum(octet_length(n.name) + octet_length(n.value::text)) over (order by octet_length(n.value::text), n.name) as total
+        from (
+          select u.name, v_known #> string_to_array(u.name, '.') as value from unnest(v_names) as u (name) where u.name ~ cue.template_names()
+          union all
+          select u.name, cue.parent_value(u.name, p_parents) from unnest(v_names) as u (name) where u.name like 'parents.%') n
+       where n.value <> 'null') s;
+end $function$;
+comment on function cue.template_values(cue.cues,cue.executions,jsonb,timestamp with time zone) is 'Returns the values of the names that a cue''s texts have, up to 16 KB, and whether others were left out.';
+grant execute on function cue.template_values(cue.cues,cue.executions,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.time_window(p_from timestamp with time zone, p_to timestamp with time zone, p_length interval, p_now timestamp with time zone, OUT since timestamp with time zone, OUT until timestamp with time zone)
  RETURNS record
@@ -16026,10 +16803,15 @@ begin
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
+  -- The others are checked by whoever computed the changes, from what they name. Values that masks stand for are only known here.
+  if c.template and (not old.template or (c.callback_headers, c.after) is distinct from (old.callback_headers, old.after)) then
+    perform cue.require_names(c, c.callback_headers::text, 'callback.headers');
+  end if;
   c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
+    if c.after is null then perform cue.end_waits(c, p_now); end if;
     if not p_changes ? 'in_set' then perform cue.require_chains(array[c.id]); end if;
   end if;
   perform cue.record_cue_events(
@@ -16112,10 +16894,47 @@ begin
          verification_reason = p_reason, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.add_verification_event(e, p_now);
+  perform cue.send_signals(array[e.id], p_now);
   return next e;
 end $function$;
 comment on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) is 'Sets the verification of a reported success; QU002, QU021 no outcome, QU011.';
 grant execute on function cue.verify_outcome(uuid,uuid,cue.outcome_state,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.wait_for_signals(c cue.cues, p_slot timestamp with time zone, p_last_slot timestamp with time zone, p_now timestamp with time zone, p_slot_due_at timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  e cue.executions;
+  v_id uuid;
+  v_until timestamptz;
+begin
+  if not c.after ? 'wait' then
+    if c.schedule_type = 'once' then
+      e := cue.add_ended_execution(c, 'missed', p_slot, 'the cues that it follows had not signalled', p_now);
+      update cue.executions set missed_reason = 'after' where id = e.id returning * into e;
+      perform cue.after_end(e, c, p_now);
+    else
+      perform cue.note_missed_slots(c, 'after', p_slot, p_slot, 1, p_last_slot, p_now);
+    end if;
+    return false;
+  end if;
+  if (select count(*) from cue.held_executions h where h.cue_id = c.id and h.held_by = 'after') >= cue.queue_limit() then
+    perform cue.note_missed_slots(c, 'queue_full', p_slot, p_slot, 1, p_last_slot, p_now);
+    return false;
+  end if;
+  v_id := cue.queue_execution(c, 'schedule', p_slot, p_held_by => 'after', p_slot_due_at => p_slot_due_at, p_now => p_now);
+  update cue.held_executions set expires_at = date_trunc('milliseconds', due_at + cue.length_of(c.after ->> 'wait')) where execution_id = v_id
+  returning expires_at into v_until;
+  perform cue.wake('cue_deadline', v_until);
+  return true;
+end $function$;
+comment on function cue.wait_for_signals(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) is 'Has a slot wait for signals, or records that it does not run; returns whether it has an execution.';
+grant execute on function cue.wait_for_signals(cue.cues,timestamp with time zone,timestamp with time zone,timestamp with time zone,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.waiting_work(p_now timestamp with time zone DEFAULT now(), p_limit integer DEFAULT cue.counted_to())
  RETURNS TABLE(queue text, waiting bigint, oldest timestamp with time zone)
@@ -16361,10 +17180,11 @@ AS $function$
 begin
   return query
   select array_agg(f.id order by f.place), array_agg(f.claim order by f.place) from (
-    select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
+    select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048 + e.more) over w as bytes
       from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
      cross join lateral (
-       select coalesce(x.payload, (select p.body from cue.stored_payloads p where p.id = x.payload_id and p.cue_id = x.cue_id limit 1)) as payload
+       select coalesce(x.payload, (select p.body from cue.stored_payloads p where p.id = x.payload_id and p.cue_id = x.cue_id limit 1)) as payload,
+              case when x.is_fixed then cue.rendered_bytes(x.id) else 0 end as more
          from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= cue.page_bytes();

@@ -47,7 +47,7 @@ language plpgsql stable security definer as $$
 begin
   return (
     select to_jsonb(d) from (
-      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval,
+      select v.name, v.description, v.tags, v.managed_by, v.status, v.schedule, v.retry, v.on_failure, v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval, v.template,
              v.verification, c.payload,
              jsonb_set(v.callback, '{headers}', coalesce(
                (select jsonb_object_agg(h.key, md5(h.value)) from jsonb_each_text(c.callback_headers) h), '{}')) as callback,
@@ -92,7 +92,7 @@ language sql stable as $$
          case when n.waits and c.transport = 'worker' then n.due_at + cue.claim_timeout(c.claim_timeout_seconds) end, p_error,
          case when p_ended is not null then p_now end, p_now, p_now,
          case when p_replayed_from is not null then (select coalesce(x.lineage_id, x.id) from cue.executions x where x.id = p_replayed_from limit 1) end,
-         p_parents
+         p_parents, case when c.template and p_ended is null then true end
     from (select p_ended is null and (p_flight_id is null or c.transport = 'worker') as waits,
                  p_ended is null and p_flight_id is not null and c.transport = 'webhook' as is_sent,
                  coalesce(p_due_at, p_now) as due_at) n

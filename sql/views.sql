@@ -28,7 +28,7 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
          jsonb_build_object('consecutive_failures', c.alert_consecutive_failures,
            'missed_window_multiplier', c.alert_missed_window_multiplier) ||
          case when c.alert_channels is null then '{}' else jsonb_build_object('channels', c.alert_channels) end end as alerts,
-       c.catch_up, c.overlap, c.gate, case when c.after is not null then cue.show_parents(c.after) end as after, c.approval,
+       c.catch_up, c.overlap, c.gate, case when c.after is not null then cue.show_parents(c.after) end as after, c.approval, c.template,
        case when c.verification_mode is not null then jsonb_build_object('mode', c.verification_mode) end as verification,
        r.next_run, r.next_slot, r.last_run, r.run_count, r.fired_count, c.created_at, c.updated_at, r.version, r.revision, r.last_slot,
        c.await_outcome as await_outcome_set, r.failures
@@ -71,7 +71,9 @@ select e.id, e.account_id, e.cue_id, c.name as cue_name, e.transport, e.task, e.
          (select cue.describe_held(h, coalesce(e.attempt_due_at, e.claimable_at)) from cue.held_executions h where h.execution_id = e.id) end as held,
        e.held_ms, e.missed_reason, coalesce(e.parents, '[]') as parents,
        (select cue.describe_approval(a) from cue.approvals a
-         where a.execution_id = e.id and (e.held_ms is not null or 'infinity' in (e.attempt_due_at, e.claimable_at))) as approval
+         where a.execution_id = e.id and (e.held_ms is not null or 'infinity' in (e.attempt_due_at, e.claimable_at))) as approval,
+       coalesce(e.template_truncated, false) as template_truncated,
+       case when e.is_fixed then (select f.template_values::text from cue.fixed_requests f where f.execution_id = e.id) end as template_values
   from cue.executions e
  cross join lateral (select q.name, q.tags from cue.cues q where q.id = e.cue_id and q.deleted_at is null limit 1) c;
 comment on view cue.execution_view is 'Executions as the API shows them.';
@@ -82,7 +84,7 @@ select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.
        e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
        e.delivered_at, e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at,
        e.updated_at, e.outcome, e.costs, e.metadata, e.artifacts, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
-       d.error_group, e.held, e.held_ms, e.missed_reason, e.approval, e.parents
+       d.error_group, e.held, e.held_ms, e.missed_reason, e.approval, e.parents, e.template_truncated, e.template_values
   from cue.dead_letters d
  cross join lateral (select * from cue.execution_view v where v.id = d.execution_id limit 1) e;
 comment on view cue.dead_execution_view is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
@@ -108,7 +110,7 @@ comment on view cue.claimable_executions is 'Executions that workers can claim, 
 
 create or replace view cue.new_executions as
 select id, account_id, cue_id, transport, status, triggered_by, replayed_from, scheduled_for, due_at, payload, payload_id, task, attempts, started_at,
-       last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at, lineage_id, parents
+       last_attempt_at, flight_id, attempt_due_at, claimable_at, claim_deadline_at, error_message, ended_at, created_at, updated_at, lineage_id, parents, is_fixed
   from cue.executions;
 comment on view cue.new_executions is 'The columns that a new execution sets. Executions are inserted into it, as rows of cue.new_execution.';
 
@@ -154,7 +156,7 @@ select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cu
        cue.iso(v.last_attempt_at) as last_attempt_at, cue.iso(v.delivered_at) as delivered_at, cue.iso(v.next_retry) as next_retry,
        v.claimed_by_worker, cue.iso(v.claimed_at) as claimed_at, cue.iso(v.last_heartbeat_at) as last_heartbeat_at,
        cue.iso(v.lease_expires_at) as lease_expires_at, v.outcome, v.costs, v.metadata, v.artifacts, cue.iso(v.created_at) as created_at,
-       cue.iso(v.updated_at) as updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents
+       cue.iso(v.updated_at) as updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents, v.template_truncated
   from cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 
@@ -169,7 +171,7 @@ language sql stable as $$
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
-               v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents
+               v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents, v.template_truncated
           from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
 $$;
 comment on function cue.latest_executions is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';

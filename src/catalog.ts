@@ -13,11 +13,16 @@ export const constants = {
   gateLimit: 10000,
   idempotencyBytes: 67108864,
   mask: '********',
+  maxPlaceholders: 100,
   metadataBytes: 10240,
   missedAfterMs: 60000,
+  outcomeNames: 'outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+)',
   pageBytes: 4194304,
+  parentNames: '^(execution_id|scheduled_for|outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+))$',
   queueLimit: 100,
   superseded: 'superseded by the next run',
+  templateBytes: 16384,
+  templateNames: '^(execution_id|scheduled_for|scheduled_date|due_at|triggered_by|cue\.(id|key|name)|previous\.(scheduled_for|success_at|outcome\.(result|external_id|result_url|summary|metadata(\.[A-Za-z0-9_-]+)+)))$',
   workerTimeoutMs: 180000
 }
 

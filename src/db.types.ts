@@ -794,6 +794,7 @@ export interface CueDetailView {
   schedule: Json | null;
   status: CueStatus | null;
   tags: string[] | null;
+  template: boolean | null;
   transport: Transport | null;
   updated_at: Timestamp | null;
   verification: Json | null;
@@ -1140,6 +1141,10 @@ export interface Cues {
    */
   task: string | null;
   /**
+   * Whether names in its payload, header values and query are replaced by the values that an execution has for them.
+   */
+  template: Generated<boolean>;
+  /**
    * Time limit for the callback's response; null means 30. Null, like the next three columns, if delivery was never set.
    */
   timeout_seconds: number | null;
@@ -1201,6 +1206,7 @@ export interface CueView {
   schedule: Json | null;
   status: CueStatus | null;
   tags: string[] | null;
+  template: boolean | null;
   transport: Transport | null;
   updated_at: Timestamp | null;
   verification: Json | null;
@@ -1256,6 +1262,8 @@ export interface DeadExecutionView {
   started_at: Timestamp | null;
   status: ExecutionStatus | null;
   task: string | null;
+  template_truncated: boolean | null;
+  template_values: string | null;
   transport: Transport | null;
   triggered_by: TriggerKind | null;
   updated_at: Timestamp | null;
@@ -1705,6 +1713,8 @@ export interface ExecutionDetailView {
   started_at: Timestamp | null;
   status: ExecutionStatus | null;
   task: string | null;
+  template_truncated: boolean | null;
+  template_values: string | null;
   transport: Transport | null;
   triggered_by: TriggerKind | null;
   updated_at: Timestamp | null;
@@ -1741,6 +1751,7 @@ export interface ExecutionItemView {
   scheduled_for: string | null;
   started_at: string | null;
   status: ExecutionStatus | null;
+  template_truncated: boolean | null;
   triggered_by: TriggerKind | null;
   updated_at: string | null;
 }
@@ -1943,6 +1954,10 @@ export interface Executions {
    */
   task: string | null;
   /**
+   * True if values of its template were left out, because they exceed 16 KB in all; null if not.
+   */
+  template_truncated: boolean | null;
+  /**
    * The cue's transport.
    */
   transport: Transport;
@@ -2001,6 +2016,8 @@ export interface ExecutionView {
   started_at: Timestamp | null;
   status: ExecutionStatus | null;
   task: string | null;
+  template_truncated: boolean | null;
+  template_values: string | null;
   transport: Transport | null;
   triggered_by: TriggerKind | null;
   updated_at: Timestamp | null;
@@ -2058,10 +2075,6 @@ export interface FixedRequests {
    * The execution. Determines the partition.
    */
   execution_id: string;
-  /**
-   * Whether values were left out, because they exceed 16 KB in all.
-   */
-  is_truncated: Generated<boolean>;
   /**
    * Values by name; null: the execution is sent as it is written.
    */
@@ -2388,6 +2401,10 @@ export interface HeldExecutions {
    */
   execution_id: string;
   /**
+   * When it is missed if it still waits for signals. Null like held_by is not after.
+   */
+  expires_at: Timestamp | null;
+  /**
    * The gate at which it waits, with the part.
    */
   gate: string | null;
@@ -2710,6 +2727,7 @@ export interface NewExecutions {
   error_message: string | null;
   flight_id: number | null;
   id: string | null;
+  is_fixed: boolean | null;
   last_attempt_at: Timestamp | null;
   lineage_id: string | null;
   parents: Json | null;
@@ -3160,7 +3178,7 @@ export interface Signals {
    */
   expires_at: Timestamp;
   /**
-   * The cue that follows.
+   * The cue that follows. No foreign key, whose check would lock it.
    */
   follower_id: string;
   /**

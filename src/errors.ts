@@ -135,6 +135,7 @@ export const sqlstates: Readonly<Record<string, ErrorCode>> = {
   QU039: 'gate_limit_exceeded',
   QU040: 'gate_in_use', // DETAIL: JSON array of the ids of at most 100 cues that use it
   QU047: 'event_endpoint_not_found',
+  QU048: 'validation_error', // a template names something unknown: a 422; DETAIL: the member
   QU041: 'last_key_protected',
   QU042: 'multiple_active_keys',
   QU043: 'deletion_already_pending',
@@ -273,6 +274,7 @@ export const toApiError = (error: unknown, method?: string): ApiError => {
   if (reason === 'unavailable') return unavailable(error, true)
   if (code === 'QU038') return invalid([fault(['gate'], message!)])
   if (code === 'QU063' || code === 'QU065') return invalid([fault(['after'], message!)])
+  if (code === 'QU048') return invalid([fault((detail ?? 'template').split('.'), message!)])
   if (reason) {
     const headers: Record<string, string> = {}
     if (reason === 'rate_limit_exceeded' || reason === 'gate_full') headers['retry-after'] = /^\d+$/.test(detail ?? '') ? detail! : '60'

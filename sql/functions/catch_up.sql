@@ -118,7 +118,7 @@ end $$;
 comment on function cue.add_ended_execution is 'Records a slot that did not run as an ended execution.';
 
 -- One row for slots in a row that did not run for the same reason. p_follows: the slot before the first of them; null for slots above the plan's
--- limit, of which those of a day are in one row.
+-- limit and for signals that expired, of which those of a day are in one row.
 create or replace function cue.note_missed_slots(
   c cue.cues, p_reason cue.missed_reason, p_first timestamptz, p_last timestamptz, p_count int, p_follows timestamptz, p_now timestamptz
 ) returns void
@@ -129,7 +129,7 @@ begin
    where m.id = (select o.id from cue.missed_slots o
                   where o.id = (select id from cue.missed_slots where cue_id = c.id order by id desc limit 1) for update skip locked)
      and m.reason = p_reason
-     and case p_reason when 'execution_limit' then m.last < p_first and m.first > p_now - interval '1 day'
+     and case when p_reason = 'execution_limit' or p_reason = 'after' and p_follows is null then m.last < p_first and m.first > p_now - interval '1 day'
                        else m.policy = c.catch_up and m.last = p_follows end;
   if not found then
     insert into cue.missed_slots (cue_id, account_id, first, last, count, policy, reason, recorded_at)
@@ -185,6 +185,7 @@ begin
     else
       v_ended := cue.add_ended_execution(c, 'failed', v_slot, v_error, p_now);
       perform cue.add_dead_letter(v_ended);
+      perform cue.send_signals(array[v_ended.id], p_now);
       perform cue.count_ended('failed');
       perform cue.add_end_event(v_ended, p_now);
       perform cue.end_one_time_cue(c, 'failed', p_now);

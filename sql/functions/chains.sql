@@ -33,8 +33,11 @@ begin
    cross join lateral (select q.id, q.account_id, q.after from cue.cues q where q.id = u.id limit 1) c
    cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (id)
    cross join lateral (select q.id from cue.cues q where q.id = r.id and q.account_id = c.account_id and q.deleted_at is null limit 1) p;
+  delete from cue.signals s
+   where s.follower_id = any (p_cue_ids) and s.spent_at is null
+     and not exists (select from cue.cue_parents p where p.cue_id = s.follower_id and p.parent_id = s.parent_id);
 end $$;
-comment on function cue.link_cues is 'Writes the edges of cues anew; those to cues that are not found are left out.';
+comment on function cue.link_cues is 'Writes the edges of cues anew, without those to cues that are not found, and drops signals of cues that they no longer follow.';
 
 -- Levels rather than paths, of which there may be very many. Level n is the cues at the end of a path of n edges: a cycle is endless.
 create or replace function cue.is_chain_too_long(p_cue_ids text[]) returns boolean

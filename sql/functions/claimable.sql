@@ -61,7 +61,7 @@ comment on function cue.find_claimable is 'Returns the next claimable executions
 create or replace function cue.claimable_page(
   p_account_id uuid, p_task text default null, p_limit int default 50, p_bytes int default cue.page_bytes(), p_now timestamptz default now()
 ) returns table (
-  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text, has_more boolean
+  id uuid, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, attempt int, payload text, template_values text, has_more boolean
 )
 language plpgsql stable security definer as $$
 declare
@@ -84,11 +84,13 @@ begin
        group by s.id order by min(s.rank), s.id limit p_limit);
   end if;
   return query
-  select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, v_more or f.found > count(*) over () from (
-    select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048) over w as bytes from (
+  select f.id, f.id, f.cue_id, f.cue_name, f.task, f.scheduled_for, f.attempts + 1, f.payload, f.template_values, v_more or f.found > count(*) over () from (
+    select c.*, count(*) over () as found, row_number() over w as nth, sum(octet_length(c.payload) + 2048 + c.more) over w as bytes from (
       select o.*, row_number() over (partition by o.task order by o.place) as turn from (
         select e.id, e.cue_id, q.name as cue_name, e.task, e.scheduled_for, e.attempts,
                coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
+               case when e.is_fixed then (select r.template_values::text from cue.fixed_requests r where r.execution_id = e.id) end as template_values,
+               case when e.is_fixed then cue.rendered_bytes(e.id) else 0 end as more,
                row_number() over (order by t.turn, e.id) as place
           from unnest(v_ids) as u (id)
          cross join lateral (select * from cue.executions x where x.id = u.id limit 1) e

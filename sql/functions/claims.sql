@@ -64,7 +64,7 @@ create or replace function cue.begin_claims(
   p_execution_ids uuid[], p_worker_ids text[], p_lease interval default cue.claim_lease(), p_now timestamptz default now()
 ) returns table (
   execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
-  attempt int, payload text
+  attempt int, payload text, template_values text
 )
 language plpgsql security definer as $$
 declare
@@ -83,14 +83,17 @@ begin
      where e.id = any (p_execution_ids) and e.id between v_first and v_last
     returning e.id, e.cue_id, (select q.name from cue.cues q where q.id = e.cue_id), e.task, e.scheduled_for, e.lease_expires_at,
               e.claim_token, e.attempts, coalesce(e.payload, (select p.body from cue.stored_payloads p where p.id = e.payload_id and p.cue_id = e.cue_id limit 1)) as payload,
-              e.started_at),
+              e.started_at, e.is_fixed),
   runs as (
     update cue.cue_runs r set last_run = greatest(r.last_run, p_now)
      where r.ctid = any (array(
        select l.ctid from begun b
         cross join lateral (select x.ctid from cue.cue_runs x where x.cue_id = b.cue_id limit 1 for update skip locked) l
         where b.started_at = p_now)))
-  select b.id, b.cue_id, b.name, b.task, b.scheduled_for, b.lease_expires_at, b.claim_token, b.attempts, b.payload from begun b;
+  select b.id, b.cue_id, b.name, b.task, b.scheduled_for, b.lease_expires_at, b.claim_token, b.attempts, b.payload,
+         case when b.is_fixed then (
+           select f.template_values::text from cue.fixed_requests f where f.execution_id = b.id and f.execution_id between v_first and v_last) end
+    from begun b;
 end $$;
 comment on function cue.begin_claims is 'Assigns locked executions to workers and returns the claims.';
 
@@ -100,10 +103,11 @@ language plpgsql stable security definer as $$
 begin
   return query
   select array_agg(f.id order by f.place), array_agg(f.claim order by f.place) from (
-    select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048) over w as bytes
+    select u.id, u.claim, u.place, row_number() over w as nth, sum(octet_length(e.payload) + 2048 + e.more) over w as bytes
       from unnest(p_execution_ids, p_claims) with ordinality as u (id, claim, place)
      cross join lateral (
-       select coalesce(x.payload, (select p.body from cue.stored_payloads p where p.id = x.payload_id and p.cue_id = x.cue_id limit 1)) as payload
+       select coalesce(x.payload, (select p.body from cue.stored_payloads p where p.id = x.payload_id and p.cue_id = x.cue_id limit 1)) as payload,
+              case when x.is_fixed then cue.rendered_bytes(x.id) else 0 end as more
          from cue.executions x where x.id = u.id limit 1) e
     window w as (partition by u.claim order by u.place)) f
    where f.nth = 1 or f.bytes <= cue.page_bytes();
@@ -115,7 +119,7 @@ create or replace function cue.claim_executions(
   p_lease interval default cue.claim_lease(), p_now timestamptz default now()
 ) returns table (
   execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz, claim_token uuid,
-  attempt int, payload text
+  attempt int, payload text, template_values text
 )
 language plpgsql security definer as $$
 declare
@@ -159,7 +163,7 @@ create or replace function cue.claim_next(
   p_claims jsonb, p_lease interval default cue.claim_lease(), p_now timestamptz default now(), p_tries int default 3
 ) returns table (
   claim int, execution_id uuid, cue_id text, cue_name text, task text, scheduled_for timestamptz, lease_expires_at timestamptz,
-  claim_token uuid, attempt int, payload text
+  claim_token uuid, attempt int, payload text, template_values text
 )
 language plpgsql security definer as $$
 declare
@@ -179,7 +183,7 @@ begin
   if cue.has_holds() then
     v_held := array(
       select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
-    return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null from unnest(v_held) as u (n);
+    return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null, null from unnest(v_held) as u (n);
   end if;
   select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
     select min(c.n)::int as n, c.account_id
@@ -223,7 +227,7 @@ begin
   -- All that these found is held by gates now: there may be other work.
   if v_again <> '{}' then
     return query
-    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload
+    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
       from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_again) as u (n)), p_lease, p_now, p_tries - 1) c;
   end if;
 end $$;

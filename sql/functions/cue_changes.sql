@@ -94,10 +94,15 @@ begin
     if old.payload_id <> coalesce(c.payload_id, 0) then perform cue.retire_payload(old.payload_id, r.run_count, p_now); end if;
   end if;
   if p_changes ? 'calendars' then perform cue.require_calendars(p_account_id, p_changes -> 'calendars'); end if;
+  -- The others are checked by whoever computed the changes, from what they name. Values that masks stand for are only known here.
+  if c.template and (not old.template or (c.callback_headers, c.after) is distinct from (old.callback_headers, old.after)) then
+    perform cue.require_names(c, c.callback_headers::text, 'callback.headers');
+  end if;
   c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
+    if c.after is null then perform cue.end_waits(c, p_now); end if;
     if not p_changes ? 'in_set' then perform cue.require_chains(array[c.id]); end if;
   end if;
   perform cue.record_cue_events(
@@ -323,6 +328,7 @@ begin
     c.payload_id := case when cue.is_large(p_payload) then cue.store_payload(p_account_id, p_cue_id, p_payload, null, p_now, p_now) end;
     c.payload := case when c.payload_id is null then p_payload end;
     c.payload_ref := null;
+    if c.template then perform cue.require_names(c, p_payload, 'payload_override'); end if;
   end if;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
@@ -346,6 +352,7 @@ create or replace function cue.begin_test(
 language plpgsql security definer as $$
 declare
   c cue.cues;
+  v_id uuid := gen_random_uuid();
   v_limit int;
 begin
   perform cue.require_unheld(p_account_id);
@@ -366,12 +373,16 @@ begin
     perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
                                format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
   end if;
+  if p_payload is not null then
+    c.payload := p_payload;
+    if c.template then perform cue.require_names(c, p_payload, 'payload'); end if;
+  end if;
   return query
-  select gen_random_uuid(), null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
+  select v_id, null::bigint, 1, p_account_id, coalesce(c.id, ''), p_now, coalesce(p_url, c.callback_url), coalesce(c.callback_method, 'POST'),
          coalesce(c.callback_headers, '{}'),
-         coalesce(p_payload, c.payload, (select p.body from cue.stored_payloads p where p.id = c.payload_id and p.cue_id = c.id limit 1), '{}'),
+         coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = c.payload_id and p.cue_id = c.id limit 1), '{}'),
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
-         a.secrets, case when p_url is null then a.api_key end, false
+         a.secrets, case when p_url is null then a.api_key end, false, case when c.template then cue.example_values(c, v_id, p_now, 'manual_fire', p_now) end
     from cue.signing_account(p_account_id, p_now) a;
   if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
 end $$;

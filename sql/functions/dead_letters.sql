@@ -54,6 +54,12 @@ begin
   delete from cue.approvals where execution_id = any (array(
     select execution_id from cue.approvals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
   get diagnostics v_count = row_count;
+  if v_count > 0 then return v_count; end if;
+  -- One of an execution that can still be replayed keeps its lineage from signalling again.
+  delete from cue.signals where id = any (array(
+    select id from cue.signals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
+  get diagnostics v_count = row_count;
   return v_count;
 end $$;
-comment on function cue.prune_dead_letters is 'Removes a batch of dead letters, backfilled slots and approvals whose executions have been dropped; returns how many.';
+comment on function cue.prune_dead_letters is
+  'Removes a batch of dead letters, backfilled slots, approvals and signals whose executions have been dropped; returns how many.';

@@ -110,7 +110,7 @@ begin
               cross join lateral (
                 select x.status, x.attempts, x.triggered_by from cue.executions x
                  where x.id = u.id and x.id between v_first and v_last limit 1) x
-              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by = 'schedule')
+              where u.cue_id = c.cue_id and x.status = 'delivering' and x.attempts = u.attempt and x.triggered_by in ('schedule', 'chain'))
              then c.failed_runs else 0 end
      where c.cue_id = any (v_failing);
   end if;
@@ -142,6 +142,7 @@ begin
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
+  perform cue.signal_successes(p_execution_ids, p_cue_ids, p_now);
   if v_tracked is not null then
     if cue.has_gates() then
       perform cue.add_results(p_execution_ids, p_attempts, p_http_status, array_fill(null::text, array[cardinality(p_attempts)]),

@@ -58,7 +58,7 @@ begin
      select i.id, i.cue_id, i.cue_name, i.scheduled_for, i.due_at, i.status, i.outcome_state, i.outcome_success, i.triggered_by, i.replayed_from,
             i.attempts, i.http_status, i.error_message, i.started_at, i.last_attempt_at, i.delivered_at, i.next_retry, i.claimed_by_worker,
             i.claimed_at, i.last_heartbeat_at, i.lease_expires_at, i.outcome || jsonb_strip_nulls(jsonb_build_object(
-              'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.created_at, i.updated_at
+              'metadata', i.metadata::jsonb, 'artifacts', i.artifacts::jsonb)) as outcome, i.parents, i.created_at, i.updated_at
        from cue.execution_item_view i where i.id = u.id and i.id between v_first and v_last limit 1) v
    cross join lateral (select to_json(v) as data) d;
 end $$;

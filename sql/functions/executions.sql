@@ -3,7 +3,7 @@
 -- The caller has locked the cue, counted the usage and set the cue's task and payload to those that the execution gets.
 create or replace function cue.queue_execution(
   c cue.cues, p_triggered_by cue.trigger_kind, p_scheduled_for timestamptz, p_replayed_from uuid default null, p_now timestamptz default now(),
-  p_held_by cue.held_by default null, p_slot_due_at timestamptz default null, p_requested_by text default null
+  p_held_by cue.held_by default null, p_slot_due_at timestamptz default null, p_requested_by text default null, p_parents jsonb default null
 ) returns uuid
 language plpgsql security definer as $$
 declare
@@ -18,7 +18,8 @@ begin
   select n.*
     from cue.new_execution(
       c, v_id, p_scheduled_for, case when v_held_by is null then v_due_at else 'infinity' end, p_triggered_by,
-      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_now => p_now) n;
+      p_replayed_from => p_replayed_from, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now) n;
+  if c.template then perform cue.fix_values(c, v_id, p_parents, p_now); end if;
   if c.tracked then
     insert into cue.open_executions (execution_id, cue_id, account_id) values (v_id, c.id, c.account_id);
   end if;
@@ -95,6 +96,7 @@ begin
   c.payload_id := e.payload_id;
   c.payload_ref := null;
   c.task := e.task;
+  c.template := cue.has_values(e);
   v_id := cue.queue_execution(c, 'replay', p_now, e.id, p_now, v_held_by, p_requested_by => coalesce(p_actor, session_user::text collate "default"));
   perform cue.settle_dead_letter(e.id);
   return query select * from cue.executions where id = v_id;
@@ -240,6 +242,7 @@ begin
   if c.id is null or c.deleted_at is not null then return; end if;
   perform cue.add_end_event(e, p_now);
   if e.status in ('failed', 'missed', 'outcome_timeout') then perform cue.add_dead_letter(e); end if;
+  perform cue.send_signals(array[e.id], p_now);
   if c.gate is not null and e.status <> 'success' then
     delete from cue.held_executions where execution_id = e.id;
     perform cue.pause_after_failure(e, c, p_now);
@@ -293,7 +296,7 @@ begin
     perform cue.add_job('notifications', jsonb_build_object('kind', 'cue_failed', 'account_id', c.account_id, 'url', c.on_failure_webhook,
       'execution_id', e.id, 'failed_at', p_now));
   end if;
-  if c.on_failure_pause and c.schedule_type = 'recurring' and c.status = 'active' then
+  if c.on_failure_pause and c.schedule_type is distinct from 'once' and c.status = 'active' then
     perform cue.pause_cues(array[c.id], 'failures', e.error_message, p_now);
   end if;
 end $$;

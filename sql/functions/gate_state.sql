@@ -32,7 +32,7 @@ begin
         select count(*) from cue.held_executions o
          where o.account_id = h.account_id and o.gate = h.gate and o.held_by = 'gate' and (o.due_at, o.execution_id) < (h.due_at, h.execution_id))
       when 'approval' then 0
-      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = 'overlap' and o.place < h.place) end);
+      else (select count(*) from cue.held_executions o where o.cue_id = h.cue_id and o.held_by = h.held_by and o.place < h.place) end);
 end $$;
 comment on function cue.describe_held is 'Returns what a held execution waits for, as the API shows it.';
 

@@ -2,8 +2,8 @@
 -- execution waits for one thing at a time, in the order of the labels of held_by: whoever releases it has the next check made. Waits for nobody.
 
 create or replace function cue.can_be_held(c cue.cues) returns boolean
-language sql immutable as $$ select c.tracked or c.gate is not null or c.after is not null or c.approval is not null $$;
-comment on function cue.can_be_held is 'Returns whether executions of a cue can be held, so that functions for plain cues must leave it alone.';
+language sql immutable as $$ select c.tracked or c.gate is not null or c.after is not null or c.approval is not null or c.template $$;
+comment on function cue.can_be_held is 'Returns whether executions of a cue can be held, or need values, so that functions for plain cues must leave it alone.';
 
 -- New executions, which are due at infinity.
 create or replace function cue.add_held(
@@ -19,7 +19,7 @@ begin
    order by u.n
   -- Released, and sent back: it keeps its place.
   on conflict (execution_id) do update
-     set held_by = excluded.held_by, gate = excluded.gate, since = excluded.since, released_at = null,
+     set held_by = excluded.held_by, gate = excluded.gate, since = excluded.since, released_at = null, expires_at = null,
          due_at = case when h.gate = excluded.gate then h.due_at else excluded.due_at end;
   -- An end that commits at the same time sees none of them.
   if p_held_by = 'gate' then
@@ -67,6 +67,21 @@ begin
   if v_next = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
 end $$;
 comment on function cue.continue_held is 'Has a held execution pass the check that it was held by.';
+
+-- The caller has locked the cue, its cue_runs and the execution.
+create or replace function cue.miss_waiting(e cue.executions, p_reason cue.missed_reason, p_error text, p_now timestamptz default now()) returns void
+language plpgsql security definer as $$
+begin
+  if e.ended_at is not null then return; end if;
+  update cue.executions
+     set status = 'missed', missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
+         held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
+         updated_at = p_now, error_message = p_error
+   where id = e.id returning * into e;
+  delete from cue.held_executions where execution_id = e.id;
+  perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+end $$;
+comment on function cue.miss_waiting is 'Ends a held execution as missed.';
 
 -- Each is due at its instant, or now if that has passed, in whole milliseconds, as engines count. Those behind a gate stay listed there until they pass
 -- it. A locked one stays held, and one that has ended leaves.

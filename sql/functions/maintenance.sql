@@ -119,6 +119,10 @@ begin
       select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
     get diagnostics v_gone = row_count;
     if v_gone > 0 then return v_gone; end if;
+    delete from cue.signals where id = any (array(
+      select id from cue.signals where follower_id = p_cue_id limit p_batch for update skip locked));
+    get diagnostics v_gone = row_count;
+    if v_gone > 0 then return v_gone; end if;
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;

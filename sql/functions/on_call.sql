@@ -165,10 +165,9 @@ comment on function cue.forecast is
 
 create or replace function cue.length_of(p_length text) returns interval
 language sql immutable as $$
-  select (left(p_length, -1)
-    || case right(p_length, 1) when 'd' then ' days' when 'h' then ' hours' when 'm' then ' minutes' else ' seconds' end)::interval
+  select left(p_length, -1)::float8 * case right(p_length, 1) when 'd' then 86400 when 'h' then 3600 when 'm' then 60 else 1 end * interval '1 second'
 $$;
-comment on function cue.length_of is 'Returns a length such as 45m as an interval.';
+comment on function cue.length_of is 'Returns a length such as 45m as an interval of seconds.';
 
 create or replace function cue.who_changed(p_cue_id text) returns table (at timestamptz, event cue.audit_event, actor text, detail jsonb)
 language plpgsql stable security definer as $$

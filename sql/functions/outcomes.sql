@@ -86,6 +86,7 @@ begin
   elsif v_status is null then
     perform cue.count_outcome(e, c, p_now);
     perform cue.add_verification_event(e, p_now);
+    perform cue.send_signals(array[e.id], p_now);
   else
     perform cue.after_end(e, c, p_now);
   end if;
@@ -148,7 +149,10 @@ begin
        set external_id = e.external_id, result_url = e.result_url, result_ref = e.result_ref, result_type = e.result_type,
            summary = e.summary, metadata = e.metadata, artifacts = e.artifacts, outcome_state = e.outcome_state, updated_at = p_now
      where x.id = e.id;
-    if e.outcome_state <> old.outcome_state then perform cue.add_verification_event(e, p_now); end if;
+    if e.outcome_state <> old.outcome_state then
+      perform cue.add_verification_event(e, p_now);
+      perform cue.send_signals(array[e.id], p_now);
+    end if;
   end if;
   v_spent := cue.add_costs(e, 0, p_costs, p_now);
   return query select e.id, e.outcome_state, v_spent or e is distinct from old;
@@ -173,6 +177,7 @@ begin
          verification_reason = p_reason, updated_at = p_now
    where id = e.id returning * into e;
   perform cue.add_verification_event(e, p_now);
+  perform cue.send_signals(array[e.id], p_now);
   return next e;
 end $$;
 comment on function cue.verify_outcome is 'Sets the verification of a reported success; QU002, QU021 no outcome, QU011.';

@@ -178,11 +178,10 @@ begin
 end $$;
 comment on function cue.place_request is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU035 or QU046 if too many wait for approval or at its gate.';
 
--- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, moves the schedule on, and counts
--- the execution.
-create or replace function cue.run_slot(
-  c cue.cues, p_slot timestamptz, p_last_slot timestamptz, p_now timestamptz default now(), p_slot_due_at timestamptz default null
-) returns boolean
+-- The caller has locked the cue and its cue_runs, and counts the execution.
+create or replace function cue.run_placed(
+  c cue.cues, p_triggered_by cue.trigger_kind, p_slot timestamptz, p_last_slot timestamptz, p_now timestamptz, p_slot_due_at timestamptz, p_parents jsonb
+) returns uuid
 language plpgsql security definer as $$
 declare
   v_place record;
@@ -190,12 +189,33 @@ begin
   select * into v_place from cue.place_execution(c.id, c.overlap, p_now);
   if v_place.refused is not null then
     perform cue.note_missed_slots(c, v_place.refused, p_slot, p_slot, 1, p_last_slot, p_now);
-    return false;
+    return null;
   end if;
-  perform cue.queue_execution(c, 'schedule', p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_now => p_now);
-  return true;
+  return cue.queue_execution(
+    c, p_triggered_by, p_slot, p_held_by => v_place.held_by, p_slot_due_at => p_slot_due_at, p_parents => p_parents, p_now => p_now);
 end $$;
-comment on function cue.run_slot is 'Runs a slot of a tracked cue as its overlap says; returns whether it has an execution.';
+comment on function cue.run_placed is 'Creates an execution as overlap and gate say, and returns its id; null if it is refused, which is recorded.';
+
+-- Creates one execution, or records that the slot did not run. The caller has locked the cue and its cue_runs, moves the schedule on, and counts
+-- the execution.
+create or replace function cue.run_slot(
+  c cue.cues, p_slot timestamptz, p_last_slot timestamptz, p_now timestamptz default now(), p_slot_due_at timestamptz default null
+) returns boolean
+language plpgsql security definer as $$
+declare
+  v_signals bigint[];
+  v_id uuid;
+begin
+  if c.after is not null then
+    perform cue.read_signals(c, p_now);
+    v_signals := cue.matching_signals(c, p_now);
+    if v_signals is null then return cue.wait_for_signals(c, p_slot, p_last_slot, p_now, p_slot_due_at); end if;
+  end if;
+  v_id := cue.run_placed(c, 'schedule', p_slot, p_last_slot, p_now, p_slot_due_at, cue.parents_of(v_signals));
+  if v_id is not null and v_signals is not null then perform cue.spend_signals(c, v_signals, v_id, p_now); end if;
+  return v_id is not null;
+end $$;
+comment on function cue.run_slot is 'Runs a slot of a tracked cue, if the cues that it follows have signalled; returns whether it has an execution.';
 
 create or replace function cue.holds_executions(p_cue_id text) returns boolean
 language plpgsql security definer as $$

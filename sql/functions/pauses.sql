@@ -26,7 +26,7 @@ declare
   v_count int;
   v_times text;
 begin
-  if c.schedule_type = 'once' or e.triggered_by <> 'schedule' then return false; end if;
+  if c.schedule_type = 'once' or e.triggered_by not in ('schedule', 'chain') then return false; end if;
   if cue.is_success(e.status, e.outcome_success) then
     update cue.cue_runs set failed_runs = 0 where cue_id = c.id and failed_runs > 0;
     return false;

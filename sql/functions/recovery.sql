@@ -249,12 +249,14 @@ begin
                (select min(a.expires_at) from cue.approvals a where a.decision is null),
                (select min(a.remind_at) from cue.approvals a where a.remind_at is not null),
                (select min(c.paused_until) from cue.cues c where c.paused_until is not null and c.deleted_at is null),
-               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null)),
+               (select min(r.excluded_at) from cue.cue_runs r where r.excluded_at is not null),
+               (select min(h.expires_at) from cue.held_executions h where h.expires_at is not null),
+               (select min(s.expires_at) from cue.signals s where s.spent_at is null and not s.is_new)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
          (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at < coalesce(r.next_run, 'infinity')),
          (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
          exists (select from cue.flights);
 end $$;
 comment on function cue.next_wakes is
-  'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause or an approval or the next excluded slot, the next '
+  'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause, an approval or a signal or the next excluded slot, the next '
   'cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';

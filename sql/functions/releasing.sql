@@ -178,14 +178,7 @@ begin
      cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
      where cue.lock_free_cues(array[x.cue_id]) <> '{}'
   loop
-    continue when e.ended_at is not null;
-    update cue.executions
-       set status = 'missed', missed_reason = 'gate', attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
-           updated_at = p_now, error_message = format('waited at gate %s for longer than %s', p_gate, v_wait)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
-    perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
+    perform cue.miss_waiting(e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;

@@ -19,12 +19,13 @@ begin
     with named as materialized (
       select u.id, u.next, u.n, c.* from unnest(p_cue_ids, p_next) with ordinality as u (id, next, n)
         left join lateral (
-          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.approval from cue.cues q where q.id = u.id limit 1) c on true),
+          select q.account_id, q.gate, q.overlap, q.tracked, q.schedule_rules, q.after is null and q.approval is null and not q.template as is_plain
+            from cue.cues q where q.id = u.id limit 1) c on true),
     crowded as materialized (
       select g.account_id, g.gate from (select distinct n.account_id, n.gate from named n where n.gate is not null) g
        where cue.is_gate_full(g.account_id, g.gate, cardinality(p_cue_ids)))
-    select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true
-                 and n.next is not null and n.approval is null and not exists (select from cue.open_executions o where o.cue_id = n.id)
+    select case when (n.overlap <> 'allow' or n.gate is not null and not n.tracked) and (n.schedule_rules ? 'max_runs') is not true and n.is_plain
+                 and n.next is not null and not exists (select from cue.open_executions o where o.cue_id = n.id)
                  and not exists (select from crowded f where f.account_id = n.account_id and f.gate = n.gate) then n.id end
       from named n order by n.n);
   select array_agg(m.cue_id), array_agg(m.account_id), array_agg(m.slot), array_agg(m.expected) into v_idle, v_accounts, v_slots, v_expected

@@ -534,6 +534,8 @@ create table cue.cues (
   --- they copy it.
   payload_ref bigint default nextval('cue.payload_ids'),
   payload_since_run bigint not null default 0, --- The cue's run_count when payload_ref was set.
+  --- Whether names in its payload, header values and query are replaced by the values that an execution has for them.
+  template boolean not null default false,
   constraint cues_one_schedule check (
     num_nonnulls(cron, schedule_rules -> 'crons', schedule_rules -> 'every') = (schedule_type is not null and schedule_type = 'recurring')::int),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
@@ -702,11 +704,11 @@ create table cue.flights (
 ) with (fillfactor = 50, toast_tuple_target = 8160);
 
 --- Everything an engine needs to send one webhook. secrets sign it; api_key is the account's encrypted key, if
---- callbacks carry it; plain: a 2xx ends the execution and has no other effect.
+--- callbacks carry it; plain: a 2xx ends the execution and has no other effect; template_values: a JSON object, null if it is no template.
 create type cue.begun_attempt as (
   execution_id uuid, flight_id bigint, attempt int, account_id uuid, cue_id text, scheduled_for timestamptz,
   callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, timeout_seconds int,
-  secrets text[], api_key text, plain boolean
+  secrets text[], api_key text, plain boolean, template_values text
 );
 
 --- Runs of cues. Partitioned by the month of id, a UUIDv7, so that ordering by id is ordering by age.
@@ -770,9 +772,10 @@ create table cue.executions (
   attempt_ms int,
   held_ms int, --- Milliseconds for which it was held so far; null: never.
   missed_reason cue.missed_reason, --- Why it was missed, if it was held for too long.
-  is_fixed boolean, --- True if fixed_requests has a row of it; null if not.
   lineage_id uuid, --- The first of the executions that this one repeats, by replays of replays. Null: itself.
   parents jsonb, --- The executions that it follows: an array of {cue_id, cue_key, execution_id}. Null: none.
+  is_fixed boolean, --- True if fixed_requests has a row of it; null if not.
+  template_truncated boolean, --- True if values of its template were left out, because they exceed 16 KB in all; null if not.
   primary key (id),
   constraint one_payload check ((payload is null) = (payload_id is not null)),
   constraint attempt_due check ((attempt_due_at is not null) =
@@ -828,7 +831,6 @@ create table cue.fixed_requests (
   execution_id uuid not null, --- The execution. Determines the partition.
   account_id uuid not null, --- The execution's account.
   template_values jsonb, --- Values by name; null: the execution is sent as it is written.
-  is_truncated boolean not null default false, --- Whether values were left out, because they exceed 16 KB in all.
   callback_url text, --- URL of the callback; null, like the next two columns: that of the cue.
   callback_method cue.callback_method, --- Method of the callback.
   callback_headers jsonb, --- Headers of the callback, with their values.
@@ -871,11 +873,14 @@ create table cue.held_executions (
   since timestamptz not null, --- Since when it is held.
   --- Since when it is due or claimable again, although it has not passed the gate yet. Null: it is held.
   released_at timestamptz,
+  expires_at timestamptz, --- When it is missed if it still waits for signals. Null like held_by is not after.
   check ((gate is not null) = (held_by = 'gate')),
+  check (expires_at is null or held_by = 'after'),
   check (released_at is null or held_by = 'gate')
 );
 create index held_executions_queue on cue.held_executions (cue_id, place) where held_by = 'overlap';
 create index held_executions_after on cue.held_executions (cue_id, place) where held_by = 'after';
+create index held_executions_expiring on cue.held_executions (expires_at) where expires_at is not null;
 create index held_executions_gate on cue.held_executions (account_id, gate, due_at, execution_id) include (transport, released_at) where held_by = 'gate';
 create index held_executions_released on cue.held_executions (account_id, gate) where released_at is not null;
 
@@ -976,7 +981,7 @@ create index gate_results_part on cue.gate_results (account_id, gate, seq);
 create table cue.signals (
   id bigint primary key generated always as identity, --- Order of the signals.
   account_id uuid not null, --- The account.
-  follower_id text not null references cue.cues on delete cascade, --- The cue that follows.
+  follower_id text not null, --- The cue that follows. No foreign key, whose check would lock it.
   parent_id text not null, --- The cue that it follows.
   execution_id uuid not null, --- The execution.
   lineage_id uuid not null, --- The first of the executions that it repeats. Each signals a follower once.

@@ -39,6 +39,12 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'cues resume': entry('<CUE>', 'Resume a paused cue', cues, 'resume'),
     'cues fire': entry('<CUE>', 'Fire a cue now, regardless of its schedule', cues, 'fire'),
     'cues test': entry('<CUE|URL>', 'Send one signed request to the address of a cue, or to a URL', cues, 'test'),
+    'cues preview-payload': entry(
+      '[NAME]',
+      'Show the payload of a cue with the values of its template, without creating it',
+      cues,
+      'previewPayload'
+    ),
     'cues delete': entry('[CUE]', 'Delete a cue with its history', cues, 'remove'),
     preview: entry('[SCHEDULE...]', 'Show when a schedule would run, without creating a cue', calendars, 'preview'),
     'calendars put': entry('<NAME>', 'Create or replace a calendar of dates that cues leave out', calendars, 'put'),

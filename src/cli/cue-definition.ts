@@ -72,6 +72,7 @@ const delivery = ofCue('Delivery', {
   method: { member: 'callback.method', value: 'METHOD' },
   header: { member: 'callback.headers', multiple: true, value: 'NAME: VALUE', help: 'header of the request', read: headersOf },
   payload: { member: 'payload', ...payloadOption },
+  template: { member: 'template', negatable: true, help: 'replace {{name}} in payload, headers and query, see Templates in the guide' },
   timeout: { member: 'delivery.timeout_seconds', value: 'SECONDS', help: 'time for a response, such as 30 or 2m' }
 })
 

@@ -22,6 +22,24 @@ export const create = command({
   text: showCue
 })
 
+export const previewPayload = command({
+  options: definition,
+  names: { ...names, name: 'NAME' },
+  notes: `The options are those of cues create. With the --key of a cue, values of its latest success are shown; otherwise, examples.
+
+Example
+  pgcue cues preview-payload report --cron @daily --url https://example.com/hook --template --payload '{"day": "{{scheduled_date}}"}'`,
+  run: async context => {
+    const { client, body } = await definitionOf(context, context.args[0])
+    return client.cues.previewPayload(body)
+  },
+  text: ({ payload, url, headers }, out) => {
+    if (url !== null) out.line(url, 'bold')
+    for (const [name, value] of Object.entries(headers)) out.line(`${name}: ${value}`)
+    for (const line of JSON.stringify(payload, null, 2).split('\n')) out.line(line)
+  }
+})
+
 const { key: _, ...definitionByKey } = definition
 
 export const put = command({

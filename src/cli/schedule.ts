@@ -63,14 +63,37 @@ const approvalText = ({ approval }: Pick<Cue, 'approval'>) => {
 
 export const showCue = (cue: Cue, out: Output) => {
   const { id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, pause_reason: reason } = cue
-  const { version, next_run, next_slot, last_run, run_count: runs, transport, callback, payload, catch_up, overlap, gate, warning } = cue
+  const {
+    version,
+    next_run,
+    next_slot,
+    last_run,
+    run_count: runs,
+    transport,
+    callback,
+    payload,
+    template,
+    catch_up,
+    overlap,
+    gate,
+    warning
+  } = cue
   const { type, at, cron, crons, every, timezone, exclude, exclude_calendars, ...bounds } = (cue.schedule ?? {}) as Record<string, unknown>
   out.fields({
     ...{ id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, reason, version },
     ...{ schedule: scheduleText(cue), ...bounds, exclude, exclude_calendars, after: cue.after },
     ...{ next_run, next_slot: next_slot === next_run ? null : next_slot, last_run, runs },
-    ...{ transport, url: callback.url, payload: JSON.stringify(payload), catch_up, overlap, gate, approval: approvalText(cue) },
-    alert_channels: cue.alerts?.channels
+    ...{
+      transport,
+      url: callback.url,
+      payload: JSON.stringify(payload),
+      template: template || null,
+      catch_up,
+      overlap,
+      gate,
+      approval: approvalText(cue),
+      alert_channels: cue.alerts?.channels
+    }
   })
   if (warning) for (const line of ['', `Warning: ${warning}`]) out.line(line)
 }

@@ -63,6 +63,8 @@ export const createMethods = (options: ClientOptions) => {
         once<T.FiredExecution>(`${cue(id)}/fire`, body, o, Boolean(body.idempotency_key)),
       /** Sends one signed request to a cue's address, or to a URL, and returns the response. */
       test: (body: T.TestRequest, o?: CallOptions) => call<T.TestResult>('POST', '/v1/cues/test', { body, wait: 30 }, o),
+      /** Returns the request of a cue's next run, with the values of its template. */
+      previewPayload: (body: T.NewCue, o?: CallOptions) => repeat<T.PayloadPreview>('/v1/cues/preview-payload', body, o),
       preview: (body: T.PreviewRequest, o?: CallOptions) => repeat<T.Preview>('/v1/schedules/preview', body, o)
     },
 

@@ -90,6 +90,7 @@ export interface PutCalendar extends Given<typeof calendars.PutCalendar> {}
 
 type PreviewBody = Given<typeof schedules.PreviewRequest>
 export type PreviewRequest = Pick<PreviewBody, 'schedule'> & Partial<PreviewBody>
+export interface PayloadPreview extends Answer<typeof cues.PayloadPreview> {}
 export interface Preview extends Answer<typeof schedules.Preview> {}
 
 /** A reported outcome. */

@@ -2,6 +2,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
 import { fault, invalid } from '../errors.ts'
+import { allFaults } from './faults.ts'
+import { previewPayload } from './payload-preview.ts'
 import * as schemas from './schemas.ts'
 import { createTests } from './test-requests.ts'
 import { fireCue, pauseCue, tagged, updateCue, versionsOf } from './write.ts'
@@ -73,6 +75,24 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       request.remainingMs += schemas.MAX_TEST_SECONDS * 1000
       return test(request.caller, request.body)
     }
+  )
+
+  app.post(
+    '/v1/cues/preview-payload',
+    {
+      ...allFaults,
+      config: { scope: 'read', errors: ['invalid_schedule', 'invalid_payload_size'] },
+      schema: {
+        tags,
+        operationId: 'previewPayload',
+        summary: 'Preview the request of a cue, with the values of its template',
+        description:
+          'The body is that of `POST /v1/cues`; nothing is stored. Values of earlier runs are those of the cue with this key, or else examples.',
+        body: schemas.CreateCue,
+        response: { 200: schemas.PayloadPreview }
+      }
+    },
+    async request => previewPayload(app, request, request.body)
   )
 
   app.post(

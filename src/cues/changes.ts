@@ -24,6 +24,7 @@ import {
   type UpdateCue
 } from './schemas.ts'
 import type { StoredCue } from './stored.ts'
+import { checkTemplate } from './templates.ts'
 
 const noCalendars: StoredCalendars = new Map()
 
@@ -89,12 +90,14 @@ const definition = (
   if (callback_url != null && request.callback?.url != null)
     throw invalid([fault(['callback_url'], 'give callback_url or callback.url, not both')])
   const callback = callback_url == null ? request.callback : { ...request.callback, url: callback_url }
-  return {
+  const columns = {
     name: request.name,
     ...scheduleColumns(schedule),
     ...(request.payload && payloadColumns(request.payload)),
     ...settingColumns({ ...request, callback }, transport, schedule, undefined, headerNames)
   }
+  checkTemplate(columns)
+  return columns
 }
 
 /**
@@ -122,6 +125,7 @@ export const changesOf = (
   if (!schedule && !(request.after === undefined ? stored.after : request.after))
     throw invalid([fault(['schedule'], 'is required for a cue without after: it would never run')])
   Object.assign(columns, settingColumns(request, stored.transport, schedule, stored))
+  checkTemplate(columns, stored)
   if (!sameSchedule(schedule, stored.schedule)) Object.assign(columns, scheduleColumns(schedule))
   const resumed = request.status === 'active' && stored.status === 'paused'
   const { calendars: used, ...next } = reschedule(schedule, stored, now, minInterval, calendars, resumed)

@@ -8,6 +8,7 @@ export const defaults = {
   "payload": "{}",
   "tracked": false,
   "catch_up": "run_once_if_missed",
+  "template": false,
   "timezone": "UTC",
   "memory_check": false,
   "callback_method": "POST",

@@ -34,7 +34,10 @@ export const plain = {
       ...bounds.gate,
       description: 'The gate that its executions pass: its key, and behind `#` a part that is counted by itself.'
     })
-  )
+  ),
+  template: Type.Boolean({
+    description: 'Whether `{{name}}` stands for a value of the run; see Templates in the guide.'
+  })
 }
 export type Plain = keyof typeof plain
 export const plainNames = Object.keys(plain) as Plain[]
@@ -429,4 +432,10 @@ export const BulkDelete = Strict({ ids: Type.Array(Type.String(), { minItems: 1,
 export const BulkDeleted = Type.Object({
   deleted: Type.Array(Type.String()),
   skipped: Type.Array(Type.String(), { description: 'Ids of cues not found in this account, or followed by others.' })
+})
+
+export const PayloadPreview = Type.Object({
+  payload: AnyJson({ description: 'The payload of the next run.' }),
+  url: Nullable(Type.String()),
+  headers: Type.Record(Type.String(), Type.String(), { description: 'Stored values that are sent as their mask stay masked.' })
 })

@@ -86,6 +86,7 @@ export const functions = {
   exchange_session_token: ['row', 'token_hash client_id label key_hash prefix ip now'],
   executions_used: ['value', 'account_id now', 'stable'],
   expire_outcomes: ['value', 'limit now'],
+  expire_signals: ['value', 'limit now'],
   extend_flights: ['values', 'flight_ids lease now'],
   failure_notice: ['row', 'execution_id now', 'stable'],
   failure_notice_retry_at: ['value', 'execution_id tries retry_after_ms now'],
@@ -153,6 +154,7 @@ export const functions = {
   passed_windows: ['rows', 'limit now skip', 'stable'],
   pause_gate: ['value', 'account_id key reason until actor ip now'],
   poll_device: ['row', 'code_hash token_hash limited now'],
+  preview_values: ['value', 'account_id cue scheduled_for cue_id now', 'stable'],
   prune: ['value', 'now'],
   prune_dead_letters: ['value', 'batch'],
   prune_idempotency_keys: ['value', 'batch now'],
@@ -215,8 +217,10 @@ export const functions = {
   set_customer: ['value', 'account_id customer_id now'],
   set_plans: ['value', 'plans'],
   settle_attempts: ['value', 'execution_ids attempts cue_ids started_at duration_ms http_status bodies headers errors retry_after_ms gone reports omitted now'],
+  signal_execution: ['row', 'account_id execution_id reason now actor'],
   slots_without_execution: ['values', 'cue_id slots', 'stable'],
   snooze_alert: ['value', 'account_id alert_id until now'],
+  start_followers: ['row', 'after limit now'],
   stop_engine: ['value', 'engine_id now'],
   store_echo: ['value', 'token payload headers address now'],
   stored_response: ['row', 'account_id route key request_hash now', 'stable'],
@@ -328,6 +332,7 @@ export type BegunAttempt = {
   secrets: string[]
   api_key: string | null
   plain: boolean
+  template_values: string | null
 }
 
 export type BeginChannelTestRow = {
@@ -465,9 +470,10 @@ export type ExecutionsRow = {
   attempt_ms: number | null
   held_ms: number | null
   missed_reason: MissedReason | null
-  is_fixed: boolean | null
   lineage_id: string | null
   parents: unknown | null
+  is_fixed: boolean | null
+  template_truncated: boolean | null
 }
 
 export type ClaimExecutionsRow = {
@@ -480,6 +486,7 @@ export type ClaimExecutionsRow = {
   claim_token: string
   attempt: number
   payload: string
+  template_values: string | null
 }
 
 export type ClaimNextRow = {
@@ -493,6 +500,7 @@ export type ClaimNextRow = {
   claim_token: string | null
   attempt: number | null
   payload: string | null
+  template_values: string | null
 }
 
 export type ClaimablePageRow = {
@@ -504,6 +512,7 @@ export type ClaimablePageRow = {
   scheduled_for: Date
   attempt: number
   payload: string
+  template_values: string | null
   has_more: boolean
 }
 
@@ -547,6 +556,7 @@ export type CueDetailByKeyRow = {
   gate: string
   after: unknown
   approval: unknown
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -959,6 +969,7 @@ export type ReadCueDetailsRow = {
   gate: string
   after: unknown
   approval: unknown
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -1006,6 +1017,7 @@ export type ReadCuesRow = {
   gate: string
   after: unknown
   approval: unknown
+  template: boolean
   verification: unknown
   next_run: Date
   next_slot: Date
@@ -1114,6 +1126,8 @@ export type ReadExecutionDetailsRow = {
   missed_reason: MissedReason
   parents: unknown
   approval: unknown
+  template_truncated: boolean
+  template_values: string
   attempt_log: unknown
 }
 
@@ -1258,6 +1272,11 @@ export type ServiceHealthRow = {
   last_heartbeat: Date | null
 }
 
+export type StartFollowersRow = {
+  after: string | null
+  is_behind: boolean
+}
+
 export type StoredResponseRow = {
   status: number
   body: string
@@ -1370,6 +1389,7 @@ export type Functions = {
   exchangeSessionToken: (args: { token_hash: Buffer; client_id: string; label: string; key_hash: Buffer; prefix: string; ip?: string | null }) => Promise<ExchangeSessionTokenRow>
   executionsUsed: (args: { account_id: string }) => Promise<number>
   expireOutcomes: (args: { limit?: number | null }) => Promise<number>
+  expireSignals: (args: { limit?: number | null }) => Promise<number>
   extendFlights: (args: { flight_ids: number[]; lease?: string | null }) => Promise<number[]>
   failureNotice: (args: { execution_id: string }) => Promise<FailureNoticeRow | undefined>
   failureNoticeRetryAt: (args: { execution_id: string; tries: number; retry_after_ms?: number | null }) => Promise<Date>
@@ -1437,6 +1457,7 @@ export type Functions = {
   passedWindows: (args: { limit?: number | null; skip?: string[] | null }) => Promise<PassedWindowsRow[]>
   pauseGate: (args: { account_id: string; key: string; reason?: string | null; until?: Date | null; actor?: string | null; ip?: string | null }) => Promise<void>
   pollDevice: (args: { code_hash: Buffer; token_hash: Buffer; limited?: boolean | null }) => Promise<PollDeviceRow>
+  previewValues: (args: { account_id: string; cue: object | string; scheduled_for: Date; cue_id?: string | null }) => Promise<string>
   prune: (args: object) => Promise<void>
   pruneDeadLetters: (args: { batch?: number | null }) => Promise<number>
   pruneIdempotencyKeys: (args: { batch?: number | null }) => Promise<number>
@@ -1499,8 +1520,10 @@ export type Functions = {
   setCustomer: (args: { account_id: string; customer_id: string }) => Promise<string>
   setPlans: (args: { plans: object | string }) => Promise<void>
   settleAttempts: (args: { execution_ids: string[]; attempts: number[]; cue_ids: string[]; started_at: Date[]; duration_ms: number[]; http_status: (number | null)[]; bodies: (string | null)[]; headers: (unknown | null)[]; errors: (string | null)[]; retry_after_ms: (number | null)[]; gone: boolean[]; reports: (unknown | null)[]; omitted: (string | null)[] }) => Promise<number>
+  signalExecution: (args: { account_id: string; execution_id: string; reason?: string | null; actor?: string | null }) => Promise<ExecutionsRow>
   slotsWithoutExecution: (args: { cue_id: string; slots: Date[] }) => Promise<Date[]>
   snoozeAlert: (args: { account_id: string; alert_id: string; until: Date }) => Promise<void>
+  startFollowers: (args: { after?: string | null; limit?: number | null }) => Promise<StartFollowersRow>
   stopEngine: (args: { engine_id: string }) => Promise<void>
   storeEcho: (args: { token: string; payload: string; headers: object | string; address?: string | null }) => Promise<void>
   storedResponse: (args: { account_id: string; route: string; key: string; request_hash: Buffer }) => Promise<StoredResponseRow | undefined>

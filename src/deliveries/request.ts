@@ -2,6 +2,7 @@
 import type { KeyObject } from 'node:crypto'
 import { version } from '../config.ts'
 import type { BegunAttempt } from '../database/functions.ts'
+import { readValues, renderHeaders, renderPayload, renderUrl } from '../templates/template.ts'
 import { executionToken, signHeaders } from './signature.ts'
 import type { WebhookRequest } from './webhook.ts'
 
@@ -17,7 +18,8 @@ type Options = {
 /** @returns a function that makes an attempt's request, signed at `now`, in epoch milliseconds */
 export const createRequests =
   ({ tokenKey, decryptKey }: Options) =>
-  (attempt: BegunAttempt, now: number): WebhookRequest => {
+  (begun: BegunAttempt, now: number): WebhookRequest => {
+    const attempt = begun.template_values === null ? begun : rendered(begun, begun.template_values)
     const body = attempt.callback_method === 'GET' ? '' : attempt.payload
     const { callback_headers, execution_id } = attempt
     const token = executionToken(tokenKey, execution_id)
@@ -48,6 +50,16 @@ export const createRequests =
       secrets: [headers.Authorization, token, ...Object.values(callback_headers)]
     }
   }
+
+const rendered = (attempt: BegunAttempt, text: string): BegunAttempt => {
+  const values = readValues(text)
+  return {
+    ...attempt,
+    callback_url: renderUrl(attempt.callback_url, values),
+    callback_headers: renderHeaders(attempt.callback_headers, values),
+    payload: attempt.callback_method === 'GET' ? '' : renderPayload(attempt.payload, values)
+  }
+}
 
 /** Default headers that a cue may replace, by lowercase name; the same spelling, so that none is sent twice. */
 const replaceable: Record<string, string> = { authorization: 'Authorization', 'user-agent': 'User-Agent', 'content-type': 'Content-Type' }

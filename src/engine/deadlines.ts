@@ -1,9 +1,9 @@
-/** Deadlines that engines meet: outcomes not reported, claims not made and leases of claims not extended in time, pauses that end, approvals that expire, and excluded slots. */
+/** Deadlines that engines meet: outcomes, claims and leases of claims, ends of pauses, approvals that expire, waits for signals, and excluded slots. */
 import type { Functions } from '../database/functions.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 
 type Options = {
-  fn: Pick<Functions, 'recoverLeases' | 'expireOutcomes' | 'missUnclaimed' | 'meetApprovals'>
+  fn: Pick<Functions, 'recoverLeases' | 'expireOutcomes' | 'missUnclaimed' | 'meetApprovals' | 'expireSignals'>
   /** Ends pauses, and resolves to their number. */
   endPauses: () => Promise<number>
   /** Records excluded slots that have passed, and resolves to the number of cues. */
@@ -42,13 +42,9 @@ export const createDeadlines = ({ fn, endPauses, recordExclusions, readNext, met
       at = Number.POSITIVE_INFINITY
       const lost = await fn.recoverLeases({})
       if (lost > 0) metrics.claimsLost(lost)
-      const moved =
-        (await fn.expireOutcomes({})) +
-        (await fn.missUnclaimed({})) +
-        (await fn.meetApprovals({})) +
-        (await endPauses()) +
-        (await recordExclusions()) +
-        lost
+      const ended =
+        (await fn.expireOutcomes({})) + (await fn.missUnclaimed({})) + (await fn.meetApprovals({})) + (await fn.expireSignals({}))
+      const moved = ended + (await endPauses()) + (await recordExclusions()) + lost
       if (moved > 0) {
         at = 0
         return

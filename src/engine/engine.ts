@@ -41,6 +41,7 @@ import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { startOperations } from '../operations/work.ts'
 import { startTracker } from '../support/tracker.ts'
 import { type Traces, untraced } from '../traces/traces.ts'
+import { createChains } from './chains.ts'
 import { createDeadlines } from './deadlines.ts'
 import { createGates } from './gates.ts'
 import { createHeartbeat } from './heartbeat.ts'
@@ -63,6 +64,7 @@ const windowsMs = 10_000
 const clockMs = 15_000
 const publishMs = 1000
 const gatesMs = 1000
+const chainsMs = 1000
 const unattendedMs = 20_000
 /** A crash delays a notice by its lease and by this. */
 const noticesMs = 10_000
@@ -220,6 +222,7 @@ const buildParts = (building: Building, running: Running) => {
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
   const publisher = createPublisher({ fn })
   const gates = createGates({ fn })
+  const chains = createChains({ fn })
   return {
     ...building,
     pools,
@@ -236,6 +239,7 @@ const buildParts = (building: Building, running: Running) => {
     deadlines,
     publisher,
     gates,
+    chains,
     scheduler
   }
 }
@@ -257,7 +261,7 @@ const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => 
 
 /** Passes notifications on to the parts that wait for them. */
 const listen = (
-  { config, ahead, pump, deadlines, publisher, gates, outageLog, scheduler, onError }: Parts,
+  { config, ahead, pump, deadlines, publisher, gates, chains, outageLog, scheduler, onError }: Parts,
   jobs: Jobs,
   running: Running
 ): Promise<Listener> => {
@@ -265,13 +269,17 @@ const listen = (
     for (const task of tasks) running.keeper?.soon(task)
   }
   return createListener(config, {
-    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold', 'cue_event', 'cue_gate'],
+    channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold', 'cue_event', 'cue_gate', 'cue_signal'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
       if (channel === 'cue_hold') return soon('read holds')
       if (channel === 'cue_gate') {
         gates.notice(payload)
         return void scheduler.run('release held executions', gates.release)
+      }
+      if (channel === 'cue_signal') {
+        chains.notice()
+        return void scheduler.run('start followers', chains.start)
       }
       if (channel === 'cue_event') {
         publisher.notice()
@@ -288,7 +296,7 @@ const listen = (
       outageLog.back('listening')
       ahead.forgive()
       ahead.expect(0)
-      soon('read wake times', 'read holds', 'read clock')
+      soon('read wake times', 'read holds', 'read clock', 'start followers')
       scheduler.wake()
     },
     onLost: error => onError(error, 'listening')
@@ -311,7 +319,7 @@ const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweepin
 
 /** Starts the tasks that run again and again. */
 const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>, running: Running) => {
-  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, publisher, gates, scheduler } = parts
+  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, publisher, gates, chains, scheduler } = parts
   const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   const beat = async () => {
     await heartbeat.beat()
@@ -334,6 +342,7 @@ const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>,
       { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
       { task: 'publish events', everyMs: publishMs, work: publisher.publish },
       { task: 'sweep gates', everyMs: gatesMs, work: gates.sweep },
+      { task: 'start followers', everyMs: chainsMs, work: chains.start },
       { task: 'note unattended tasks', everyMs: unattendedMs, work: () => fn.noteUnattended({}) },
       { task: 'end snoozes', everyMs: noticesMs, work: () => fn.endSnoozes({}) },
       { task: 'requeue notices', everyMs: noticesMs, work: () => fn.requeueNotices({}) },

@@ -9,6 +9,7 @@ import type { DB } from '../db.types.ts'
 import { ApiError } from '../errors.ts'
 import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
+import { sent } from '../templates/sent.ts'
 import { Execution, type ExecutionDetail, type Executions, type ListExecutions } from './schemas.ts'
 
 type Listed = Static<typeof ListExecutions>
@@ -223,13 +224,17 @@ export const createShow = ({ readExecutionDetails }: Pick<Functions, 'readExecut
   return async (account_id: string, id: string): Promise<Static<typeof ExecutionDetail>> => {
     const row = await read({ account_id, id: id.toLowerCase() })
     if (!row) throw new ApiError('execution_not_found', 'Execution not found in this account.')
-    const { payload, response_body, attempt_log, ...rest } = row as Owned & DetailRow
+    const { payload, response_body, attempt_log, ...rest } = sent(row as Owned & DetailRow)
     return { ...summary(rest), payload: new Json(payload), response_body, attempt_log }
   }
 }
 
 export type ExecutionRow = { metadata: string | null; artifacts: string | null; outcome: unknown }
-type DetailRow = ExecutionRow & Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log'> & { payload: string }
+type DetailRow = ExecutionRow &
+  Pick<Static<typeof ExecutionDetail>, 'response_body' | 'attempt_log'> & {
+    payload: string
+    template_values: string | null
+  }
 
 /** Converts a row, with free JSON as text beside its outcome, to an execution as shown in lists. */
 export const summary = ({ metadata, artifacts, ...row }: ExecutionRow): Static<typeof Execution> => {

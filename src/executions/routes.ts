@@ -1,4 +1,4 @@
-/** Executions: list, get, replay, cancel and dismiss. */
+/** Executions: list, get, replay, cancel, signal and dismiss. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
@@ -131,6 +131,25 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => (await app.fn.cancelExecution({ ...request.params, ...request.caller })) as Static<typeof schemas.Cancelled>
+  )
+
+  app.post(
+    '/v1/executions/:execution_id/signal',
+    {
+      config: { scope: 'write', errors: ['invalid_state'] },
+      schema: {
+        tags,
+        operationId: 'signalExecution',
+        summary: 'Count a failed execution as good enough for the followers of its cue',
+        description:
+          'The cues that follow its cue run as if it had succeeded; the execution stays as it is. Each of its followers gets one signal of an execution and its replays: repeating this changes nothing.',
+        params,
+        body: schemas.Signal,
+        response: { 200: schemas.Signalled }
+      }
+    },
+    async request =>
+      (await app.fn.signalExecution({ ...request.body, ...request.params, ...request.caller })) as Static<typeof schemas.Signalled>
   )
 
   app.post(

@@ -119,6 +119,7 @@ const execution = {
   parents: Type.Array(Parent, {
     description: 'The executions that it follows, if `triggered_by` is `chain` or its slot waited for others.'
   }),
+  template_truncated: Type.Boolean({ description: 'Whether values of its template are null because they exceed 16 KB in all.' }),
   created_at: Timestamp,
   updated_at: Timestamp
 }
@@ -143,7 +144,7 @@ const Attempt = Type.Object({
 
 export const ExecutionDetail = Type.Object({
   ...execution,
-  payload: AnyJson({ description: 'The delivered payload.' }),
+  payload: AnyJson({ description: 'The delivered payload, with the values of a template.' }),
   response_body: Nullable(Type.String({ description: 'The beginning of the latest response body.' })),
   attempt_log: Type.Array(Attempt)
 })
@@ -227,6 +228,12 @@ export const Replayed = Type.Object({
   status: Type.Enum(['pending']),
   triggered_by: Type.Enum(['replay']),
   replayed_from: Type.String({ format: 'uuid' })
+})
+
+export const Signal = Strict({ reason: Type.String({ minLength: 1, maxLength: 500, description: 'For the audit log.' }) })
+export const Signalled = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  status: Type.Enum([...statuses])
 })
 
 export const Dismissed = Type.Object({

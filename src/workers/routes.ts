@@ -13,6 +13,7 @@ import { ApiError, invalid } from '../errors.ts'
 import { goneSignal } from '../http/connections.ts'
 import { Json } from '../json/canonical-json.ts'
 import { PAGE_BYTES } from '../schemas.ts'
+import { sent } from '../templates/sent.ts'
 import { claimLease, createClaiming } from './claiming.ts'
 import * as schemas from './schemas.ts'
 import { claimTokenOf } from './token.ts'
@@ -56,7 +57,7 @@ const claimRoutes: FastifyPluginAsyncTypebox = async app => {
       const { task, limit, wait } = request.query
       const { account_id } = request.caller
       const ask = () => claimablePage({ account_id, task, limit })
-      const executions = await waiting.until({ account_id, waitMs: wait * 1000, signal: goneSignal(reply), ask })
+      const executions = (await waiting.until({ account_id, waitMs: wait * 1000, signal: goneSignal(reply), ask })).map(sent)
       // Before the response is made: a wake-up may cause hundreds of them.
       app.inFlight.add(request, reply, sizeOf(executions))
       const has_more = executions[0]?.has_more ?? false
@@ -80,7 +81,7 @@ const claimRoutes: FastifyPluginAsyncTypebox = async app => {
     },
     async (request, reply) => {
       const worker_id = request.body?.worker_id ?? anonymous
-      const claims = await app.fn.claimExecutions({ worker_id, lease: claimLease, ...request.params, ...request.caller })
+      const claims = (await app.fn.claimExecutions({ worker_id, lease: claimLease, ...request.params, ...request.caller })).map(sent)
       if (claims.length === 0) throw new ApiError('already_claimed', 'This execution is already claimed or not pending. Claim another one.')
       await makeRoom(request, reply, claims)
       return shown(claims[0]!)
@@ -109,7 +110,7 @@ const claimRoutes: FastifyPluginAsyncTypebox = async app => {
       const names = tasks ?? (task ? [task] : undefined)
       const ask = () => claimNext({ account_id, worker_id, tasks: names, limit: limit ?? 1 })
       const signal = goneSignal(reply)
-      const claims = await waiting.until({ account_id, waitMs: wait * 1000, signal, ask })
+      const claims = (await waiting.until({ account_id, waitMs: wait * 1000, signal, ask })).map(sent)
       if (signal.aborted) await giveBack(account_id, claims)
       else signal.addEventListener('abort', () => giveBack(account_id, claims))
       if (claims.length === 0)

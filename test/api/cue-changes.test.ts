@@ -21,6 +21,7 @@ const stored = (over: Partial<StoredCue> = {}): StoredCue => ({
   gate: null,
   after: null,
   approval: null,
+  template: false,
   managed_by: null,
   name: 'n',
   description: null,

@@ -40,6 +40,7 @@ t.test('creating a cue returns all members, with defaults', async t => {
     gate: null,
     after: null,
     approval: null,
+    template: false,
     verification: null,
     next_run: '2030-01-07T09:00:00.000Z',
     next_slot: '2030-01-07T09:00:00.000Z',

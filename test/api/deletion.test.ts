@@ -130,6 +130,7 @@ t.test('every table with an account_id is emptied with the account', async t => 
       'new_events',
       'notices',
       'payload_counters',
+      'signals',
       'usage_counters'
     ],
     'these are removed in batches with their cues, with the gates, or explicitly'

@@ -74,6 +74,13 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await send('pauseCue', [cue.id], { reason: 'The partner is migrating' })
   await send('resumeCue', [cue.id])
   const { url } = await receiver(t)
+  await send('previewPayload', [], {
+    name: 'report',
+    cron: '0 9 * * *',
+    callback_url: url,
+    template: true,
+    payload: { day: '{{scheduled_date}}' }
+  })
   await send('testCue', [], { url, payload: { rows: 3 } })
   await send('putChannel', ['ops'], {
     type: 'slack',
@@ -165,6 +172,7 @@ const exchangeAll = async (t: Parameters<typeof buildWithMail>[0]) => {
   await service.post(`/v1/cues/${failing.id}/fire`)
   clock.advance('1 second')
   await fn.settleAttempts(resultsOf(await beginWaiting(fn, { limit: 10 }), { ...refused, gone: true }, clock.now()))
+  await send('signalExecution', [(await service.get('/v1/executions?dead=true')).executions[0].id], { reason: 'checked by hand' })
   await send('dismissExecution', [(await service.get('/v1/executions?dead=true')).executions[0].id])
   await send('listCues', [], undefined, { query: '?limit=1' })
   await send('getCue', [cue.id])

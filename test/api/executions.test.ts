@@ -41,6 +41,7 @@ t.test('lists executions with all members, newest first', async t => {
     missed_reason: null,
     approval: null,
     parents: [],
+    template_truncated: false,
     created_at: start,
     updated_at: start
   })

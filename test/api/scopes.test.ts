@@ -20,7 +20,7 @@ const scopesOf = (method: string, path: string): string[] | undefined => {
   if (/\/(approve|reject)$/.test(path)) return ['approve']
   if (/^GET \/v1\/(workers|executions\/(claimable|{execution_id}))$/.test(call)) return ['read', 'worker']
   if (/\/(claim|heartbeat|release|outcome|evidence|{worker_id})$/.test(path)) return ['worker']
-  return method === 'GET' || path === '/v1/schedules/preview' ? ['read'] : ['write']
+  return method === 'GET' || ['/v1/schedules/preview', '/v1/cues/preview-payload'].includes(path) ? ['read'] : ['write']
 }
 
 t.test('each call needs a key with its scope; a token of an execution is for what its handler calls', async t => {

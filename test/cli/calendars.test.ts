@@ -143,3 +143,33 @@ t.test('lists sessions and ends them', async t => {
   exactly(t, await cli(['sessions', 'revoke', '--all']), { code: 0, out: '2 sessions ended\n' })
   exactly(t, await cli(['sessions', 'revoke']), { code: 2 })
 })
+
+t.test('previews the payload of a template, and creates, exports and changes it', async t => {
+  const { cli, json } = await cliStage(t)
+  const options = [
+    '--cron',
+    '0 9 * * *',
+    '--key',
+    'k',
+    '--url',
+    'http://127.0.0.1:5555/?n={{cue.name}}',
+    '--header',
+    'X-Day: {{scheduled_date}}',
+    '--template'
+  ]
+  const request = ['report', ...options, '--payload', '{"key": "{{cue.key}}", "n": "{{previous.outcome.metadata.n}}"}']
+  exactly(t, await cli(['cues', 'preview-payload', ...request]), {
+    code: 0,
+    out: /^http:\/\/127\.0\.0\.1:5555\/\?n=report\nX-Day: \d{4}-\d\d-\d\d\n\{\n {2}"key": "k",\n {2}"n": "value"\n\}\n$/
+  })
+  exactly(t, await cli(['cues', 'preview-payload', 'a', ...options, '--payload', '"{{x}}"']), {
+    code: 1,
+    err: /payload: .*\{\{x\}\} is not a known name/
+  })
+  exactly(t, await json(['cues', 'list']), { cues: [] })
+  const { id } = await json(['cues', 'create', ...request])
+  exactly(t, await cli(['cues', 'get', id]), { out: /template +true/ })
+  t.match((await cli(['export'])).out, /\n +template: true\n/)
+  exactly(t, await json(['cues', 'update', id, '--no-template']), { template: false })
+  t.notMatch((await cli(['export'])).out, /template/)
+})

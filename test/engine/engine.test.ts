@@ -138,7 +138,8 @@ t.test('meets deadlines until none is left, then reads the next, and rests after
       recoverLeases: next(0),
       expireOutcomes: next(1),
       missUnclaimed: next(2),
-      meetApprovals: async () => 0
+      meetApprovals: async () => 0,
+      expireSignals: async () => 0
     },
     readNext: async () => {
       reads++

@@ -123,7 +123,7 @@ const held: Record<string, string> = {
 
 /**
  * Tables not locked here: written once, only by start, sweeps and whoever publishes events, only by the operator, only by backfills, only for
- * large payloads and their optional cap, or only to sign in, to pay, to contact support and to delete the account.
+ * large payloads and their optional cap, only under the locks of a cue that follows others, or only to sign in, to pay, to contact support and to delete the account.
  */
 const others = [
   'cue_parents',

@@ -60,6 +60,7 @@ class _CueInputOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     after: Optional[AfterInput]
     retry: Optional[RetryInput]
     on_failure: Optional[OnFailureInput]
@@ -95,6 +96,7 @@ class _CueReplacementOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
@@ -127,6 +129,7 @@ class CueUpdate(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
@@ -151,6 +154,7 @@ class _DeclaredCueOptional(TypedDict, total=False):
     tags: Optional[List[str]]
     overlap: Optional[Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]]
     gate: Optional[str]
+    template: Optional[bool]
     after: Optional[StrictAfterInput]
     retry: Optional[StrictRetryInput]
     on_failure: Optional[StrictOnFailureInput]
@@ -277,27 +281,6 @@ class StrictApprovalInput(TypedDict, total=False):
     message: Optional[str]
 
 
-class CueSetGatesBreaker(TypedDict, total=False):
-    failures: int
-    open_seconds: int
-    max_open_seconds: int
-
-
-class _CueSetGatesBudgetNeeded(TypedDict):
-    limit: Union[str, float]
-    unit: str
-    per: Literal["day", "week", "month"]
-
-
-class _CueSetGatesBudgetOptional(TypedDict, total=False):
-    timezone: Optional[str]
-    reserve: Optional[Union[str, float]]
-
-
-class CueSetGatesBudget(_CueSetGatesBudgetNeeded, _CueSetGatesBudgetOptional):
-    pass
-
-
 class _CueSetGatesNeeded(TypedDict):
     key: str
 
@@ -308,8 +291,8 @@ class _CueSetGatesOptional(TypedDict, total=False):
     per: Optional[str]
     order: Optional[bool]
     on_failure: Optional[Literal["continue", "pause"]]
-    breaker: Optional[CueSetGatesBreaker]
-    budget: Optional[CueSetGatesBudget]
+    breaker: Optional[BreakerInput]
+    budget: Optional[BudgetInput]
     max_wait: Optional[str]
     description: Optional[str]
 
@@ -434,37 +417,37 @@ class CalendarInput(TypedDict, total=False):
     ranges: List[RangeInput]
 
 
-class GateInputBreaker(TypedDict, total=False):
-    failures: int
-    open_seconds: int
-    max_open_seconds: int
-
-
-class _GateInputBudgetNeeded(TypedDict):
-    limit: Union[str, float]
-    unit: str
-    per: Literal["day", "week", "month"]
-
-
-class _GateInputBudgetOptional(TypedDict, total=False):
-    timezone: Optional[str]
-    reserve: Optional[Union[str, float]]
-
-
-class GateInputBudget(_GateInputBudgetNeeded, _GateInputBudgetOptional):
-    pass
-
-
 class GateInput(TypedDict, total=False):
     parallel: Optional[int]
     rate: Optional[int]
     per: Optional[str]
     order: Optional[bool]
     on_failure: Optional[Literal["continue", "pause"]]
-    breaker: Optional[GateInputBreaker]
-    budget: Optional[GateInputBudget]
+    breaker: Optional[BreakerInput]
+    budget: Optional[BudgetInput]
     max_wait: Optional[str]
     description: Optional[str]
+
+
+class BreakerInput(TypedDict, total=False):
+    failures: int
+    open_seconds: int
+    max_open_seconds: int
+
+
+class _BudgetInputNeeded(TypedDict):
+    limit: Union[str, float]
+    unit: str
+    per: Literal["day", "week", "month"]
+
+
+class _BudgetInputOptional(TypedDict, total=False):
+    timezone: Optional[str]
+    reserve: Optional[Union[str, float]]
+
+
+class BudgetInput(_BudgetInputNeeded, _BudgetInputOptional):
+    pass
 
 
 class _ChannelInputNeeded(TypedDict):
@@ -629,6 +612,7 @@ class Cue(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -745,6 +729,7 @@ class ChangedCue(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -804,14 +789,6 @@ class CueDetailExecutionsCosts(TypedDict):
     unit: str
 
 
-class CueDetailExecutionsHeld(TypedDict):
-    by: Literal["after", "approval", "overlap", "gate"]
-    key: Optional[str]
-    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
-    since: str
-    ahead: int
-
-
 class CueDetailExecutions(TypedDict):
     id: str
     cue_id: str
@@ -836,11 +813,12 @@ class CueDetailExecutions(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[CueDetailExecutionsOutcome]
     costs: List[CueDetailExecutionsCosts]
-    held: Optional[CueDetailExecutionsHeld]
+    held: Optional[Held]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     approval: Optional[ExecutionApproval]
     parents: List[Parent]
+    template_truncated: bool
     created_at: str
     updated_at: str
 
@@ -870,6 +848,7 @@ class CueDetail(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -1140,14 +1119,6 @@ class ExecutionCosts(TypedDict):
     unit: str
 
 
-class ExecutionHeld(TypedDict):
-    by: Literal["after", "approval", "overlap", "gate"]
-    key: Optional[str]
-    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
-    since: str
-    ahead: int
-
-
 class Execution(TypedDict):
     id: str
     cue_id: str
@@ -1172,11 +1143,12 @@ class Execution(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
     costs: List[ExecutionCosts]
-    held: Optional[ExecutionHeld]
+    held: Optional[Held]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     approval: Optional[ExecutionApproval]
     parents: List[Parent]
+    template_truncated: bool
     created_at: str
     updated_at: str
 
@@ -1190,14 +1162,6 @@ class Parent(TypedDict):
 class ExecutionDetailCosts(TypedDict):
     amount: str
     unit: str
-
-
-class ExecutionDetailHeld(TypedDict):
-    by: Literal["after", "approval", "overlap", "gate"]
-    key: Optional[str]
-    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
-    since: str
-    ahead: int
 
 
 class ExecutionDetailAttemptLog(TypedDict):
@@ -1237,11 +1201,12 @@ class ExecutionDetail(TypedDict):
     lease_expires_at: Optional[str]
     outcome: Optional[Outcome]
     costs: List[ExecutionDetailCosts]
-    held: Optional[ExecutionDetailHeld]
+    held: Optional[Held]
     held_ms: Optional[int]
     missed_reason: Optional[Literal["service_away", "execution_limit", "excluded", "overlap", "queue_full", "held", "gate", "after", "approval_expired"]]
     approval: Optional[ExecutionApproval]
     parents: List[Parent]
+    template_truncated: bool
     created_at: str
     updated_at: str
     payload: Any
@@ -1290,6 +1255,14 @@ class _OutcomeOptional(TypedDict, total=False):
 
 class Outcome(_OutcomeNeeded, _OutcomeOptional):
     pass
+
+
+class Held(TypedDict):
+    by: Literal["after", "approval", "overlap", "gate"]
+    key: Optional[str]
+    reason: Literal["after", "approval", "overlap", "parallel", "rate", "order", "paused", "breaker", "budget"]
+    since: str
+    ahead: int
 
 
 class ReportedOutcomeOutcome(TypedDict):
@@ -1830,6 +1803,7 @@ class _ListCuesResultCuesNeeded(TypedDict):
     tags: List[str]
     overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
     gate: Optional[str]
+    template: bool
     managed_by: Optional[str]
     status: Literal["active", "paused", "completed", "failed"]
     paused_at: Optional[str]
@@ -1896,6 +1870,12 @@ class ResumeCueBody(TypedDict):
     pass
 
 
+class PreviewPayloadResult(TypedDict):
+    payload: Any
+    url: Optional[str]
+    headers: Dict[str, Any]
+
+
 class FireCueResult(TypedDict):
     id: str
     cue_id: str
@@ -1940,6 +1920,15 @@ class CancelExecutionResult(TypedDict):
     id: str
     status: Literal["failed"]
     error_message: Literal["cancelled"]
+
+
+class SignalExecutionResult(TypedDict):
+    id: str
+    status: Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]
+
+
+class SignalExecutionBody(TypedDict):
+    reason: str
 
 
 class DismissExecutionResult(TypedDict):
@@ -2553,6 +2542,10 @@ class Client(Transport):
         """Send one signed request to a cue or a URL, and show the response."""
         return self.call("POST", "/v1/cues/test", body=body)
 
+    def preview_payload(self, body: CueInput) -> PreviewPayloadResult:
+        """Preview the request of a cue, with the values of its template."""
+        return self.call("POST", "/v1/cues/preview-payload", body=body)
+
     def fire_cue(self, cue_id: str, body: Optional[FireInput] = None, *, idempotency_key: Optional[str] = None) -> FireCueResult:
         """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
@@ -2580,6 +2573,10 @@ class Client(Transport):
     def cancel_execution(self, execution_id: str) -> CancelExecutionResult:
         """Cancel a waiting execution."""
         return self.call("POST", f"/v1/executions/{segment(execution_id)}/cancel")
+
+    def signal_execution(self, execution_id: str, body: SignalExecutionBody) -> SignalExecutionResult:
+        """Count a failed execution as good enough for the followers of its cue."""
+        return self.call("POST", f"/v1/executions/{segment(execution_id)}/signal", body=body)
 
     def dismiss_execution(self, execution_id: str) -> DismissExecutionResult:
         """Remove an execution from the dead letters."""

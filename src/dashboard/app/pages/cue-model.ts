@@ -91,6 +91,7 @@ const texts = {
   calendars: 'Names of calendars, separated by commas. The cue does not run on their dates.',
   headers: 'One per line. Stored values are masked; a mask keeps its value.',
   payload: 'Any JSON, delivered with each execution. For workers, its member "task" names the task.',
+  template: 'Names are listed in the guide. Values come from other runs: treat them as untrusted.',
   zone: 'In your time zone.',
   approval: 'It waits until somebody approves or rejects it.',
   expires: `From 1m to 31d, or ${NEVER}.`,
@@ -145,6 +146,7 @@ export const fields: readonly Field[] = [
   }),
   field('where', 'callback.headers', 'Headers', 'headers', { placeholder: 'X-Team: reports', hint: texts.headers, isUsed: isWebhook }),
   field('where', 'payload', 'Payload', 'json', { initial: defaults.payload, hint: texts.payload }),
+  field('where', 'template', 'Template: replace {{…}} by values of the run', 'check', { hint: texts.template }),
   field('approval', 'approval', 'A person approves each run', 'check', {
     hint: texts.approval,
     from: ['approval.expires', 'approval.on_expiry', 'approval.message'],

@@ -182,7 +182,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
           ['Created', <When at={cue.created_at} only="absolute" />]
         ]}
       />
-      <Panel title="Payload">
+      <Panel title={cue.template ? 'Payload (template)' : 'Payload'}>
         <Code text={JSON.stringify(cue.payload, null, 2)} label="payload" />
       </Panel>
     </div>

@@ -1,6 +1,6 @@
 /** One execution: its path through the states, every attempt, and what to do with it. */
 import type { CueDetail, ExecutionDetail, Executions, Replayed } from '../../../client/types.ts'
-import { post, type Query } from '../api.ts'
+import { parseExactly, post, type Query } from '../api.ts'
 import { useShortcuts } from '../keys.ts'
 import { labelOf } from '../labels.ts'
 import { useRead } from '../query.ts'
@@ -73,7 +73,11 @@ export const ExecutionPage = ({ id }: { id: string }) => {
               <Button
                 label="Other payload"
                 icon="edit"
-                onClick={() => show(<FireDialog {...{ cue, payload: execution.payload }} onDone={read.reload} />)}
+                onClick={() =>
+                  show(
+                    <FireDialog {...{ cue, payload: cue.template ? literal(execution.payload) : execution.payload }} onDone={read.reload} />
+                  )
+                }
               />
             )}
             {cue?.callback.url && (
@@ -88,6 +92,9 @@ export const ExecutionPage = ({ id }: { id: string }) => {
     </Page>
   )
 }
+
+/** A payload for a template, without placeholders: text that came from elsewhere must not become one. */
+const literal = (payload: unknown): unknown => parseExactly(JSON.stringify(payload).replaceAll('{{', '{{{{'))
 
 type StoryProps = { execution: ExecutionDetail; cue: CueDetail | undefined; reload: () => void }
 const Story = ({ execution, cue, reload }: StoryProps) => {
@@ -121,6 +128,7 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
         <div class="stack">
           <About execution={execution} cue={cue} zone={zone} />
           <Panel title="Payload">
+            {execution.template_truncated && <p class="hint">Values of its template are null, because they exceed 16 KB in all.</p>}
             <Code text={JSON.stringify(execution.payload, null, 2)} label="payload" />
           </Panel>
           {cue?.transport === 'webhook' && <Request execution={execution} cue={cue} />}
