@@ -10223,7 +10223,7 @@ comment on function cue.link_cues(text[]) is 'Writes the edges of cues anew, wit
 grant execute on function cue.link_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.linked_approval(p_execution_id uuid)
- RETURNS TABLE(account_id uuid, cue_name text, scheduled_for timestamp with time zone, payload text, message text, expires_at timestamp with time zone, decision cue.approval_decision, by_link boolean)
+ RETURNS TABLE(account_id uuid, cue_name text, scheduled_for timestamp with time zone, payload text, template_values text, message text, expires_at timestamp with time zone, decision cue.approval_decision, by_link boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -10232,7 +10232,7 @@ CREATE OR REPLACE FUNCTION cue.linked_approval(p_execution_id uuid)
 AS $function$
 begin
   return query
-  select a.account_id, e.cue_name, e.scheduled_for, e.payload, a.message, a.expires_at, a.decision, c.approvals_by_link
+  select a.account_id, e.cue_name, e.scheduled_for, e.payload, e.template_values, a.message, a.expires_at, a.decision, c.approvals_by_link
     from cue.approvals a
    cross join lateral (select * from cue.execution_view v where v.id = a.execution_id limit 1) e
     join cue.accounts c on c.id = a.account_id

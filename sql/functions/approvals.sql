@@ -228,13 +228,13 @@ comment on function cue.remind_approvals is 'Sends reminders of approvals that s
 
 -- By the link in a message, whose signature the caller has verified.
 create or replace function cue.linked_approval(p_execution_id uuid) returns table (
-  account_id uuid, cue_name text, scheduled_for timestamptz, payload text, message text, expires_at timestamptz, decision cue.approval_decision,
-  by_link boolean
+  account_id uuid, cue_name text, scheduled_for timestamptz, payload text, template_values text, message text, expires_at timestamptz,
+  decision cue.approval_decision, by_link boolean
 )
 language plpgsql stable security definer as $$
 begin
   return query
-  select a.account_id, e.cue_name, e.scheduled_for, e.payload, a.message, a.expires_at, a.decision, c.approvals_by_link
+  select a.account_id, e.cue_name, e.scheduled_for, e.payload, e.template_values, a.message, a.expires_at, a.decision, c.approvals_by_link
     from cue.approvals a
    cross join lateral (select * from cue.execution_view v where v.id = a.execution_id limit 1) e
     join cue.accounts c on c.id = a.account_id

@@ -7,6 +7,7 @@ import * as pages from '../pages/approval.ts'
 import { acceptForms, pageErrors } from '../pages/forms.ts'
 import { sendPage } from '../pages/page.ts'
 import { Strict } from '../schemas.ts'
+import { sent } from '../templates/sent.ts'
 
 const Link = Type.Object({ token: Type.String() })
 const Decision = Strict({
@@ -26,7 +27,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     const execution_id = links.read('approval', token)
     const waiting = execution_id && (await fn.linkedApproval({ execution_id }))
     if (!waiting) throw gone()
-    return { execution_id, ...waiting }
+    return { execution_id, ...sent(waiting) }
   }
   const problem = ({ code, about }: ApiError) =>
     code === 'not_found' || code === 'execution_not_found' || code === 'invalid_state'

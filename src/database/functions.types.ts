@@ -731,6 +731,7 @@ export type LinkedApprovalRow = {
   cue_name: string
   scheduled_for: Date
   payload: string
+  template_values: string | null
   message: string | null
   expires_at: Date | null
   decision: ApprovalDecision | null

@@ -86,6 +86,14 @@ t.test('without a channel, a mail asks with a link, whose page shows the run and
   exactly(t, entry, { actor: 'link', ip: '127.0.0.1', detail: { decision: 'rejected', via: 'link', reason: 'no' } })
 })
 
+t.test('the page of a link shows the payload of a template as it is sent', async t => {
+  const { post, mails, open } = await stage(t)
+  const { id } = await post('/v1/cues', { ...refund, template: true, payload: { day: '{{scheduled_date}}' } })
+  await post(`/v1/cues/${id}/fire`)
+  const [link] = (await mails()).map(mail => mail.links[0]!)
+  t.match((await open(link!)).body, /&quot;day&quot;: &quot;2030-01-15&quot;/)
+})
+
 t.test('a forged or dead link decides nothing, nor one for an account that signs in to decide', async t => {
   const { fire, mails, open, submit, approver, call, get, post } = await stage(t)
   const id = await fire()
