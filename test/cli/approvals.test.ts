@@ -57,6 +57,18 @@ t.test('prints what waits and then what is requested, each once, until interrupt
   exactly(t, lines[1], { cue_name: 'refund', approval: { message: 'Refund order 7?', decision: null } })
 })
 
+t.test('an approval in a file is exported as it is, and not left out without the scope', async t => {
+  const { cli } = await cliStage(t)
+  const apply = (stdin: string) => cli(['apply', '-f', '-'], { stdin })
+  const cue = '{key: a, name: a, cron: "@daily", worker: true, approval: {expires: null, message: ok?}}'
+  exactly(t, await apply(`set: s\ncues: [${cue}]\n`), { code: 0, out: /1 created/ })
+  const { out } = await cli(['export'])
+  t.match(out, /approval:\n +expires: null\n +on_expiry: skip\n +message: ok\?\n/)
+  exactly(t, await apply(out), { code: 0, out: /1 unchanged/ })
+  exactly(t, await apply(out.replace('expires: null', 'expires: 2h')), { code: 0, out: /1 updated/ })
+  exactly(t, await apply(out.replace(/ +approval:\n(?: {6}.*\n)+/, '')), { code: 1, err: /has an approval/ })
+})
+
 t.test('an agent sees approvals, and decides only with the scope', async t => {
   const { account, approver, baseUrl } = await stage(t)
   const connect = async (key: string) => {
