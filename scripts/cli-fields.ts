@@ -24,7 +24,7 @@ const used =
   previewSchedule listCalendars putCalendar listGates putGate pauseGate listWorkers listAlerts snoozeAlert listChannels putChannel listEvents listErrors listDestinations
   readCosts
   listEventEndpoints createEventEndpoint enableEventEndpoint
-  verifyExecution listSessions`.split(/\s+/)
+  verifyExecution approveExecution rejectExecution listSessions`.split(/\s+/)
 
 /** @throws {Error} if an operation that has options does not exist */
 export const cliFields = ({ paths, components }: Document): string => {

@@ -38,6 +38,8 @@ export const nullable: Record<string, string> = {
   claim_next: 'execution_id cue_id cue_name task scheduled_for lease_expires_at claim_token attempt payload template_values',
   claimable_page: 'task template_values',
   look_ahead_by_schedule: 'cron schedule_rules next_slot calendars runs_left outage_until window_slots',
+  linked_approval: 'row template_values message expires_at decision',
+  mail_approval_requested: 'row message expires_at',
   mail_channel_test: 'row',
   mail_confirm_address: 'row',
   mail_cue_failed: 'row http_status error_message',

@@ -54,8 +54,8 @@ create type cue.key_scope as enum ('read', 'write', 'worker', 'account', 'approv
 comment on type cue.key_scope is 'Permission of an API key.';
 create type cue.missed_reason as enum ('service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'after', 'approval_expired');
 comment on type cue.missed_reason is 'Why slots did not run: no engine was alive (service_away), the operator held the service or the account (held), a limit of the plan was reached (execution_limit), or the cue was running (overlap; queue_full: with a full queue). gate: an execution waited at its cue''s gate for longer than max_wait. after: the cues that it follows did not signal in time. approval_expired: nobody decided about it in time.';
-create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
-comment on type cue.notice_kind is 'What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.';
+create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event', 'approval');
+comment on type cue.notice_kind is 'What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), an event, or that an execution waits for approval.';
 create type cue.notice_state as enum ('waiting', 'sent', 'failed');
 comment on type cue.notice_state is 'failed: no try is left.';
 create type cue.operation_status as enum ('running', 'completed', 'aborted');
@@ -1622,22 +1622,22 @@ create table cue.notices (
   constraint notices_pkey PRIMARY KEY (id),
   constraint notices_check CHECK ((due_at IS NOT NULL) = (state = 'waiting'::cue.notice_state)),
   constraint notices_check1 CHECK ((sent_at IS NOT NULL) = (state = 'sent'::cue.notice_state)),
-  constraint notices_check2 CHECK ((alert_id IS NULL) = (kind = 'event'::cue.notice_kind)),
+  constraint notices_check2 CHECK ((alert_id IS NULL) = (kind = ANY (ARRAY['event'::cue.notice_kind, 'approval'::cue.notice_kind]))),
   constraint notices_check3 CHECK ((snoozed_until IS NOT NULL) = (kind = 'summary'::cue.notice_kind)),
   constraint notices_alert_id_fkey FOREIGN KEY (alert_id) REFERENCES cue.alerts(id) ON DELETE CASCADE
 );
 CREATE INDEX notices_due ON cue.notices USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX notices_of_channel ON cue.notices USING btree (account_id, channel_id);
-CREATE INDEX notices_of_events ON cue.notices USING btree (id) WHERE ((kind = 'event'::cue.notice_kind) AND (due_at IS NULL));
+CREATE INDEX notices_of_events ON cue.notices USING btree (id) WHERE ((alert_id IS NULL) AND (due_at IS NULL));
 CREATE UNIQUE INDEX notices_once ON cue.notices USING btree (alert_id, channel_id, kind, COALESCE(snoozed_until, 'infinity'::timestamp with time zone)) WHERE (alert_id IS NOT NULL);
 comment on table cue.notices is 'Messages to channels, each with a job of the same id while it waits.';
 comment on column cue.notices.id is 'UUIDv7.';
 comment on column cue.notices.account_id is 'The account.';
 comment on column cue.notices.channel_id is 'The channel.';
-comment on column cue.notices.alert_id is 'The alert. Null for an event.';
+comment on column cue.notices.alert_id is 'The alert. Null for events and approvals.';
 comment on column cue.notices.kind is 'What it says.';
 comment on column cue.notices.snoozed_until is 'Of a summary: the end of the snooze.';
-comment on column cue.notices.content is 'The event; of a summary, what happened.';
+comment on column cue.notices.content is 'The event, or the execution that waits; of a summary, what happened.';
 comment on column cue.notices.state is 'Whether it has been sent.';
 comment on column cue.notices.tries is 'Tries that have begun.';
 comment on column cue.notices.due_at is 'When the next try is due. While one is under way, when another engine may repeat it. Null once it is not waiting.';
@@ -3055,103 +3055,6 @@ UNION ALL
 comment on view cue.unserved_periods is 'Periods in which due slots were not taken: outages and long holds.';
 grant select on cue.unserved_periods to cue_reader, cue_service;
 
-create view cue.waiting_execution_view as
- SELECT a.execution_id AS id,
-    a.account_id,
-    a.cue_id,
-    e.cue_name,
-    e.transport,
-    e.task,
-    e.scheduled_for,
-    e.due_at,
-    e.status,
-    e.outcome_state,
-    e.outcome_success,
-    e.triggered_by,
-    e.replayed_from,
-    e.attempts,
-    e.http_status,
-    e.error_message,
-    e.started_at,
-    e.last_attempt_at,
-    e.delivered_at,
-    e.next_retry,
-    e.claimed_by_worker,
-    e.claimed_at,
-    e.last_heartbeat_at,
-    e.lease_expires_at,
-    e.ended_at,
-    e.created_at,
-    e.updated_at,
-    e.outcome,
-    e.costs,
-    e.metadata,
-    e.artifacts,
-    e.result_type,
-    e.has_evidence,
-    e.payload,
-    e.response_body,
-    e.cue_tags,
-    e.reported_error,
-    e.error_group,
-    e.held,
-    e.held_ms,
-    e.missed_reason,
-    e.approval,
-    e.parents
-   FROM cue.approvals a
-     CROSS JOIN LATERAL ( SELECT v.id,
-            v.account_id,
-            v.cue_id,
-            v.cue_name,
-            v.transport,
-            v.task,
-            v.scheduled_for,
-            v.due_at,
-            v.status,
-            v.outcome_state,
-            v.outcome_success,
-            v.triggered_by,
-            v.replayed_from,
-            v.attempts,
-            v.http_status,
-            v.error_message,
-            v.started_at,
-            v.last_attempt_at,
-            v.delivered_at,
-            v.next_retry,
-            v.claimed_by_worker,
-            v.claimed_at,
-            v.last_heartbeat_at,
-            v.lease_expires_at,
-            v.ended_at,
-            v.created_at,
-            v.updated_at,
-            v.outcome,
-            v.costs,
-            v.metadata,
-            v.artifacts,
-            v.result_type,
-            v.has_evidence,
-            v.payload,
-            v.response_body,
-            v.cue_tags,
-            v.reported_error,
-            v.error_group,
-            v.held,
-            v.held_ms,
-            v.missed_reason,
-            v.parents,
-            v.approval,
-            v.template_truncated,
-            v.template_values
-           FROM cue.execution_view v
-          WHERE v.id = a.execution_id
-         LIMIT 1) e
-  WHERE a.decision IS NULL;
-comment on view cue.waiting_execution_view is 'Executions that wait for approval.';
-grant select on cue.waiting_execution_view to cue_reader, cue_service;
-
 create view cue.waiting_retries as
  SELECT count(*) AS waiting,
     min(at) AS first_at,
@@ -3649,7 +3552,7 @@ begin
                               'data', e.data::json), p_now, p_now
       from cue.channels h
      cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
-     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved')
+     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
      order by e.place
     returning *
   loop
@@ -3820,17 +3723,12 @@ CREATE OR REPLACE FUNCTION cue.add_raised_notices(c cue.cues, p_alert_id uuid, p
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_is_named boolean := c.alert_channels = '{}'
-    or exists (select from cue.channels h where h.account_id = c.account_id and h.name = any (c.alert_channels));
   n cue.notices;
 begin
   for n in
     insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
     select cue.uuid_v7(p_now), c.account_id, h.id, p_alert_id, 'raised', p_now, p_now
-      from cue.channels h
-     where h.account_id = c.account_id and h.enabled and p_severity >= h.severity and c.tags @> h.tags
-       and case when v_is_named then h.name = any (c.alert_channels) else h.is_default or h.types is not null end
-       and (h.types is null or 'alert.raised' = any (h.types))
+      from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity
     returning *
   loop
     perform cue.add_notice_job(n.id, n.account_id, p_now);
@@ -4583,6 +4481,35 @@ AS $function$ select 64 * 1024 $function$;
 comment on function cue.artifacts_bytes() is 'Returns the maximum size of an execution''s artifacts.';
 grant execute on function cue.artifacts_bytes() to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.ask_for_approval(c cue.cues, a cue.approvals, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  n cue.notices;
+begin
+  for n in
+    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
+    select cue.uuid_v7(p_now), c.account_id, h.id, 'approval', jsonb_build_object(
+             'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
+             'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)), p_now, p_now
+      from cue.channels_for(c, 'approval.requested') h
+     cross join cue.execution_data(array[a.execution_id]) d
+    returning *
+  loop
+    perform cue.add_notice_job(n.id, n.account_id, p_now);
+  end loop;
+  if not found then
+    perform cue.add_job('mails', jsonb_build_object('kind', 'approval_requested', 'account_id', a.account_id, 'execution_id', a.execution_id));
+  end if;
+end $function$;
+comment on function cue.ask_for_approval(cue.cues,cue.approvals,timestamp with time zone) is 'Sends a request for approval to the channels of its cue, or else by mail.';
+grant execute on function cue.ask_for_approval(cue.cues,cue.approvals,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.attach_evidence(p_account_id uuid, p_execution_id uuid, p_external_id text DEFAULT NULL::text, p_result_url text DEFAULT NULL::text, p_result_ref text DEFAULT NULL::text, p_result_type text DEFAULT NULL::text, p_summary text DEFAULT NULL::text, p_artifacts jsonb DEFAULT NULL::jsonb, p_metadata jsonb DEFAULT NULL::jsonb, p_claim_token uuid DEFAULT NULL::uuid, p_now timestamp with time zone DEFAULT now(), p_costs jsonb DEFAULT NULL::jsonb)
  RETURNS TABLE(execution_id uuid, outcome_state cue.outcome_state, evidence_updated boolean)
  LANGUAGE plpgsql
@@ -4977,7 +4904,7 @@ comment on function cue.begin_issue(integer,timestamp with time zone) is 'Return
 grant execute on function cue.begin_issue(integer,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.begin_notice(p_notice_id uuid, p_answer_within interval DEFAULT '00:00:40'::interval, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb, tries integer, created_at timestamp with time zone, secrets text[])
+ RETURNS TABLE(kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb, tries integer, created_at timestamp with time zone, secrets text[], is_decider boolean)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -5005,7 +4932,7 @@ begin
   elsif (select h.type from cue.channels h where h.id = n.channel_id) <> 'email' then
     update cue.notices set due_at = p_now + p_answer_within, tries = tries + 1 where id = n.id;
     return query select * from cue.read_notice(n.id, p_now);
-  elsif n.kind = 'event' and not (select w.allowed from cue.allow('event_mails:' || n.account_id, 100, interval '1 hour', p_now) w) then
+  elsif n.alert_id is null and not (select w.allowed from cue.allow('event_mails:' || n.account_id, 100, interval '1 hour', p_now) w) then
     update cue.notices set state = 'failed', due_at = null, error = 'Mail limit reached: 100 events per hour.' where id = n.id;
   else
     perform cue.add_job('mails', jsonb_build_object('kind', 'notice', 'account_id', n.account_id, 'notice_id', n.id));
@@ -5645,6 +5572,23 @@ begin
 end $function$;
 comment on function cue.channel_secrets(cue.channels,timestamp with time zone) is 'Returns the secrets that sign a channel''s requests: those of alert webhooks.';
 grant execute on function cue.channel_secrets(cue.channels,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.channels_for(c cue.cues, p_type cue.event_type)
+ RETURNS SETOF cue.channels
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select h.* from cue.channels h
+   where h.account_id = c.account_id and h.enabled and c.tags @> h.tags and (h.types is null or p_type = any (h.types))
+     and case when c.alert_channels = '{}' or exists (
+                select from cue.channels n where n.account_id = c.account_id and n.name = any (c.alert_channels))
+              then h.name = any (c.alert_channels) else h.is_default or h.types is not null end
+$function$;
+comment on function cue.channels_for(cue.cues,cue.event_type) is 'Returns the channels that get the alerts of a cue, or its requests for approval, by the type of their event.';
+grant execute on function cue.channels_for(cue.cues,cue.event_type) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  RETURNS void
@@ -6793,6 +6737,9 @@ begin
   if a.execution_id is null then
     raise exception 'Only an execution that waits for approval can be %; execution % is %.', p_decision, e.id, e.status using errcode = cue.refusal('QU011');
   end if;
+  if p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link) then
+    raise exception 'Links cannot decide for this account. Sign in.' using errcode = cue.refusal('QU076');
+  end if;
   if p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor) then
     raise exception 'Execution % was requested with this key, which therefore cannot approve it.', e.id using errcode = cue.refusal('QU075');
   end if;
@@ -6800,7 +6747,7 @@ begin
   perform cue.end_approval(c, e, a, p_ip, p_now);
   return query select a.execution_id, a.decision, a.decided_by, a.decided_at;
 end $function$;
-comment on function cue.decide_approval(uuid,uuid,cue.approval_decision,text,cue.approval_source,text,text,timestamp with time zone) is 'Approves or rejects an execution that waits for approval; QU002 not found, QU011 not waiting, QU074 decided before, QU075 requested by the same key.';
+comment on function cue.decide_approval(uuid,uuid,cue.approval_decision,text,cue.approval_source,text,text,timestamp with time zone) is 'Approves or rejects an execution that waits for approval; QU002 not found, QU011 not waiting, QU074 decided before, QU075 requested by the same key, QU076 by a link that the account does not accept.';
 grant execute on function cue.decide_approval(uuid,uuid,cue.approval_decision,text,cue.approval_source,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.default_scopes()
@@ -7872,7 +7819,7 @@ declare
   a cue.accounts;
   -- All subjects that cue.allow counts for an account.
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
-    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:,url_tests:,addresses:,channel_tests:,event_mails:}'::text[]) as s (name));
+    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:,url_tests:,addresses:,channel_tests:,event_mails:,approval_mails:}'::text[]) as s (name));
 begin
   delete from cue.accounts where id = p_account_id returning * into a;
   -- Deletes the Stripe customer, which cancels its subscriptions. The job outlives the account.
@@ -10318,6 +10265,25 @@ end $function$;
 comment on function cue.link_cues(text[]) is 'Writes the edges of cues anew, without those to cues that are not found, and drops signals of cues that they no longer follow.';
 grant execute on function cue.link_cues(text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.linked_approval(p_execution_id uuid)
+ RETURNS TABLE(account_id uuid, cue_name text, scheduled_for timestamp with time zone, payload text, template_values text, message text, expires_at timestamp with time zone, decision cue.approval_decision, by_link boolean)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  select a.account_id, e.cue_name, e.scheduled_for, e.payload, e.template_values, a.message, a.expires_at, a.decision, c.approvals_by_link
+    from cue.approvals a
+   cross join lateral (select * from cue.execution_view v where v.id = a.execution_id limit 1) e
+    join cue.accounts c on c.id = a.account_id
+   where a.execution_id = p_execution_id;
+end $function$;
+comment on function cue.linked_approval(uuid) is 'Returns what a person who follows a link decides about, or no row if that is gone.';
+grant execute on function cue.linked_approval(uuid) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.local_date(p_at timestamp with time zone, p_timezone text)
  RETURNS text
  LANGUAGE plpgsql
@@ -10792,6 +10758,31 @@ begin
 end $function$;
 comment on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) is 'Ends a claim without an outcome: the execution is claimable again, or missed.';
 grant execute on function cue.lose_claim(cue.executions,cue.cues,text,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.mail_approval_requested(p_account_id uuid, p_execution_id uuid, p_counted boolean DEFAULT true, p_now timestamp with time zone DEFAULT now())
+ RETURNS TABLE(email text, cue_id text, cue_name text, execution_id uuid, scheduled_for timestamp with time zone, message text, expires_at timestamp with time zone, on_expiry cue.approval_expiry, reminders integer, by_link boolean)
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_confirmed boolean := cue.is_email_confirmed(p_account_id);
+begin
+  if p_counted and not (
+    select w.allowed from cue.allow(
+      case when v_confirmed then 'approval_mails:' else 'unconfirmed:' end || p_account_id, case when v_confirmed then 100 else 3 end,
+      case when v_confirmed then interval '1 hour' else interval '24 hours' end, p_now) w) then
+    return;
+  end if;
+  return query
+  select m.email, c.id, c.name, e.id, e.scheduled_for, a.message, a.expires_at, a.on_expiry, a.reminders, m.approvals_by_link
+    from cue.approvals a join cue.executions e on e.id = a.execution_id join cue.cues c on c.id = a.cue_id join cue.accounts m on m.id = a.account_id
+   where a.execution_id = p_execution_id and a.account_id = p_account_id and a.decision is null and c.deleted_at is null;
+end $function$;
+comment on function cue.mail_approval_requested(uuid,uuid,boolean,timestamp with time zone) is 'Returns the content of the mail that requests an approval, or no row once there is a decision, or above the mail limit.';
+grant execute on function cue.mail_approval_requested(uuid,uuid,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.mail_channel_test(p_channel_id uuid)
  RETURNS TABLE(email text, name text)
@@ -12566,7 +12557,7 @@ begin
   delete from cue.session_tokens where expires_at <= p_now;
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
-  delete from cue.notices where kind = 'event' and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
+  delete from cue.notices where alert_id is null and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
   perform cue.prune_gate_parts(p_now);
   perform cue.prune_audit(p_now);
 end $function$;
@@ -12875,7 +12866,7 @@ end $function$;
 comment on function cue.put_calendar(uuid,text,text,text[],jsonb,bigint,timestamp with time zone) is 'Creates or replaces a calendar and returns its new revision.';
 grant execute on function cue.put_calendar(uuid,text,text,text[],jsonb,bigint,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.put_channel(p_account_id uuid, p_name text, p_type cue.channel_type, p_target text, p_types cue.event_type[] DEFAULT NULL::cue.event_type[], p_severity cue.alert_severity DEFAULT 'high'::cue.alert_severity, p_tags text[] DEFAULT '{}'::text[], p_is_default boolean DEFAULT false, p_enabled boolean DEFAULT true, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.put_channel(p_account_id uuid, p_name text, p_type cue.channel_type, p_target text, p_types cue.event_type[] DEFAULT NULL::cue.event_type[], p_severity cue.alert_severity DEFAULT 'high'::cue.alert_severity, p_tags text[] DEFAULT '{}'::text[], p_is_default boolean DEFAULT false, p_enabled boolean DEFAULT true, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS text
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -12903,18 +12894,21 @@ begin
     return 'unconfirmed';
   end if;
   if (old.type, old.target, old.types, old.severity, old.tags, old.is_default, old.enabled)
-     is not distinct from (p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled) then return 'same'; end if;
-  insert into cue.channels as h (id, account_id, name, type, target, types, severity, tags, is_default, enabled, created_at, updated_at)
-  values (cue.uuid_v7(p_now), a.id, p_name, p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled, p_now, p_now)
+     is not distinct from (p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled) and (old.gets_links or not p_may_approve) then
+    return 'same';
+  end if;
+  insert into cue.channels as h (id, account_id, name, type, target, types, severity, tags, is_default, enabled, gets_links, created_at, updated_at)
+  values (cue.uuid_v7(p_now), a.id, p_name, p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled, p_may_approve, p_now, p_now)
   on conflict (account_id, name) do update
      set type = excluded.type, target = excluded.target, types = excluded.types, severity = excluded.severity, tags = excluded.tags,
-         is_default = excluded.is_default, enabled = excluded.enabled, updated_at = excluded.updated_at;
+         is_default = excluded.is_default, enabled = excluded.enabled, gets_links = excluded.gets_links,
+         updated_at = excluded.updated_at;
   perform cue.subscribe_channels(a.id);
   perform cue.record_event(a.id, 'channel.set', p_actor, p_ip, jsonb_build_object('name', p_name, 'type', p_type), p_now);
   return case when old.id is null then 'created' else 'changed' end;
 end $function$;
-comment on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone) is 'Creates or replaces a channel; returns created, changed, same, or unconfirmed for an address that gets a link first; QU035 too many.';
-grant execute on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone) to cue_service;
+comment on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone,boolean) is 'Creates or replaces a channel; returns created, changed, same, or unconfirmed for an address that gets a link first; QU035 too many.';
+grant execute on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.put_declared_gates(p_account_id uuid, p_gates jsonb, p_actor text, p_now timestamp with time zone)
  RETURNS jsonb
@@ -13503,7 +13497,7 @@ comment on function cue.read_memory(uuid,text,uuid,timestamp with time zone) is 
 grant execute on function cue.read_memory(uuid,text,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_notice(p_notice_id uuid, p_now timestamp with time zone DEFAULT now())
- RETURNS TABLE(kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb, tries integer, created_at timestamp with time zone, secrets text[])
+ RETURNS TABLE(kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb, tries integer, created_at timestamp with time zone, secrets text[], is_decider boolean)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -13512,13 +13506,16 @@ CREATE OR REPLACE FUNCTION cue.read_notice(p_notice_id uuid, p_now timestamp wit
 AS $function$
 begin
   return query
-  select n.kind, h.type, h.target, n.alert_id, l.severity, c.name, cue.alert_data(l.id), n.content, n.tries, n.created_at, cue.channel_secrets(h, p_now)
+  select n.kind, h.type, h.target, n.alert_id, l.severity, c.name, cue.alert_data(l.id), n.content, n.tries, n.created_at, cue.channel_secrets(h, p_now),
+         n.kind = 'approval' and h.gets_links and (select a.approvals_by_link from cue.accounts a where a.id = n.account_id)
     from cue.notices n
     join cue.channels h on h.id = n.channel_id and h.enabled
     left join cue.alerts l on l.id = n.alert_id
     left join cue.cues c on c.id = coalesce(l.cue_id, n.content ->> 'cue_id')
    where n.id = p_notice_id and (n.kind <> 'resolved' or l.resolved_at is not null)
-     and (c.deleted_at is null and (c.id is not null or n.content ->> 'cue_id' is null) or n.content ->> 'type' = 'cue.deleted');
+     and (c.deleted_at is null and (c.id is not null or n.content ->> 'cue_id' is null) or n.content ->> 'type' = 'cue.deleted')
+     and (n.kind <> 'approval' or exists (
+       select from cue.approvals a where a.execution_id = (n.content ->> 'execution_id')::uuid and a.decision is null));
 end $function$;
 comment on function cue.read_notice(uuid,timestamp with time zone) is 'Returns what a notice says and where it goes, or no row if it has become needless.';
 grant execute on function cue.read_notice(uuid,timestamp with time zone) to cue_service;
@@ -14423,7 +14420,8 @@ begin
     update cue.approvals
        set reminders = a.reminders + 1,
            remind_at = case when a.requested_at + interval '24 hours' > p_now then a.requested_at + interval '24 hours' end
-     where execution_id = a.execution_id;
+     where execution_id = a.execution_id returning * into a;
+    perform cue.ask_for_approval(c, a, p_now) from cue.cues c where c.id = a.cue_id;
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -14673,6 +14671,7 @@ begin
   if c.transport = 'webhook' then perform cue.fix_callback(c, p_execution_id); end if;
   perform cue.wake('cue_deadline', least(v_expires_at, p_now + interval '1 hour'));
   perform cue.add_approval_event('approval.requested', p_execution_id, p_now);
+  perform cue.ask_for_approval(c, a, p_now) from cue.approvals a where a.execution_id = p_execution_id;
 end $function$;
 comment on function cue.request_approval(cue.cues,uuid,text,timestamp with time zone) is 'Requests the approval that an execution waits for, which is sent to the callback that its cue has now.';
 grant execute on function cue.request_approval(cue.cues,uuid,text,timestamp with time zone) to cue_service;

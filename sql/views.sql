@@ -89,17 +89,6 @@ select d.execution_id as id, d.account_id, d.cue_id, e.cue_name, e.transport, e.
  cross join lateral (select * from cue.execution_view v where v.id = d.execution_id limit 1) e;
 comment on view cue.dead_execution_view is 'Executions that failed, were missed or timed out, and were neither replayed nor dismissed.';
 
-create or replace view cue.waiting_execution_view as
-select a.execution_id as id, a.account_id, a.cue_id, e.cue_name, e.transport, e.task, e.scheduled_for, e.due_at, e.status, e.outcome_state,
-       e.outcome_success, e.triggered_by, e.replayed_from, e.attempts, e.http_status, e.error_message, e.started_at, e.last_attempt_at,
-       e.delivered_at, e.next_retry, e.claimed_by_worker, e.claimed_at, e.last_heartbeat_at, e.lease_expires_at, e.ended_at, e.created_at,
-       e.updated_at, e.outcome, e.costs, e.metadata, e.artifacts, e.result_type, e.has_evidence, e.payload, e.response_body, e.cue_tags, e.reported_error,
-       e.error_group, e.held, e.held_ms, e.missed_reason, e.approval, e.parents
-  from cue.approvals a
- cross join lateral (select * from cue.execution_view v where v.id = a.execution_id limit 1) e
- where a.decision is null;
-comment on view cue.waiting_execution_view is 'Executions that wait for approval.';
-
 -- turn is what they are ordered by, to compare executions of several queries. Few columns: a query that locks copies them for each row.
 create or replace view cue.claimable_executions as
 select e.id, e.account_id, e.cue_id, coalesce(e.task, '') as task, e.claimable_at, e.claimable_at as turn

@@ -7,6 +7,7 @@ import auth from './accounts/auth.ts'
 import lists from './accounts/lists.ts'
 import accounts from './accounts/routes.ts'
 import alerts from './alerts/routes.ts'
+import approvals from './approvals/routes.ts'
 import billing from './billing/routes.ts'
 import blog from './blog/routes.ts'
 import calendars from './calendars/routes.ts'
@@ -164,6 +165,7 @@ export const build = async (options: Options) => {
   await app.register(echo)
   await app.register(cues)
   await app.register(executions)
+  await app.register(approvals)
   await app.register(operations)
   await app.register(schedules)
   await app.register(calendars)

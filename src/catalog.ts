@@ -53,7 +53,7 @@ export const enums = {
   keyOrigin: ['user', 'register', 'migration', 'mcp-exchange'],
   keyScope: ['read', 'write', 'worker', 'account', 'approve'],
   missedReason: ['service_away', 'execution_limit', 'excluded', 'overlap', 'queue_full', 'held', 'gate', 'after', 'approval_expired'],
-  noticeKind: ['raised', 'resolved', 'summary', 'event'],
+  noticeKind: ['raised', 'resolved', 'summary', 'event', 'approval'],
   noticeState: ['waiting', 'sent', 'failed'],
   operationStatus: ['running', 'completed', 'aborted'],
   operationType: ['replay', 'cancel', 'dismiss', 'pause', 'resume', 'delete', 'fire', 'backfill', 'approve', 'reject'],

@@ -76,7 +76,7 @@ export type KeyScope = "account" | "approve" | "read" | "worker" | "write";
 
 export type MissedReason = "after" | "approval_expired" | "excluded" | "execution_limit" | "gate" | "held" | "overlap" | "queue_full" | "service_away";
 
-export type NoticeKind = "event" | "raised" | "resolved" | "summary";
+export type NoticeKind = "approval" | "event" | "raised" | "resolved" | "summary";
 
 export type NoticeState = "failed" | "sent" | "waiting";
 
@@ -2750,7 +2750,7 @@ export interface Notices {
    */
   account_id: string;
   /**
-   * The alert. Null for an event.
+   * The alert. Null for events and approvals.
    */
   alert_id: string | null;
   /**
@@ -2758,7 +2758,7 @@ export interface Notices {
    */
   channel_id: string;
   /**
-   * The event; of a summary, what happened.
+   * The event, or the execution that waits; of a summary, what happened.
    */
   content: Json | null;
   /**
@@ -3392,52 +3392,6 @@ export interface UsageCounters {
   succeeded: Generated<number>;
 }
 
-export interface WaitingExecutionView {
-  account_id: string | null;
-  approval: Json | null;
-  artifacts: string | null;
-  attempts: number | null;
-  claimed_at: Timestamp | null;
-  claimed_by_worker: string | null;
-  costs: Json | null;
-  created_at: Timestamp | null;
-  cue_id: string | null;
-  cue_name: string | null;
-  cue_tags: string[] | null;
-  delivered_at: Timestamp | null;
-  due_at: Timestamp | null;
-  ended_at: Timestamp | null;
-  error_group: string | null;
-  error_message: string | null;
-  has_evidence: boolean | null;
-  held: Json | null;
-  held_ms: number | null;
-  http_status: number | null;
-  id: string | null;
-  last_attempt_at: Timestamp | null;
-  last_heartbeat_at: Timestamp | null;
-  lease_expires_at: Timestamp | null;
-  metadata: string | null;
-  missed_reason: MissedReason | null;
-  next_retry: Timestamp | null;
-  outcome: Json | null;
-  outcome_state: OutcomeState | null;
-  outcome_success: boolean | null;
-  parents: Json | null;
-  payload: string | null;
-  replayed_from: string | null;
-  reported_error: string | null;
-  response_body: string | null;
-  result_type: string | null;
-  scheduled_for: Timestamp | null;
-  started_at: Timestamp | null;
-  status: ExecutionStatus | null;
-  task: string | null;
-  transport: Transport | null;
-  triggered_by: TriggerKind | null;
-  updated_at: Timestamp | null;
-}
-
 export interface WaitingRetries {
   first_at: Timestamp | null;
   last_at: Timestamp | null;
@@ -3574,7 +3528,6 @@ export interface DB {
   unattended_tasks: UnattendedTasks;
   unserved_periods: UnservedPeriods;
   usage_counters: UsageCounters;
-  waiting_execution_view: WaitingExecutionView;
   waiting_retries: WaitingRetries;
   worker_view: WorkerView;
   workers: Workers;

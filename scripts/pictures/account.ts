@@ -1,4 +1,7 @@
 /** A service with two accounts for pictures of the dashboard: one with a year of history, and an empty one. */
+import { createKey, hashKey, keyPrefix } from '../../src/accounts/keys.ts'
+import { enums } from '../../src/catalog.ts'
+import { createFunctions } from '../../src/database/functions.ts'
 import { call as callAt } from '../stage/client.ts'
 import { addAccounts } from '../stage/seed.ts'
 import { atEnd, type Stage } from '../stage/stage.ts'
@@ -17,6 +20,11 @@ export const openAccount = async (stage: Stage) => {
   const beating = setInterval(() => void beat().catch(() => {}), 2000)
   atEnd(() => clearInterval(beating))
   const [ada, newcomer] = await addAccounts(pool, 2, 'ada')
+  // The owner may approve, which the default key may not.
+  const api_key = createKey(1)
+  const scopes = [...enums.keyScope]
+  const hash = { key_hash: hashKey(api_key), prefix: keyPrefix(api_key) }
+  await createFunctions(pool).createKey({ account_id: ada!.id, label: 'owner', ...hash, scopes, may_approve: true })
   const call = async (method: string, path: string, body?: object) => {
     const answer = await callAt(address, method, path, ada!.api_key, body)
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.text}`)
@@ -24,5 +32,5 @@ export const openAccount = async (stage: Stage) => {
   }
   const seeded = await seedAccount({ pool, call, account_id: ada!.id, now: new Date() })
   await pool.query('analyze') // which the operator's page takes its numbers from
-  return { address, ada: ada!, newcomer: newcomer!, ...seeded }
+  return { address, ada: { ...ada!, api_key }, newcomer: newcomer!, ...seeded }
 }

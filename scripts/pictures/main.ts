@@ -17,10 +17,10 @@ const screens = {
   desktop: { viewport: { width: 1440, height: 900 } },
   phone: { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }
 }
-const newcomersPages = ['', 'cues', 'inbox', 'workers', 'calendars', 'support', 'errors', 'destinations']
+const newcomersPages = ['', 'cues', 'inbox', 'approvals', 'workers', 'calendars', 'support', 'errors', 'destinations']
 
 await onStage({ durable: false }, async stage => {
-  const { address, ada, newcomer, cues, backup, follower, failed, verified, operation } = await openAccount(stage)
+  const { address, ada, newcomer, cues, backup, follower, failed, verified, operation, waiting } = await openAccount(stage)
   const paths: Record<string, string> = {
     attention: '',
     'cues-empty-search': 'cues?search=nothing+like+this',
@@ -34,13 +34,16 @@ await onStage({ durable: false }, async stage => {
     'execution-chain': `executions/${backup}`,
     'execution-failed': `executions/${failed}`,
     'execution-verified': `executions/${verified}`,
+    'execution-waiting': `executions/${waiting}`,
+    'cue-approval': `cues/${cues.get('Send refunds')}`,
+    'cue-approval-edit': `cues/${cues.get('Send refunds')}/edit`,
     operation: `operations/${operation}`,
     calendar: 'calendars/holidays%2Fde',
     gate: 'gates/openai',
     'calendar-edit': 'calendars/holidays%2Fde/edit',
     unknown: 'nothing'
   }
-  const lists = `cues executions inbox errors destinations workers alerts channels operations calendars gates keys sessions usage audit settings support operator`
+  const lists = `cues executions inbox approvals errors destinations workers alerts channels operations calendars gates keys sessions usage audit settings support operator`
   for (const name of lists.split(' ')) paths[name] = name
 
   const browser = await chromium.launch({ executablePath, args, headless: true })

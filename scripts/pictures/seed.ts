@@ -101,6 +101,18 @@ const kinds: Kind[] = [
   },
   {
     body: {
+      name: 'Send refunds',
+      key: 'agents/refunds',
+      tags: ['finance', 'agents'],
+      cron: '0 11 * * 1-5',
+      ...hook('refunds'),
+      payload: { order: 'A-20417', amount: '50.00', currency: 'EUR', reason: 'arrived broken' },
+      approval: { expires: '24h', message: 'Refund the orders that the agent has checked?' }
+    },
+    ...{ runs: 0, takesMs: 1300 }
+  },
+  {
+    body: {
       name: 'Quarterly tax export',
       tags: ['finance'],
       at: new Date(Math.ceil(Date.now() / day + 9) * day),
@@ -215,6 +227,10 @@ export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
   await pool.query("update cue.workers set last_heartbeat = now() - interval '50 minutes' where worker_id = 'agent-laptop'")
   for (let n = 0; n < 3; n++) await call('POST', `/v1/cues/${cue('Summarise support tickets')}/fire`, {})
 
+  await call('POST', `/v1/cues/${cue('Send refunds')}/fire`, {})
+  const larger = { order: 'A-20398', amount: '1249.00' }
+  const { id: waiting } = await call('POST', `/v1/cues/${cue('Send refunds')}/fire`, { payload_override: larger })
+
   for (const [name, type, message, age] of [
     ['Check partner API', 'consecutive_failure', 'failed 3 times in a row', 65],
     ['Import price feed', 'cue_paused', 'was paused: it failed 5 times in a row', 42],
@@ -284,6 +300,7 @@ export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
     ...chain,
     failed: await newest("status = 'failed' and error_message like '%503%'"),
     verified: await newest("outcome_state = 'verified_success'"),
-    operation
+    operation,
+    waiting
   }
 }

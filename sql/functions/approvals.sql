@@ -65,6 +65,29 @@ language sql security definer as $$
 $$;
 comment on function cue.add_approval_event is 'Adds an event about an approval, with its execution as lists show it.';
 
+-- Without a channel, by mail. Also for reminders.
+create or replace function cue.ask_for_approval(c cue.cues, a cue.approvals, p_now timestamptz) returns void
+language plpgsql security definer as $$
+declare
+  n cue.notices;
+begin
+  for n in
+    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
+    select cue.uuid_v7(p_now), c.account_id, h.id, 'approval', jsonb_build_object(
+             'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
+             'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)), p_now, p_now
+      from cue.channels_for(c, 'approval.requested') h
+     cross join cue.execution_data(array[a.execution_id]) d
+    returning *
+  loop
+    perform cue.add_notice_job(n.id, n.account_id, p_now);
+  end loop;
+  if not found then
+    perform cue.add_job('mails', jsonb_build_object('kind', 'approval_requested', 'account_id', a.account_id, 'execution_id', a.execution_id));
+  end if;
+end $$;
+comment on function cue.ask_for_approval is 'Sends a request for approval to the channels of its cue, or else by mail.';
+
 -- The caller has locked the cue and the execution, which is in the waiting room.
 create or replace function cue.request_approval(c cue.cues, p_execution_id uuid, p_requested_by text, p_now timestamptz) returns void
 language plpgsql security definer as $$
@@ -77,6 +100,7 @@ begin
   if c.transport = 'webhook' then perform cue.fix_callback(c, p_execution_id); end if;
   perform cue.wake('cue_deadline', least(v_expires_at, p_now + interval '1 hour'));
   perform cue.add_approval_event('approval.requested', p_execution_id, p_now);
+  perform cue.ask_for_approval(c, a, p_now) from cue.approvals a where a.execution_id = p_execution_id;
 end $$;
 comment on function cue.request_approval is 'Requests the approval that an execution waits for, which is sent to the callback that its cue has now.';
 
@@ -110,6 +134,9 @@ begin
   if a.execution_id is null then
     raise exception 'Only an execution that waits for approval can be %; execution % is %.', p_decision, e.id, e.status using errcode = cue.refusal('QU011');
   end if;
+  if p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link) then
+    raise exception 'Links cannot decide for this account. Sign in.' using errcode = cue.refusal('QU076');
+  end if;
   if p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor) then
     raise exception 'Execution % was requested with this key, which therefore cannot approve it.', e.id using errcode = cue.refusal('QU075');
   end if;
@@ -118,7 +145,7 @@ begin
   return query select a.execution_id, a.decision, a.decided_by, a.decided_at;
 end $$;
 comment on function cue.decide_approval is
-  'Approves or rejects an execution that waits for approval; QU002 not found, QU011 not waiting, QU074 decided before, QU075 requested by the same key.';
+  'Approves or rejects an execution that waits for approval; QU002 not found, QU011 not waiting, QU074 decided before, QU075 requested by the same key, QU076 by a link that the account does not accept.';
 
 -- The caller has locked the cue, its cue_runs and the execution.
 create or replace function cue.end_approval(c cue.cues, e cue.executions, a cue.approvals, p_ip text, p_now timestamptz) returns void
@@ -191,9 +218,26 @@ begin
     update cue.approvals
        set reminders = a.reminders + 1,
            remind_at = case when a.requested_at + interval '24 hours' > p_now then a.requested_at + interval '24 hours' end
-     where execution_id = a.execution_id;
+     where execution_id = a.execution_id returning * into a;
+    perform cue.ask_for_approval(c, a, p_now) from cue.cues c where c.id = a.cue_id;
     v_count := v_count + 1;
   end loop;
   return v_count;
 end $$;
 comment on function cue.remind_approvals is 'Sends reminders of approvals that still wait; returns how many.';
+
+-- By the link in a message, whose signature the caller has verified.
+create or replace function cue.linked_approval(p_execution_id uuid) returns table (
+  account_id uuid, cue_name text, scheduled_for timestamptz, payload text, template_values text, message text, expires_at timestamptz,
+  decision cue.approval_decision, by_link boolean
+)
+language plpgsql stable security definer as $$
+begin
+  return query
+  select a.account_id, e.cue_name, e.scheduled_for, e.payload, e.template_values, a.message, a.expires_at, a.decision, c.approvals_by_link
+    from cue.approvals a
+   cross join lateral (select * from cue.execution_view v where v.id = a.execution_id limit 1) e
+    join cue.accounts c on c.id = a.account_id
+   where a.execution_id = p_execution_id;
+end $$;
+comment on function cue.linked_approval is 'Returns what a person who follows a link decides about, or no row if that is gone.';

@@ -33,7 +33,7 @@ comment on function cue.subscribe_channels is 'Notes whether a channel of an acc
 create or replace function cue.put_channel(
   p_account_id uuid, p_name text, p_type cue.channel_type, p_target text, p_types cue.event_type[] default null,
   p_severity cue.alert_severity default 'high', p_tags text[] default '{}', p_is_default boolean default false, p_enabled boolean default true,
-  p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+  p_actor text default session_user, p_ip text default null, p_now timestamptz default now(), p_may_approve boolean default false
 ) returns text
 language plpgsql security definer as $$
 declare
@@ -56,12 +56,15 @@ begin
     return 'unconfirmed';
   end if;
   if (old.type, old.target, old.types, old.severity, old.tags, old.is_default, old.enabled)
-     is not distinct from (p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled) then return 'same'; end if;
-  insert into cue.channels as h (id, account_id, name, type, target, types, severity, tags, is_default, enabled, created_at, updated_at)
-  values (cue.uuid_v7(p_now), a.id, p_name, p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled, p_now, p_now)
+     is not distinct from (p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled) and (old.gets_links or not p_may_approve) then
+    return 'same';
+  end if;
+  insert into cue.channels as h (id, account_id, name, type, target, types, severity, tags, is_default, enabled, gets_links, created_at, updated_at)
+  values (cue.uuid_v7(p_now), a.id, p_name, p_type, p_target, p_types, p_severity, p_tags, p_is_default, p_enabled, p_may_approve, p_now, p_now)
   on conflict (account_id, name) do update
      set type = excluded.type, target = excluded.target, types = excluded.types, severity = excluded.severity, tags = excluded.tags,
-         is_default = excluded.is_default, enabled = excluded.enabled, updated_at = excluded.updated_at;
+         is_default = excluded.is_default, enabled = excluded.enabled, gets_links = excluded.gets_links,
+         updated_at = excluded.updated_at;
   perform cue.subscribe_channels(a.id);
   perform cue.record_event(a.id, 'channel.set', p_actor, p_ip, jsonb_build_object('name', p_name, 'type', p_type), p_now);
   return case when old.id is null then 'created' else 'changed' end;
@@ -141,21 +144,27 @@ comment on function cue.confirm_address is 'Records that an address may be used 
 
 -- Notices ------------------------------------------------------------------------------------------------------------------------------
 
--- The caller has just raised the alert. Channels that a cue names and that have been deleted don't count, so that its alerts aren't lost.
+-- Channels that a cue names and that have been deleted don't count, so that its alerts aren't lost.
+create or replace function cue.channels_for(c cue.cues, p_type cue.event_type) returns setof cue.channels
+language sql stable security definer as $$
+  select h.* from cue.channels h
+   where h.account_id = c.account_id and h.enabled and c.tags @> h.tags and (h.types is null or p_type = any (h.types))
+     and case when c.alert_channels = '{}' or exists (
+                select from cue.channels n where n.account_id = c.account_id and n.name = any (c.alert_channels))
+              then h.name = any (c.alert_channels) else h.is_default or h.types is not null end
+$$;
+comment on function cue.channels_for is 'Returns the channels that get the alerts of a cue, or its requests for approval, by the type of their event.';
+
+-- The caller has just raised the alert.
 create or replace function cue.add_raised_notices(c cue.cues, p_alert_id uuid, p_severity cue.alert_severity, p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare
-  v_is_named boolean := c.alert_channels = '{}'
-    or exists (select from cue.channels h where h.account_id = c.account_id and h.name = any (c.alert_channels));
   n cue.notices;
 begin
   for n in
     insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
     select cue.uuid_v7(p_now), c.account_id, h.id, p_alert_id, 'raised', p_now, p_now
-      from cue.channels h
-     where h.account_id = c.account_id and h.enabled and p_severity >= h.severity and c.tags @> h.tags
-       and case when v_is_named then h.name = any (c.alert_channels) else h.is_default or h.types is not null end
-       and (h.types is null or 'alert.raised' = any (h.types))
+      from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity
     returning *
   loop
     perform cue.add_notice_job(n.id, n.account_id, p_now);
@@ -214,7 +223,7 @@ begin
 end $$;
 comment on function cue.end_snoozes is 'Ends snoozes whose time has passed, with a summary of what happened meanwhile; returns how many.';
 
--- Called once the events of a batch have their places. Alerts have notices of their own.
+-- Called once the events of a batch have their places. Alerts and requests for approval have notices of their own.
 create or replace function cue.add_event_notices(p_account_ids uuid[], p_after bigint, p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare
@@ -228,7 +237,7 @@ begin
                               'data', e.data::json), p_now, p_now
       from cue.channels h
      cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
-     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved')
+     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
      order by e.place
     returning *
   loop
@@ -237,28 +246,32 @@ begin
 end $$;
 comment on function cue.add_event_notices is 'Adds notices of newly published events for the channels that name their types.';
 
--- Of a cue that is deleted, there is only the event that says so.
+-- Of a cue that is deleted, there is only the event that says so. A request for approval is needless once there is a decision. With is_decider, its
+-- message has the link that decides.
 create or replace function cue.read_notice(p_notice_id uuid, p_now timestamptz default now()) returns table (
   kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb,
-  tries int, created_at timestamptz, secrets text[]
+  tries int, created_at timestamptz, secrets text[], is_decider boolean
 )
 language plpgsql security definer as $$
 begin
   return query
-  select n.kind, h.type, h.target, n.alert_id, l.severity, c.name, cue.alert_data(l.id), n.content, n.tries, n.created_at, cue.channel_secrets(h, p_now)
+  select n.kind, h.type, h.target, n.alert_id, l.severity, c.name, cue.alert_data(l.id), n.content, n.tries, n.created_at, cue.channel_secrets(h, p_now),
+         n.kind = 'approval' and h.gets_links and (select a.approvals_by_link from cue.accounts a where a.id = n.account_id)
     from cue.notices n
     join cue.channels h on h.id = n.channel_id and h.enabled
     left join cue.alerts l on l.id = n.alert_id
     left join cue.cues c on c.id = coalesce(l.cue_id, n.content ->> 'cue_id')
    where n.id = p_notice_id and (n.kind <> 'resolved' or l.resolved_at is not null)
-     and (c.deleted_at is null and (c.id is not null or n.content ->> 'cue_id' is null) or n.content ->> 'type' = 'cue.deleted');
+     and (c.deleted_at is null and (c.id is not null or n.content ->> 'cue_id' is null) or n.content ->> 'type' = 'cue.deleted')
+     and (n.kind <> 'approval' or exists (
+       select from cue.approvals a where a.execution_id = (n.content ->> 'execution_id')::uuid and a.decision is null));
 end $$;
 comment on function cue.read_notice is 'Returns what a notice says and where it goes, or no row if it has become needless.';
 
 -- A mail is left to the queue of mails, which counts as sent. For others, the try is counted, and may be repeated after p_answer_within.
 create or replace function cue.begin_notice(p_notice_id uuid, p_answer_within interval default '40 seconds', p_now timestamptz default now()) returns table (
   kind cue.notice_kind, type cue.channel_type, target text, alert_id uuid, severity cue.alert_severity, cue_name text, alert jsonb, content jsonb,
-  tries int, created_at timestamptz, secrets text[]
+  tries int, created_at timestamptz, secrets text[], is_decider boolean
 )
 language plpgsql security definer as $$
 #variable_conflict use_column
@@ -282,7 +295,7 @@ begin
   elsif (select h.type from cue.channels h where h.id = n.channel_id) <> 'email' then
     update cue.notices set due_at = p_now + p_answer_within, tries = tries + 1 where id = n.id;
     return query select * from cue.read_notice(n.id, p_now);
-  elsif n.kind = 'event' and not (select w.allowed from cue.allow('event_mails:' || n.account_id, 100, interval '1 hour', p_now) w) then
+  elsif n.alert_id is null and not (select w.allowed from cue.allow('event_mails:' || n.account_id, 100, interval '1 hour', p_now) w) then
     update cue.notices set state = 'failed', due_at = null, error = 'Mail limit reached: 100 events per hour.' where id = n.id;
   else
     perform cue.add_job('mails', jsonb_build_object('kind', 'notice', 'account_id', n.account_id, 'notice_id', n.id));

@@ -167,7 +167,7 @@ declare
   a cue.accounts;
   -- All subjects that cue.allow counts for an account.
   v_subjects text[] := array(select 'key:' || id from cue.api_keys where account_id = p_account_id)
-    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:,url_tests:,addresses:,channel_tests:,event_mails:}'::text[]) as s (name));
+    || array(select s.name || p_account_id from unnest('{sessions:,keys:,failures:,unconfirmed:,support:,cue_limit:,url_tests:,addresses:,channel_tests:,event_mails:,approval_mails:}'::text[]) as s (name));
 begin
   delete from cue.accounts where id = p_account_id returning * into a;
   -- Deletes the Stripe customer, which cancels its subscriptions. The job outlives the account.

@@ -98,3 +98,27 @@ language sql stable security definer as $$
     from cue.event_endpoints e join cue.accounts a on a.id = e.account_id where e.id = p_endpoint_id and e.status = 'disabled'
 $$;
 comment on function cue.mail_endpoint_disabled is 'Returns the content of the mail about an event endpoint that was disabled.';
+
+-- A hundred per hour and account; three per day until the address is confirmed.
+create or replace function cue.mail_approval_requested(
+  p_account_id uuid, p_execution_id uuid, p_counted boolean default true, p_now timestamptz default now()
+) returns table (
+  email text, cue_id text, cue_name text, execution_id uuid, scheduled_for timestamptz, message text, expires_at timestamptz, on_expiry cue.approval_expiry,
+  reminders int, by_link boolean
+)
+language plpgsql security definer as $$
+declare
+  v_confirmed boolean := cue.is_email_confirmed(p_account_id);
+begin
+  if p_counted and not (
+    select w.allowed from cue.allow(
+      case when v_confirmed then 'approval_mails:' else 'unconfirmed:' end || p_account_id, case when v_confirmed then 100 else 3 end,
+      case when v_confirmed then interval '1 hour' else interval '24 hours' end, p_now) w) then
+    return;
+  end if;
+  return query
+  select m.email, c.id, c.name, e.id, e.scheduled_for, a.message, a.expires_at, a.on_expiry, a.reminders, m.approvals_by_link
+    from cue.approvals a join cue.executions e on e.id = a.execution_id join cue.cues c on c.id = a.cue_id join cue.accounts m on m.id = a.account_id
+   where a.execution_id = p_execution_id and a.account_id = p_account_id and a.decision is null and c.deleted_at is null;
+end $$;
+comment on function cue.mail_approval_requested is 'Returns the content of the mail that requests an approval, or no row once there is a decision, or above the mail limit.';

@@ -170,7 +170,7 @@ begin
   delete from cue.session_tokens where expires_at <= p_now;
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
-  delete from cue.notices where kind = 'event' and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
+  delete from cue.notices where alert_id is null and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
   perform cue.prune_gate_parts(p_now);
   perform cue.prune_audit(p_now);
 end $$;

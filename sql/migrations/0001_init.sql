@@ -82,8 +82,8 @@ create type cue.event_type as enum
    'approval.requested', 'approval.decided');
 --- Service that a channel sends to; webhook: a signed request to any address.
 create type cue.channel_type as enum ('email', 'slack', 'discord', 'teams', 'ntfy', 'pagerduty', 'webhook');
---- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), or an event.
-create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event');
+--- What a notice says: an alert was raised or resolved, what happened while it was snoozed (summary), an event, or that an execution waits for approval.
+create type cue.notice_kind as enum ('raised', 'resolved', 'summary', 'event', 'approval');
 create type cue.notice_state as enum ('waiting', 'sent', 'failed'); --- failed: no try is left.
 --- Whether events are sent to an endpoint. disabled: it failed for three days.
 create type cue.endpoint_status as enum ('enabled', 'disabled');
@@ -1231,10 +1231,10 @@ create table cue.notices ( --- Messages to channels, each with a job of the same
   id uuid primary key, --- UUIDv7.
   account_id uuid not null, --- The account.
   channel_id uuid not null, --- The channel.
-  alert_id uuid references cue.alerts on delete cascade, --- The alert. Null for an event.
+  alert_id uuid references cue.alerts on delete cascade, --- The alert. Null for events and approvals.
   kind cue.notice_kind not null, --- What it says.
   snoozed_until timestamptz, --- Of a summary: the end of the snooze.
-  content jsonb, --- The event; of a summary, what happened.
+  content jsonb, --- The event, or the execution that waits; of a summary, what happened.
   state cue.notice_state not null default 'waiting', --- Whether it has been sent.
   tries int not null default 0, --- Tries that have begun.
   --- When the next try is due. While one is under way, when another engine may repeat it. Null once it is not waiting.
@@ -1245,13 +1245,13 @@ create table cue.notices ( --- Messages to channels, each with a job of the same
   created_at timestamptz not null, --- Time of its cause.
   check ((due_at is not null) = (state = 'waiting')),
   check ((sent_at is not null) = (state = 'sent')),
-  check ((alert_id is null) = (kind = 'event')),
+  check ((alert_id is null) = (kind in ('event', 'approval'))),
   check ((snoozed_until is not null) = (kind = 'summary'))
 );
 create unique index notices_once on cue.notices (alert_id, channel_id, kind, coalesce(snoozed_until, 'infinity')) where alert_id is not null;
 create index notices_of_channel on cue.notices (account_id, channel_id);
 create index notices_due on cue.notices (due_at) where due_at is not null;
-create index notices_of_events on cue.notices (id) where kind = 'event' and due_at is null;
+create index notices_of_events on cue.notices (id) where alert_id is null and due_at is null;
 
 create table cue.event_endpoints ( --- Addresses that the events of an account are sent to, signed and in the order of the feed.
   id uuid primary key, --- UUIDv7.

@@ -13,7 +13,9 @@ const paths = {
   /** The id is that of an address for channels. */
   'confirm-address': '/auth/confirm-address',
   /** The id is that of an account. */
-  'not-me': '/auth/not-me'
+  'not-me': '/auth/not-me',
+  /** The id is that of an execution that waits for approval. */
+  approval: '/approval'
 }
 export type LinkKind = keyof typeof paths
 

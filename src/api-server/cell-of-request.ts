@@ -29,6 +29,7 @@ const bodies: Record<string, Kind> = {
   '/auth/confirm-email': 'link',
   '/auth/confirm-address': 'link',
   '/auth/not-me': 'link',
+  '/approval': 'link',
   '/v1/billing/webhook': 'event'
 }
 /** Pages that links lead to, and the query parameter that names the cell. */
@@ -37,6 +38,7 @@ const pages: Record<string, string> = {
   '/auth/confirm-email': 'token',
   '/auth/confirm-address': 'token',
   '/auth/not-me': 'token',
+  '/approval': 'token',
   '/auth/device': 'code',
   '/v1/auth/verify': 'device_code'
 }

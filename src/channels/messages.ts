@@ -1,8 +1,9 @@
 /** What each type of channel is sent: one POST of a fixed form. Text from users is escaped for its medium, and shortened to its limits. */
+import type { Links } from '../accounts/links.ts'
 import type { AlertSeverity, ChannelType, NoticeKind } from '../db.types.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import { aboutEvent } from '../events/about.ts'
-import { counted } from '../pages/page.ts'
+import { counted, spoken } from '../pages/page.ts'
 
 /** What a message says, whatever the channel. */
 export type Message = {
@@ -13,14 +14,16 @@ export type Message = {
   title: string
   /** Further lines; may be empty. */
   text: string
-  /** The page about it in the dashboard. */
+  /** The page about it in the dashboard, unless `label` says otherwise. */
   link: string
+  label?: string
   at: Date
 }
 
 /** `body` is JSON, unless it is a text. */
 type Post = { url: string; headers?: Record<string, string>; body: object | string }
 
+const inDashboard = 'Open in the dashboard'
 const pagerDutyUrl = 'https://events.pagerduty.com/v2/enqueue'
 const colors = { info: 0x3b82f6, warning: 0xd97706, high: 0xdc2626, critical: 0x991b1b, resolved: 0x16a34a }
 /** ntfy's priorities, of which 3 is usual. */
@@ -28,12 +31,12 @@ const priorities = { info: 2, warning: 3, high: 4, critical: 5 }
 const urgencies = { info: 'info', warning: 'warning', high: 'error', critical: 'critical' }
 
 const slack = (url: string, message: Message): Post => {
-  const { title, text, link } = message
+  const { title, text, link, label = inDashboard } = message
   // Only the fallback and the link are markup; the link is ours.
   const blocks = [
     { type: 'header', text: plain(fit(title, 150)) },
     ...(text ? [{ type: 'section', text: plain(fit(text, 3000)) }] : []),
-    { type: 'context', elements: [{ type: 'mrkdwn', text: `<${slackText(link)}|Open in the dashboard>` }] }
+    { type: 'context', elements: [{ type: 'mrkdwn', text: `<${slackText(link)}|${label}>` }] }
   ]
   return { url, body: { text: slackText(fit(title, 150)), mrkdwn: false, blocks, unfurl_links: false, unfurl_media: false } }
 }
@@ -66,7 +69,7 @@ const discordText = (text: string, length: number) =>
 const colorOf = ({ state, severity }: Message) => (state === 'resolved' ? colors.resolved : colors[severity])
 
 /** A card for a workflow's webhook. Markdown works in TextBlock, not in the runs of RichTextBlock. */
-const teams = (url: string, { state, severity, title, text, link }: Message): Post => {
+const teams = (url: string, { state, severity, title, text, link, label = inDashboard }: Message): Post => {
   const color = state === 'resolved' ? 'Good' : severity === 'info' ? 'Default' : severity === 'warning' ? 'Warning' : 'Attention'
   const line = (text: string, style: object = {}) => ({ type: 'RichTextBlock', inlines: [{ type: 'TextRun', text, ...style }] })
   const content = {
@@ -74,7 +77,7 @@ const teams = (url: string, { state, severity, title, text, link }: Message): Po
     type: 'AdaptiveCard',
     version: '1.4',
     body: [line(fit(title, 300), { weight: 'Bolder', size: 'Medium', color }), ...(text ? [line(fit(text, 2000))] : [])],
-    actions: [{ type: 'Action.OpenUrl', title: 'Open in the dashboard', url: link }]
+    actions: [{ type: 'Action.OpenUrl', title: label, url: link }]
   }
   return {
     url,
@@ -100,7 +103,7 @@ const headerText = (title: string) => {
 }
 
 /** `target` is a routing key, or the full URL of another address with `?routing_key=`. */
-const pagerduty = (target: string, { id, state, severity, title, text, link, at }: Message): Post => {
+const pagerduty = (target: string, { id, state, severity, title, text, link, label = inDashboard, at }: Message): Post => {
   const url = new URL(target.includes('://') ? target : pagerDutyUrl)
   const routing_key = url.searchParams.get('routing_key') ?? target
   url.searchParams.delete('routing_key')
@@ -111,7 +114,7 @@ const pagerduty = (target: string, { id, state, severity, title, text, link, at 
     timestamp: at.toISOString(),
     ...(text && { custom_details: { text: fit(text, 2000) } })
   }
-  const links = [{ href: link, text: 'Open in the dashboard' }]
+  const links = [{ href: link, text: label }]
   const body = {
     routing_key,
     dedup_key: id,
@@ -132,6 +135,8 @@ export type Sent = {
   cue_key: string | null
   execution_id: string | null
   data: unknown
+  /** The link that decides about an execution. */
+  link?: string
 }
 
 type Channel = { type: ChannelType; target: string; secrets: string[] | null }
@@ -160,6 +165,7 @@ export type Notice = {
   alert: unknown
   content: unknown
   created_at: Date
+  is_decider: boolean
 }
 type Alert = {
   message: string
@@ -167,13 +173,14 @@ type Alert = {
   execution_id: string | null
   resolution: { after_seconds: number; failed: number; missed: number } | null
 }
+type Asked = { cue_name: string; approval: { message: string | null; expires_at: string | null }; reminder: number }
 type Happened = { failures: number; resolved: boolean; acknowledged: boolean }
 
 /** Returns a notice's message, and the event that webhooks get instead. `id` is that of the notice. */
 export const messageOf = (
   id: string,
-  { kind, alert_id, severity, alert, content, created_at: at }: Notice,
-  baseUrl: string
+  { kind, alert_id, severity, alert, content, created_at: at, is_decider }: Notice,
+  { baseUrl, links }: { baseUrl: string; links: Pick<Links, 'url'> }
 ): { message: Message; sent: Sent } => {
   const link = ({ execution_id, cue_id }: Pick<Sent, 'execution_id' | 'cue_id'>) =>
     `${baseUrl}/dashboard${execution_id ? `/executions/${execution_id}` : cue_id ? `/cues/${cue_id}` : ''}`
@@ -189,6 +196,22 @@ export const messageOf = (
       at: new Date(sent.at)
     }
     return { message, sent }
+  }
+  if (kind === 'approval') {
+    const event = content as Sent
+    const { cue_name, approval, reminder } = event.data as Asked
+    const decides = is_decider ? links.url('approval', event.execution_id!) : undefined
+    const message: Message = {
+      id: event.id,
+      state: 'news',
+      severity: 'high',
+      title: `${reminder > 0 ? 'Still waits for approval' : 'Waits for approval'}: ${cue_name}`,
+      text: [approval.message, approval.expires_at && `Decide before ${spoken(new Date(approval.expires_at))}.`].filter(Boolean).join('\n'),
+      link: decides ?? link(event),
+      ...(decides && { label: 'Approve or reject' }),
+      at: new Date(event.at)
+    }
+    return { message, sent: { ...event, ...(decides && { link: decides }) } }
   }
   const data = alert as Alert
   const { message: title, resolution, cue_id, execution_id } = data

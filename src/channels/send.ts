@@ -1,5 +1,7 @@
 /** Sends notices to channels: each is a durable job, and its row owns the tries. */
 import type { FastifyBaseLogger } from 'fastify'
+import { createLinks } from '../accounts/links.ts'
+import type { Config } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
 import { userAgent } from '../deliveries/request.ts'
 import type { WebhookClient } from '../deliveries/webhook.ts'
@@ -10,7 +12,7 @@ type Options = {
   jobs: Pick<Jobs, 'work'>
   fn: Pick<Functions, 'beginNotice' | 'endNotice'>
   client: Pick<WebhookClient, 'post'>
-  baseUrl: string
+  config: Pick<Config, 'baseUrl' | 'sessionSecret'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
   log: Pick<FastifyBaseLogger, 'info'>
@@ -20,12 +22,14 @@ type Options = {
 export const timeoutMs = 30_000
 
 /** Works off the queue `notices`. */
-export const startNotices = ({ jobs, fn, client, baseUrl, now, log }: Options): Promise<void> =>
-  jobs.work<{ notice_id: string }>('notices', async ({ notice_id }) => {
+export const startNotices = ({ jobs, fn, client, config, now, log }: Options): Promise<void> => {
+  const { baseUrl } = config
+  const links = createLinks(config)
+  return jobs.work<{ notice_id: string }>('notices', async ({ notice_id }) => {
     const notice = await fn.beginNotice({ notice_id })
     if (!notice) return
     const { tries, type, kind } = notice
-    const { message, sent } = messageOf(notice_id, notice, baseUrl)
+    const { message, sent } = messageOf(notice_id, notice, { baseUrl, links })
     const { url, headers, body } = requestTo(notice, message, sent, now())
     const result = await client.post({ url, method: 'POST', headers: { 'User-Agent': userAgent, ...headers }, body, timeoutMs })
     const { http_status, error, gone, retry_after_ms, duration_ms: ms } = result
@@ -33,3 +37,4 @@ export const startNotices = ({ jobs, fn, client, baseUrl, now, log }: Options): 
     log.info({ notice_id, type, kind, http_status, error, ms }, 'notice ended')
     return state === 'sent' || state === null ? undefined : { tries, isFinal: state === 'failed' }
   })
+}

@@ -5,6 +5,7 @@ import type { Command } from './command.ts'
 type Entry = { args: string; summary: string; load: () => Promise<Command> }
 
 const account = () => import('./account.ts')
+const approvals = () => import('./approvals.ts')
 const alerts = () => import('./alerts.ts')
 const channels = () => import('./channels.ts')
 const apply = () => import('./apply.ts')
@@ -68,6 +69,9 @@ export const groups: Readonly<Record<string, Readonly<Record<string, Entry>>>> =
     'executions signal': entry('<ID>', 'Count a failed execution as good enough for the cues that follow', executions, 'signal'),
     'executions dismiss': entry('<ID>', 'Remove an execution from the dead letters', executions, 'dismiss'),
     'executions verify': entry('<ID>', 'Verify or reject a reported success', executions, 'verify'),
+    approvals: entry('', 'List executions that wait for approval, newest first', approvals, 'list'),
+    approve: entry('<ID>', 'Approve an execution that waits for approval', approvals, 'approve'),
+    reject: entry('<ID>', 'Reject an execution that waits for approval', approvals, 'reject'),
     errors: entry('', 'List failures that nobody has replayed or dismissed, grouped by error', executions, 'errors'),
     destinations: entry('', 'List the hosts that webhooks went to in the last 24 hours', executions, 'destinations')
   },

@@ -122,6 +122,30 @@ const after = ofCue('Chain', {
   within: { member: 'after.within', value: 'LENGTH' },
   wait: { member: 'after.wait', value: 'LENGTH' }
 })
+const approval = {
+  approval: {
+    type: 'boolean',
+    group: 'Approval',
+    negatable: true,
+    help: 'each run waits until a person approves it',
+    members: ['approval'],
+    part: (isSet: boolean) => ({ approval: isSet ? {} : null })
+  },
+  ...ofCue('Approval', {
+    'approval-expires': {
+      member: 'approval.expires',
+      value: 'LENGTH',
+      help: 'how long a person may take, from 1m to 31d, or never (default: 24h)',
+      read: (length: string) => (length === 'never' ? null : length)
+    },
+    'approval-on-expiry': {
+      member: 'approval.on_expiry',
+      value: 'ACTION',
+      help: 'afterwards, a run is missed, or it runs: skip or run (default: skip)'
+    },
+    'approval-message': { member: 'approval.message', value: 'TEXT' }
+  })
+} as const
 
 /** Options for members of a cue. All others are set with --data. */
 export const members = {
@@ -130,6 +154,7 @@ export const members = {
   ...after,
   ...delivery,
   ...outcome,
+  ...approval,
   ...fromApi('createCue', {
     key: { member: 'key', value: 'KEY' },
     description: 'description',

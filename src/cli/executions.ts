@@ -64,10 +64,33 @@ export const get = command({
   }
 })
 
+/** `rejected by key:… (too much)`, `waiting (Refund?)` */
+const approvalText = ({ decision, decided_by, reason, message }: NonNullable<Execution['approval']>) => {
+  const text = [
+    decision ?? 'waiting',
+    decided_by && `by ${decided_by}`,
+    (decision ? reason : message) && `(${decision ? reason : message})`
+  ]
+  return text.filter(Boolean).join(' ')
+}
+
 /** All that the API knows about an execution. */
 const showExecution = (execution: ExecutionDetail, out: Output) => {
-  const { id, cue_id, cue_name, outcome, outcome_state, payload, response_body, attempt_log, costs, parents, followers, ...more } =
-    execution
+  const {
+    id,
+    cue_id,
+    cue_name,
+    outcome,
+    outcome_state,
+    payload,
+    response_body,
+    attempt_log,
+    costs,
+    parents,
+    followers,
+    approval,
+    ...more
+  } = execution
   const { success: _, recorded_at, result, error, metadata, artifacts, ...evidence } = outcome ?? { success: null }
   const { created_at, updated_at, due_at, outcome_success, replayed_from, claimed_by_worker, error_message, ...steps } = more
   const text = (value: unknown) => value && JSON.stringify(value)
@@ -76,6 +99,7 @@ const showExecution = (execution: ExecutionDetail, out: Output) => {
     after: parents.map(({ cue_key, cue_id, execution_id }) => `${cue_key ?? cue_id} (${execution_id})`),
     ...{ due_at: due_at === steps.scheduled_for ? null : due_at, outcome: outcome_state, reported_at: recorded_at, result },
     ...{ 'reported error': error, ...evidence, artifacts: text(artifacts), metadata: text(metadata) },
+    approval: approval && approvalText(approval),
     costs: costs.map(({ amount, unit }) => `${amount} ${unit}`).join(', '),
     ...{ payload: JSON.stringify(payload), created: created_at, updated: updated_at, response_body }
   })

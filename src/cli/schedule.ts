@@ -59,6 +59,12 @@ export const scheduleText = ({ schedule, after }: Pick<Cue, 'schedule' | 'after'
   return schedule.timezone === 'UTC' ? String(when) : `${when} ${schedule.timezone}`
 }
 
+const approvalText = ({ approval }: Pick<Cue, 'approval'>) => {
+  if (!approval) return null
+  const { expires, on_expiry, message } = approval
+  return [expires === null ? 'any time' : `within ${expires}, otherwise ${on_expiry}`, message].filter(Boolean).join('; ')
+}
+
 export const showCue = (cue: Cue, out: Output) => {
   const { id, name, key, description, tags, status, completed_reason, paused_by, paused_at, paused_until, pause_reason: reason } = cue
   const {
@@ -89,6 +95,7 @@ export const showCue = (cue: Cue, out: Output) => {
       catch_up,
       overlap,
       gate,
+      approval: approvalText(cue),
       alert_channels: cue.alerts?.channels
     }
   })

@@ -87,6 +87,10 @@ export const createMethods = (options: ClientOptions) => {
       signal: (id: string, body: T.Signal, o?: CallOptions) => repeat<T.Signalled>(`${execution(id)}/signal`, body, o),
       /** Removes a failed execution from the dead letters. */
       dismiss: (id: string, o?: CallOptions) => repeat<T.Dismissed>(`${execution(id)}/dismiss`, undefined, o),
+      /** Approves an execution that waits for approval. */
+      approve: (id: string, body: T.Approve = {}, o?: CallOptions) => post<T.Decision>(`${execution(id)}/approve`, body, o),
+      /** Rejects it: it ends as failed, without an alert. */
+      reject: (id: string, body: T.Reject, o?: CallOptions) => post<T.Decision>(`${execution(id)}/reject`, body, o),
       /** Verifies a reported success; `{ valid: false, reason }` rejects it. */
       verify: (id: string, body: T.Verification = {}, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verify`, body, o),
       verificationPending: (id: string, o?: CallOptions) => post<T.Verified>(`${execution(id)}/verification-pending`, undefined, o),

@@ -116,6 +116,10 @@ export interface Cancelled extends Answer<typeof executions.Cancelled> {}
 export interface Signal extends Given<typeof executions.Signal> {}
 export interface Signalled extends Answer<typeof executions.Signalled> {}
 export interface Dismissed extends Answer<typeof executions.Dismissed> {}
+/** The decision about an execution that waits for approval. */
+export interface Decision extends Answer<typeof executions.Decision> {}
+export type Approve = { reason?: string | null }
+export interface Reject extends Given<typeof executions.Reject> {}
 
 export interface NewOperation extends Given<typeof operations.CreateOperation> {}
 export interface DryRun extends Answer<typeof operations.DryRun> {}

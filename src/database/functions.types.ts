@@ -1,5 +1,5 @@
 /** The SQL functions, as the catalog has them. Made by `npm run generate`; do not edit. */
-import type { AlertSeverity, AlertType, ApprovalDecision, ApprovalSource, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EndpointStatus, EventType, ExecutionStatus, KeyScope, MissedReason, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
+import type { AlertSeverity, AlertType, ApprovalDecision, ApprovalExpiry, ApprovalSource, AuditEvent, CallbackMethod, CatchUp, ChannelType, Completion, CueStatus, DeviceCodeStatus, EndpointStatus, EventType, ExecutionStatus, KeyScope, MissedReason, NoticeKind, NoticeState, OperationStatus, OperationType, OutcomeState, Overlap, PauseCause, Plan, ScheduleType, TicketSeverity, TicketType, Transport, TriggerKind, WebhookAuthorization } from '../db.types.ts'
 
 /** How each function returns its result, its parameters without the prefix p_, and whether it changes nothing. */
 export const functions = {
@@ -115,9 +115,11 @@ export const functions = {
   last_taken_at: ['value', 'now', 'stable'],
   latest_place: ['value', '', 'stable'],
   latest_results: ['rows', 'cue_ids now', 'stable'],
+  linked_approval: ['row', 'execution_id', 'stable'],
   look_ahead_by_schedule: ['rows', 'until limit skip_accounts now', 'stable'],
   look_waiting: ['rows', 'after after_id limit now', 'stable'],
   lose_attempts: ['value', 'execution_ids flight_id error now'],
+  mail_approval_requested: ['row', 'account_id execution_id counted now'],
   mail_channel_test: ['row', 'channel_id', 'stable'],
   mail_confirm_address: ['row', 'address_id', 'stable'],
   mail_cue_failed: ['row', 'account_id execution_id counted now'],
@@ -160,7 +162,7 @@ export const functions = {
   publish_events: ['value', 'limit most_per_day now'],
   purge_cue: ['value', 'cue_id batch'],
   put_calendar: ['value', 'account_id name description dates ranges revision now'],
-  put_channel: ['value', 'account_id name type target types severity tags is_default enabled actor ip now'],
+  put_channel: ['value', 'account_id name type target types severity tags is_default enabled actor ip now may_approve'],
   put_device_code: ['value', 'code_hash ip created_at expires_at'],
   put_gate: ['value', 'account_id key gate actor ip now'],
   queue_operation: ['value', 'operation_id delay'],
@@ -389,6 +391,7 @@ export type BeginNoticeRow = {
   tries: number
   created_at: Date
   secrets: string[] | null
+  is_decider: boolean
 }
 
 export type BillingAccountRow = {
@@ -723,6 +726,18 @@ export type LatestResultsRow = {
   latest: unknown
 }
 
+export type LinkedApprovalRow = {
+  account_id: string
+  cue_name: string
+  scheduled_for: Date
+  payload: string
+  template_values: string | null
+  message: string | null
+  expires_at: Date | null
+  decision: ApprovalDecision | null
+  by_link: boolean
+}
+
 export type LookAheadByScheduleRow = {
   cue_ids: string[]
   account_ids: string[]
@@ -748,6 +763,19 @@ export type LookWaitingRow = {
   account_id: string
   due_at: number
   is_due: boolean
+}
+
+export type MailApprovalRequestedRow = {
+  email: string
+  cue_id: string
+  cue_name: string
+  execution_id: string
+  scheduled_for: Date
+  message: string | null
+  expires_at: Date | null
+  on_expiry: ApprovalExpiry
+  reminders: number
+  by_link: boolean
 }
 
 export type MailChannelTestRow = {
@@ -1132,6 +1160,7 @@ export type ReadNoticeRow = {
   tries: number
   created_at: Date
   secrets: string[] | null
+  is_decider: boolean
 }
 
 export type ReadOperatorRow = {
@@ -1392,9 +1421,11 @@ export type Functions = {
   lastTakenAt: (args: object) => Promise<Date | null>
   latestPlace: (args: object) => Promise<number>
   latestResults: (args: { cue_ids: string[] }) => Promise<LatestResultsRow[]>
+  linkedApproval: (args: { execution_id: string }) => Promise<LinkedApprovalRow | undefined>
   lookAheadBySchedule: (args: { until: Date; limit?: number | null; skip_accounts?: string[] | null }) => Promise<LookAheadByScheduleRow[]>
   lookWaiting: (args: { after: number; after_id: string; limit?: number | null }) => Promise<LookWaitingRow[]>
   loseAttempts: (args: { execution_ids: string[]; flight_id: number; error: string }) => Promise<number>
+  mailApprovalRequested: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailApprovalRequestedRow | undefined>
   mailChannelTest: (args: { channel_id: string }) => Promise<MailChannelTestRow | undefined>
   mailConfirmAddress: (args: { address_id: string }) => Promise<MailConfirmAddressRow | undefined>
   mailCueFailed: (args: { account_id: string; execution_id: string; counted?: boolean | null }) => Promise<MailCueFailedRow | undefined>
@@ -1437,7 +1468,7 @@ export type Functions = {
   publishEvents: (args: { limit?: number | null; most_per_day?: number | null }) => Promise<number>
   purgeCue: (args: { cue_id: string; batch?: number | null }) => Promise<number>
   putCalendar: (args: { account_id: string; name: string; description: string | null; dates: string[]; ranges: object | string; revision?: number | null }) => Promise<number>
-  putChannel: (args: { account_id: string; name: string; type: ChannelType; target: string; types?: EventType[] | null; severity?: AlertSeverity | null; tags?: string[] | null; is_default?: boolean | null; enabled?: boolean | null; actor?: string | null; ip?: string | null }) => Promise<string>
+  putChannel: (args: { account_id: string; name: string; type: ChannelType; target: string; types?: EventType[] | null; severity?: AlertSeverity | null; tags?: string[] | null; is_default?: boolean | null; enabled?: boolean | null; actor?: string | null; ip?: string | null; may_approve?: boolean | null }) => Promise<string>
   putDeviceCode: (args: { code_hash: Buffer; ip: string; created_at: Date; expires_at: Date }) => Promise<void>
   putGate: (args: { account_id: string; key: string; gate: object | string; actor?: string | null; ip?: string | null }) => Promise<string>
   queueOperation: (args: { operation_id: string; delay?: string | null }) => Promise<void>

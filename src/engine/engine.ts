@@ -306,7 +306,7 @@ const listen = (
 /** Starts to work off the queues of pg-boss. */
 const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweeping, now }: Parts, jobs: Jobs): Promise<void> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
-  await startNotices({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
+  await startNotices({ jobs, fn, client, config, now, log })
   await startEndpoints({ jobs, fn, client, now, log })
   await startMails({ jobs, fn, config, decryptKey, now, log })
   await startMemoryUpdates({ jobs, fn, client, now, log })

@@ -32,11 +32,9 @@ const listedBytes = sql<number>`coalesce(octet_length(metadata), 0) + coalesce(o
  */
 export const matching = (db: Kysely<DB>, account_id: string, filters: Filters, now: Date): View => {
   const isDead = filters.dead || filters.error_group !== undefined
-  const isWaiting = filters.held !== undefined && !isDead
-  const view = sql.table(`cue.${isDead ? 'dead_execution_view' : isWaiting ? 'waiting_execution_view' : 'execution_view'}`)
-  let query = db.selectFrom(sql<DB['execution_view']>`${view}`.as('execution_view')) as View
-  // Dead letters have ended.
-  if (filters.held !== undefined && isDead) query = query.where(sql<boolean>`false`)
+  let query: View = db.selectFrom(
+    isDead ? sql<DB['execution_view']>`cue.dead_execution_view`.as('execution_view') : 'execution_view'
+  ) as View
   const { cue_id } = filters
   const since = latest(filters.from, filters.since)
   const until = earliest(filters.to, filters.until)

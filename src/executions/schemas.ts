@@ -178,7 +178,6 @@ export const filters = {
   error_group: Type.Optional(
     Type.String({ format: 'uuid', pattern: uuidPattern, description: 'The group of a dead letter, as in `GET /v1/errors`.' })
   ),
-  held: Type.Optional(Type.Enum(['approval'], { description: 'Those that wait for approval.' })),
   tag: TagFilter,
   from: Type.Optional({ ...Instant, description: 'Created at or after this instant.' }),
   to: Type.Optional({ ...Instant, description: 'Created before this instant.' })

@@ -7,7 +7,20 @@ import { escapeHtml } from '../pages/html.ts'
 /** Slugs in reading order, by the headings of the list of contents. */
 export const contents = {
   'Get started': ['quickstart', 'concepts', 'agents', 'recipes', 'coming-from'],
-  'Use it': ['schedules', 'delivery', 'workers', 'outcomes', 'chains', 'templates', 'gates', 'alerts', 'events', 'files', 'bulk'],
+  'Use it': [
+    'schedules',
+    'delivery',
+    'workers',
+    'outcomes',
+    'chains',
+    'approvals',
+    'templates',
+    'gates',
+    'alerts',
+    'events',
+    'files',
+    'bulk'
+  ],
   'Run it': ['self-hosting', 'scaling', 'limits', 'benchmarks'],
   'Look it up': ['errors', 'changes']
 }

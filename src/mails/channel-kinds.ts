@@ -8,7 +8,7 @@ export const toChannels = ({
   fn,
   links,
   baseUrl
-}: Options): Pick<Kinds, 'confirm_address' | 'channel_test' | 'notice' | 'endpoint_disabled'> => ({
+}: Options): Pick<Kinds, 'confirm_address' | 'channel_test' | 'notice' | 'endpoint_disabled' | 'approval_requested'> => ({
   confirm_address: async ({ address_id }) => {
     const row = await fn.mailConfirmAddress({ address_id })
     return (
@@ -61,11 +61,38 @@ export const toChannels = ({
     )
   },
 
+  approval_requested: async ({ account_id, execution_id }, isFirst) => {
+    const row = await fn.mailApprovalRequested({ account_id, execution_id, counted: isFirst })
+    return (
+      row && {
+        to: row.email,
+        subject: row.reminders > 0 ? 'A run still waits for your approval' : subjects.approval,
+        blocks: [
+          {
+            facts: [
+              ['Message', row.message === null ? null : quote(row.message)],
+              ['Cue', quote(row.cue_name)],
+              ['Cue ID', row.cue_id],
+              ['Scheduled for', spoken(row.scheduled_for)],
+              ['Execution ID', execution_id],
+              ['Decide before', row.expires_at && spoken(row.expires_at)],
+              ['Otherwise', row.expires_at && (row.on_expiry === 'run' ? 'it runs' : 'it is missed')]
+            ]
+          },
+          row.by_link
+            ? { link: links.url('approval', execution_id), label: 'Approve or reject' }
+            : { link: `${baseUrl}/dashboard/executions/${execution_id}`, label: 'Open in the dashboard' }
+        ],
+        why: 'This mail is sent when a run of a cue with an approval waits, and no channel gets the request.'
+      }
+    )
+  },
+
   notice: async ({ notice_id }) => {
     const row = await fn.readNotice({ notice_id })
     if (!row) return undefined
-    const { message, sent } = messageOf(notice_id, row, baseUrl)
-    const { title, text, state, at, link } = message
+    const { message, sent } = messageOf(notice_id, row, { baseUrl, links })
+    const { title, text, state, at, link, label = 'Open in the dashboard' } = message
     return {
       to: row.target,
       subject: row.kind === 'event' ? sent.type : subjects[row.kind],
@@ -81,10 +108,15 @@ export const toChannels = ({
             ['When', spoken(at)]
           ]
         },
-        { link, label: 'Open in the dashboard' }
+        { link, label }
       ],
       why: 'You get this mail because a channel of your account has this address. To turn it off, delete the channel on the page Channels.'
     }
   }
 })
-const subjects = { raised: 'An alert was raised', resolved: 'An alert was resolved', summary: 'What happened while an alert was snoozed' }
+const subjects = {
+  approval: 'A run waits for your approval',
+  raised: 'An alert was raised',
+  resolved: 'An alert was resolved',
+  summary: 'What happened while an alert was snoozed'
+}

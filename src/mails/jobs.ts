@@ -16,6 +16,7 @@ export type Jobs = {
   confirm_address: { account_id: string; address_id: string }
   channel_test: { account_id: string; channel_id: string }
   notice: { account_id: string; notice_id: string }
+  approval_requested: { account_id: string; execution_id: string }
   endpoint_disabled: { account_id: string; endpoint_id: string }
 }
 export type MailJob = { [kind in keyof Jobs]: { kind: kind } & Jobs[kind] }[keyof Jobs]

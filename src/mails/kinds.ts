@@ -85,7 +85,10 @@ const aboutAccounts = ({
   baseUrl,
   isSold,
   decryptKey
-}: Options): Omit<Kinds, 'cue_failed' | 'cue_paused' | 'confirm_address' | 'channel_test' | 'notice' | 'endpoint_disabled'> => ({
+}: Options): Omit<
+  Kinds,
+  'cue_failed' | 'cue_paused' | 'confirm_address' | 'channel_test' | 'notice' | 'endpoint_disabled' | 'approval_requested'
+> => ({
   registered: async ({ account_id, key_id }) => {
     const row = await fn.mailRegistered({ account_id, key_id })
     return (

@@ -31,7 +31,7 @@ const withSchedule = <G extends object>(input: G) => {
   return { ...rest, ...(Object.keys(members).length > 0 && { schedule: when }) }
 }
 
-const settings = Type.Pick(cues.CreateCue, ['callback_url', 'after', ...cues.plainNames]).properties
+const settings = Type.Pick(cues.CreateCue, ['callback_url', 'after', 'approval', ...cues.plainNames]).properties
 const definition = { name: cues.CreateCue.properties.name, ...schedule, payload, ...settings }
 
 /** Without a callback, the cue is one for workers. */

@@ -16,7 +16,8 @@ export const CueLine = Type.Object({
   ...Type.Partial(Type.Pick(cues.Cue, ['key', 'paused_by', 'pause_reason', 'paused_until', 'completed_reason'])).properties,
   overlap: Type.Optional(Nullable(cues.Cue.properties.overlap)),
   gate: Type.Optional(Nullable(Type.String())),
-  after: Type.Optional(cues.Cue.properties.after)
+  after: Type.Optional(cues.Cue.properties.after),
+  approval: Type.Optional(cues.Cue.properties.approval)
 })
 export const cueLine = (cue: Cue) => ({
   ...cue,

@@ -10,6 +10,7 @@ import { ListEvents } from '../events/schemas.ts'
 import type { Schema } from '../http/schema.ts'
 import { Overview } from '../overview/schemas.ts'
 import { Usage } from '../usage/schemas.ts'
+import { approvalTools } from './approval-tools.ts'
 import { cueTools } from './cue-tools.ts'
 import { executionTools } from './execution-tools.ts'
 import { gateTools } from './gate-tools.ts'
@@ -59,6 +60,7 @@ export const tools: readonly Tool[] = [
   }),
   ...gateTools,
   ...executionTools,
+  ...approvalTools,
   tool({
     name: 'get_costs',
     description: 'Sums of the costs that executions reported, by cue, tag or day. Report costs with report_outcome.',

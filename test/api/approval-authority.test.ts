@@ -30,6 +30,17 @@ const ways: Record<string, (caller: Caller, stage: Stage) => Promise<unknown>> =
   'DELETE by key': ({ call }) => call('DELETE', '/v1/cues/by-key/refund'),
   'bulk-delete': ({ call }, { id }) => call('POST', '/v1/cues/bulk-delete', { ids: [id] }, destructive),
   'apply leaves it out': ({ call }) => call('POST', '/v1/cues/apply', { set: 's', cues: [put({ approval: undefined })] }),
+  'apply prunes it': async ({ call }) => {
+    const adopt = await call('POST', '/v1/cues/apply', { set: 's', cues: [refund] })
+    t.equal(adopt.status, 200)
+    return call('POST', '/v1/cues/apply', { set: 's', cues: [], prune: true })
+  },
+  'an operation deletes it': async ({ call }, { id, fn }) => {
+    const { body } = await call('POST', '/v1/operations', { type: 'delete', ids: [id] }, destructive)
+    while ((await fn.runOperation({ operation_id: body.id }))?.status === 'running');
+    const { errors } = (await call('GET', `/v1/operations/${body.id}`)).body
+    return errors.length === 0 ? { status: 200 } : { status: 403, body: { error: { ...errors[0], status: 403 } } }
+  },
   'a test sends its request': ({ call }, { id }) => call('POST', '/v1/cues/test', { cue_id: id })
 }
 
@@ -39,9 +50,50 @@ for (const [name, way] of Object.entries(ways)) {
     if (name.includes('test'))
       await s.pool.query("update cue.cues set transport = 'webhook', callback_url = 'http://127.0.0.1:1/' where id = $1", [s.id])
     exactly(t, await way(s, s), error('approval_protected', 403))
-    const { approval: kept, version, key } = await s.get(`/v1/cues/${s.id}`)
-    t.strictSame({ approval: kept, version, key }, { approval, version: 1, key: 'refund' })
+    const { approval: kept, key } = await s.get(`/v1/cues/${s.id}`)
+    t.strictSame({ approval: kept, key }, { approval, key: 'refund' })
     const { status } = (await way(s.approver, s)) as { status: number }
     t.ok(status < 300, `${status} with approve`)
   })
 }
+
+t.test('what does not weaken an approval, or ends the cue for good, needs no scope', async t => {
+  const { patch, post, id } = await stage(t)
+  const changes = [{ expires: '3h' }, { expires: null }, { on_expiry: 'skip', expires: '1m' }, { message: null }]
+  for (const change of changes) exactly(t, (await patch(`/v1/cues/${id}`, { approval: change })).approval, change)
+  exactly(t, await post(`/v1/cues/${id}/pause`, {}), { status: 'paused' })
+  const { id: open } = await post('/v1/cues', { ...refund, key: 'open', approval: null })
+  exactly(t, (await patch(`/v1/cues/${open}`, { approval })).approval, approval)
+})
+
+t.test('a key without approve can get it neither by a new key, nor by a session, nor by another default key', async t => {
+  const { call, post, as, account, approver } = await stage(t)
+  exactly(t, await call('POST', '/v1/auth/keys', { label: 'mine', scopes: ['approve'] }), error('insufficient_scope', 403))
+  exactly(t, await approver.call('POST', '/v1/auth/keys', { label: 'ours', scopes: ['approve'] }), { status: 201 })
+  t.strictSame((await post('/v1/auth/keys', { label: 'default' })).scopes, ['read', 'write', 'worker', 'account'])
+  for (const [caller, may] of [
+    [{ post }, false],
+    [approver, true]
+  ] as const) {
+    const { url } = await caller.post('/v1/auth/dashboard-link')
+    const token = new URL(url).hash.replace(/^#(token=)?/, '') || new URL(url).searchParams.get('token')!
+    const { session_token } = (await as(null).call('POST', '/v1/auth/session', { token })).body
+    const { scopes } = await as({ ...account, api_key: session_token }).get('/v1/auth/me')
+    t.equal(scopes.includes('approve'), may, `a link by a key ${may ? 'with' : 'without'} approve`)
+  }
+})
+
+t.test('a regenerated key is the default key, which cannot approve', async t => {
+  const { del, as, account, addKey, get } = await build(t)
+  const sole = as(await addKey(account, ['read', 'account', 'approve']))
+  const [{ id }] = (await get('/v1/auth/keys')).keys.filter((key: { is_default: boolean }) => key.is_default)
+  await del(`/v1/auth/keys/${id}`)
+  const { api_key } = await sole.post('/v1/auth/key/regenerate', undefined, destructive)
+  t.strictSame((await as({ ...account, api_key }).get('/v1/auth/me')).scopes, ['read', 'account'])
+})
+
+t.test('only a caller with approve changes approvals_by_link', async t => {
+  const { call, approver } = await stage(t)
+  exactly(t, await call('PATCH', '/v1/auth/me', { approvals_by_link: true }), error('approval_protected', 403))
+  exactly(t, await approver.call('PATCH', '/v1/auth/me', { approvals_by_link: false }), { status: 200, body: { approvals_by_link: false } })
+})

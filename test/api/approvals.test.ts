@@ -41,7 +41,7 @@ t.test('approval is a member of cues: complete in responses, merged by PATCH, nu
 })
 
 t.test('an execution shows what it waits for, is listed, and runs once it is approved', async t => {
-  const { get, call, approver, cue_id, fire, fn } = await stage(t)
+  const { get, call, approver, cue_id, fire, fn, pool } = await stage(t)
   const [id, other] = [await fire(), await fire()]
   const waiting = await get('/v1/executions?held=approval')
   t.strictSame(
@@ -54,6 +54,12 @@ t.test('an execution shows what it waits for, is listed, and runs once it is app
     approval: { message: 'Refund $50?', requested_by: /^key:/, expires_at: '2030-01-16T09:00:01.000Z', decision: null }
   })
   t.strictSame((await get(`/v1/executions?held=approval&cue_id=${cue_id}&count_to=1`)).total, 1)
+  await pool.query(
+    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, ended_at, created_at, updated_at)
+     select cue.uuid_v7($2), account_id, id, 'worker', 'missed', 'schedule', $2, '{}', $2, $2, $2 from cue.cues, generate_series(1, 200) where id = $1`,
+    [cue_id, new Date('2030-01-15T09:00:03Z')]
+  )
+  t.strictSame((await get('/v1/executions?held=approval&search_to=100')).executions.length, 2, 'however many came later')
   exactly(t, await call('POST', `/v1/executions/${id}/approve`), error('insufficient_scope', 403))
   exactly(t, await approver.call('POST', `/v1/executions/${id}/approve`, { reason: 'fine' }), {
     status: 200,

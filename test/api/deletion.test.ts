@@ -122,6 +122,7 @@ t.test('every table with an account_id is emptied with the account', async t => 
       'event_days',
       'events',
       'executions',
+      'fixed_requests',
       'gate_parts',
       'gate_results',
       'gate_spending',

@@ -150,6 +150,13 @@ t.test('sets what people set with options, within the bounds of the schemas', as
   exactly(t, changed, { delivery: { await_outcome: false }, on_failure: { webhook: null }, retry: { max_attempts: 1 } })
   t.equal(hours(changed.schedule.at), 72)
   t.equal(hours((await json(['cues', 'fire', made.id, '--in', '5h'])).scheduled_for), 5)
+  const asking = ['--approval-expires', '30m', '--approval-on-expiry', 'run', '--approval-message', 'Refund?']
+  exactly(t, await cli(['cues', 'update', made.id, ...asking]), { code: 0, out: /approval +within 30m, otherwise run; Refund\?\n/ })
+  const expires = ['--approval-expires', 'never']
+  t.same((await json(['cues', 'update', made.id, ...expires])).approval, { expires: null, on_expiry: 'run', message: 'Refund?' })
+  exactly(t, await json(['cues', 'update', made.id, '--approval', '--approval-on-expiry', 'skip']), {
+    approval: { expires: null, on_expiry: 'skip' }
+  })
   for (const [args, err] of [
     [['--retries', '10'], /--retries must be a whole number from 0 to 9/],
     [['--timeout', '2h'], /--timeout must be a whole number from 1 to 3600/],
@@ -157,6 +164,7 @@ t.test('sets what people set with options, within the bounds of the schemas', as
     [['--header', 'X-A'], /--header must be NAME: VALUE, not X-A/],
     [['--in', 'soon'], /--in must be a whole number and a unit, .* from 1s to 366d, not soon/],
     [['--in', '5m', '--at', '+5m'], /give either --in or --at, not both/],
+    [['--approval', '--no-approval'], /give either --approval or --no-approval/],
     [['--on-failure', 'email,shout'], /--on-failure must be email, .* not shout/],
     [['--payload', '-', '--data', '-'], /only one of --data and --payload can read standard input/]
   ] as const)

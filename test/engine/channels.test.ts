@@ -28,7 +28,7 @@ const serve = async (t: Test) => {
     jobs: { work: async (_: string, run: Handler) => void handlers.push(run) } as unknown as Jobs,
     fn,
     client,
-    baseUrl: 'https://cue.example.com',
+    config: { ...built.config, baseUrl: 'https://cue.example.com' },
     now: () => clock.now().getTime(),
     log: pino({ level: 'silent' })
   })

@@ -40,6 +40,7 @@ const results: Record<string, object> = {
   workers: { success: noPython ? 4 : 5 },
   outcomes: { success: 2 },
   chains: { success: 5, failed: 2 },
+  approvals: { success: 1, failed: 1 },
   alerts: { failed: 1 },
   bulk: { failed: 2, success: 5, hosts: ['example.com'] }
 }

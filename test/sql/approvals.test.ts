@@ -66,7 +66,7 @@ t.test('a rejection ends the execution without any consequence of a failure, and
   t.equal((await s.run(cue_id)).status, 'failed')
   t.same(await s.rows('select * from cue.dead_letters'), [])
   t.same(await s.rows('select * from cue.alerts'), [])
-  t.same(await s.jobs('mails'), [])
+  exactly(t, await s.jobs('mails'), [{ data: { kind: 'approval_requested' } }])
   t.same(await s.held(cue_id), [])
   t.same(await s.events(id), ['approval.requested', 'approval.decided'])
   exactly(t, await s.row("select * from cue.audit_events where event = 'approval.decided'"), {

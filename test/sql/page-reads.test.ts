@@ -70,6 +70,20 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
          select e.id, e.account_id, e.cue_id, cue.error_group(e) from ${failed} order by e.id`
       )
     })
+    // Four of each cue wait for approval.
+    await rows(
+      `with made as (
+         insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, attempt_due_at, created_at, updated_at)
+         select cue.uuid_v7(at), $1, id, 'webhook', 'pending', 'schedule', at, '{}', 'infinity', at, at
+           from added cross join generate_series(1, 4) n cross join lateral (select now() - interval '1 hour' * n as at) a
+         returning id, account_id, cue_id, created_at as at),
+       held as (
+         insert into cue.held_executions (execution_id, account_id, cue_id, transport, held_by, due_at, since)
+         select id, account_id, cue_id, 'webhook', 'approval', at, at from made)
+       insert into cue.approvals (execution_id, account_id, cue_id, message, on_expiry, requested_at)
+       select id, account_id, cue_id, 'Send it?', 'skip', at from made`,
+      [account.id]
+    )
     loaded += count
     await rows('drop table added')
     await rows('vacuum analyze')
@@ -136,6 +150,8 @@ t.test(`pages read a bounded number of pages among ${spelled(30_000)} executions
       'dead letters, no tag': executions('dead=true&tag=none'),
       'executions of an error': executions(`error_group=${letter!.error_group}`),
       inbox: '/v1/executions?limit=100&count_to=1000&outcome_state=verification_pending',
+      approvals: '/v1/executions?limit=100&count_to=1000&held=approval',
+      'approvals, counted': '/v1/executions?limit=1&count_to=100&held=approval',
       execution: `/v1/executions/${execution!.id}`,
       errors: '/v1/errors',
       destinations: '/v1/destinations',

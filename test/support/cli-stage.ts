@@ -12,18 +12,23 @@ type Settings = {
   stdin?: string
   tty?: boolean
   stopping?: AbortSignal
-  /** Called with everything written to stderr while the command runs. */
+  /** Called with everything written to stdout, or to stderr, while the command runs. */
+  onOutput?: (text: string) => void
   onError?: (text: string) => void
 }
 
 /** Runs `pgcue` with these arguments. */
-export const pgcue = async (args: string[], { env = {}, stdin = '', tty = false, stopping, onError }: Settings = {}): Promise<Ran> => {
+export const pgcue = async (
+  args: string[],
+  { env = {}, stdin = '', tty = false, stopping, onOutput, onError }: Settings = {}
+): Promise<Ran> => {
   const said = { out: '', err: '' }
   const sink = (name: 'out' | 'err') => ({
     isTTY: tty,
     write: (text: string) => {
       said[name] += text
-      if (name === 'err') onError?.(text)
+      const listen = name === 'out' ? onOutput : onError
+      listen?.(text)
     }
   })
   const never = new AbortController().signal

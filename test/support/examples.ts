@@ -51,6 +51,7 @@ export const runExamples = async (t: Test, file: string): Promise<{ ended: Recor
   const text = readFileSync(join(root, file), 'utf8')
   const { address, internet, ...service } = await (text.includes('```sql\n') ? serveExamples(t) : share())
   const account = await service.register()
+  const approver = await service.addKey(account, ['read', 'write', 'approve'])
   const ports = new Map<string, number>()
   for (const port of ['3000', '3001']) ports.set(port, await freePort('127.0.0.1'))
   const here = (code: string) =>
@@ -71,7 +72,13 @@ export const runExamples = async (t: Test, file: string): Promise<{ ended: Recor
     const isNamed = example.file !== undefined && steps.some(other => other !== example && other.code.includes(example.file!))
     return [`step '${file}:${example.line}'`, commandOf(dir, example, isNamed)]
   })
-  const env = { ...tools(dir), PGCUE_BASE_URL: address, PGCUE_API_KEY: account.api_key, DATABASE_URL: service.url }
+  const env = {
+    ...tools(dir),
+    PGCUE_BASE_URL: address,
+    PGCUE_API_KEY: account.api_key,
+    APPROVER_KEY: approver.api_key,
+    DATABASE_URL: service.url
+  }
   const select = `select id, status::text from cue.executions where account_id = '${account.id}' and triggered_by <> 'schedule'`
   const settle = () =>
     eventually(async () => {

@@ -33,6 +33,9 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     queue_all: 'queue all runs',
     cancel_previous: 'cancel the previous run'
   },
+  approvalDecision: { approved: 'Approved', rejected: 'Rejected', expired: 'Expired' },
+  approvalSource: { call: 'API', link: 'link in a message', operation: 'bulk operation' },
+  approvalExpiry: { skip: 'the run is missed', run: 'it runs' },
   gateOnFailure: { continue: 'the next one runs', pause: 'the gate pauses' },
   transport: { webhook: 'Webhook: pgcue calls you', worker: 'Worker: you claim it' },
   missedReason: {
@@ -43,7 +46,8 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     queue_full: 'too many runs were queued',
     held: 'held by the operator',
     gate: 'it waited too long at its gate',
-    after: 'the cues that it follows had not run in time'
+    after: 'the cues that it follows had not run in time',
+    approval_expired: 'nobody decided in time'
   },
   noticeKind: { raised: 'alert', resolved: 'resolution', summary: 'summary of the snooze' },
   pauseCause: {

@@ -11,6 +11,7 @@ export const groups: { name: string; items: NavItem[] }[] = [
       { path: '/cues', name: 'Cues', icon: 'cue' },
       { path: '/executions', name: 'Executions', icon: 'list' },
       { path: '/inbox', name: 'Verification inbox', icon: 'inbox' },
+      { path: '/approvals', name: 'Approvals', icon: 'approve' },
       { path: '/errors', name: 'Errors', icon: 'error' }
     ]
   },

@@ -2,6 +2,7 @@
 import { type ComponentType, h, type VNode } from 'preact'
 import { exec } from 'preact-iso/router'
 import { Alerts } from './pages/alerts.tsx'
+import { Approvals } from './pages/approvals.tsx'
 import { Audit } from './pages/audit.tsx'
 import { EditCalendar, NewCalendar } from './pages/calendar-form.tsx'
 import { CalendarPage, CalendarsPage } from './pages/calendars.tsx'
@@ -33,6 +34,7 @@ const pages: Record<string, ComponentType<never>> = {
   '/executions': ExecutionsPage,
   '/executions/:id': ExecutionPage,
   '/inbox': Inbox,
+  '/approvals': Approvals,
   '/errors': Errors,
   '/destinations': Destinations,
   '/workers': Workers,

@@ -54,7 +54,8 @@ const hasRoom = () => service.callsLeft >= service.callsPerMinute / 3
 const topics: Record<string, { types: RegExp; isWhole?: boolean }> = {
   overview: { types: /^(cue|execution|alert|task|limit)/, isWhole: true },
   cues: { types: /^(cue|execution|alert)/, isWhole: true },
-  executions: { types: /^execution/ },
+  executions: { types: /^(execution|approval)/ },
+  approvals: { types: /^approval/, isWhole: true },
   errors: { types: /^execution/, isWhole: true },
   destinations: { types: /^execution/ },
   workers: { types: /^task/ },
@@ -64,16 +65,17 @@ const topics: Record<string, { types: RegExp; isWhole?: boolean }> = {
   usage: { types: /^(cue|limit)/, isWhole: true }
 }
 type Key = readonly [path: string | undefined, query: string]
-const topicOf = (path = '') => topics[/^\/v1\/(?:auth\/)?(\w+)/.exec(path)?.[1] ?? '']
+const topicOf = ([path = '', query]: Key) =>
+  topics[query.includes('held=approval') ? 'approvals' : (/^\/v1\/(?:auth\/)?(\w+)/.exec(path)?.[1] ?? '')]
 /** Whether an event is about what is read: a kind of object, or those that the address names. */
-const concerns = ([path = '', query]: Key, { type, cue_id, execution_id, data }: FeedEvent) => {
-  const named = `${path}${query}`.match(/cue_\w{12}|(?<=\/)[0-9a-f-]{36}/g) ?? []
-  return topicOf(path)?.types.test(type) && named.every(id => [cue_id, execution_id, data.id].includes(id))
+const concerns = (key: Key, { type, cue_id, execution_id, data }: FeedEvent) => {
+  const named = key.join('').match(/cue_\w{12}|(?<=\/)[0-9a-f-]{36}/g) ?? []
+  return topicOf(key)?.types.test(type) && named.every(id => [cue_id, execution_id, data.id].includes(id))
 }
 
 /** Milliseconds between reads beside those after events: together, they are no more than without events. */
-const betweenMs = (path: string | undefined, readAt: number): number =>
-  !isLive(readAt) || !topicOf(path) ? pollMs() : topicOf(path)!.isWhole ? Math.max(30_000, pollMs()) : 2 * pollMs()
+const betweenMs = (key: Key, readAt: number): number =>
+  !isLive(readAt) || !topicOf(key) ? pollMs() : topicOf(key)!.isWhole ? Math.max(30_000, pollMs()) : 2 * pollMs()
 
 const changed = new Set<string>()
 let next = 0
@@ -101,11 +103,17 @@ type Options<T> = {
   repeat?: boolean
   /** Milliseconds to the next read, if something changes sooner than the usual one. */
   every?: (data: T) => number | undefined
+  /** The least milliseconds between reads, beside those after events. */
+  least?: number
   /** Reads again when this changes. */
   after?: string
 }
 /** Reads a path, now and every few seconds; `undefined` reads nothing. */
-export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat = true, every, after }: Options<T> = {}): Read<T> => {
+export const useRead = <T>(
+  path: string | undefined,
+  query: Query = {},
+  { repeat = true, every, least = 0, after }: Options<T> = {}
+): Read<T> => {
   const options = client.defaultQueryOptions({
     queryKey: [path, queryText(query)],
     queryFn: ({ signal }) => get<T>(path!, query, signal),
@@ -121,7 +129,7 @@ export const useRead = <T>(path: string | undefined, query: Query = {}, { repeat
     refetchInterval: ({ state: { data, dataUpdatedAt, error } }: { state: { data?: T; dataUpdatedAt: number; error: unknown } }) => {
       const failure = error ? failureOf(error) : undefined
       if (failure) return !isFinal(failure) && Math.max(failure.retryAfter * 1000, failure.status === 0 ? 2000 : pollMs())
-      const usual = betweenMs(path, dataUpdatedAt)
+      const usual = Math.max(betweenMs([path, queryText(query)], dataUpdatedAt), least)
       return repeat && Math.min((hasRoom() && data && every?.(data)) || usual, usual)
     }
   } as QueryObserverOptions<T>)

@@ -4,7 +4,7 @@ import type { Me } from '../../client/types.ts'
 import { call } from './api.ts'
 import { forget } from './query.ts'
 
-export type Scope = 'read' | 'write' | 'worker' | 'account'
+export type Scope = 'read' | 'write' | 'worker' | 'account' | 'approve'
 export const session = signal<Me | undefined>(undefined)
 
 export const useMe = (): Me => session.value!

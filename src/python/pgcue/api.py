@@ -502,7 +502,6 @@ class _OperationInputFilterOptional(TypedDict, total=False):
     error: str
     dead: bool
     error_group: str
-    held: Literal["approval"]
     to: str
 
 
@@ -1356,7 +1355,7 @@ class AlertResolution(TypedDict):
 
 class AlertNotices(TypedDict):
     channel: str
-    kind: Literal["raised", "resolved", "summary", "event"]
+    kind: Literal["raised", "resolved", "summary", "event", "approval"]
     state: Literal["waiting", "sent", "failed"]
     tries: int
     http_status: Optional[int]
@@ -2558,9 +2557,9 @@ class Client(Transport):
         """Fire a cue now, or at a later time."""
         return self.call("POST", f"/v1/cues/{segment(cue_id)}/fire", body=body, headers={"idempotency-key": idempotency_key})
 
-    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill", "chain"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, held: Optional[Literal["after", "approval", "overlap", "gate"]] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, gate: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration", "due"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
+    def list_executions(self, *, cue_id: Optional[str] = None, status: Optional[Literal["pending", "delivering", "success", "failed", "retrying", "retry_ready", "missed", "pending_outcome", "outcome_timeout"]] = None, outcome_state: Optional[Literal["reported_success", "reported_failure", "verified_success", "verification_pending", "verification_failed", "unknown"]] = None, triggered_by: Optional[Literal["schedule", "manual_fire", "replay", "backfill", "chain"]] = None, worker_id: Optional[str] = None, error: Optional[str] = None, dead: Optional[bool] = None, error_group: Optional[str] = None, tag: Optional[List[str]] = None, from_: Optional[str] = None, to: Optional[str] = None, held: Optional[Literal["after", "approval", "overlap", "gate"]] = None, gate: Optional[str] = None, result_type: Optional[str] = None, has_evidence: Optional[bool] = None, since: Optional[str] = None, until: Optional[str] = None, sort: Optional[Literal["duration", "due"]] = None, cursor: Optional[str] = None, count_to: Optional[int] = None, search_to: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None) -> Listing[ListExecutionsResult, Execution]:
         """List executions, newest first."""
-        return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "held": held, "tag": tag, "from": from_, "to": to, "gate": gate, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
+        return Listing(lambda query: self.call("GET", "/v1/executions", query=query), "executions", {"cue_id": cue_id, "status": status, "outcome_state": outcome_state, "triggered_by": triggered_by, "worker_id": worker_id, "error": error, "dead": dead, "error_group": error_group, "tag": tag, "from": from_, "to": to, "held": held, "gate": gate, "result_type": result_type, "has_evidence": has_evidence, "since": since, "until": until, "sort": sort, "cursor": cursor, "count_to": count_to, "search_to": search_to, "limit": limit, "offset": offset})
 
     def get_execution(self, execution_id: str) -> ExecutionDetail:
         """Get an execution and its attempts."""

@@ -121,6 +121,8 @@ test('hostile text is shown as text, on every page', async t => {
   await post(`/v1/cues/${id}/fire`)
   const failed = await post('/v1/executions/claim', { worker_id: 'w1' })
   await post(`/v1/executions/${failed.execution_id}/outcome`, { success: false, error: evil }, { 'x-worker-id': 'w1' })
+  const approved = await post('/v1/cues', { ...hourly, name: evil, payload: { [evil]: evil }, approval: { message: evil } })
+  await post(`/v1/cues/${approved.id}/fire`)
   await post('/v1/worker/heartbeat', { worker_id: evil, handlers: [evil.slice(0, 200)] })
   await post('/v1/auth/keys', { label: evil.slice(0, 100) })
   await call('POST', `/v1/cues/${id}/pause`, { reason: evil })
@@ -135,6 +137,7 @@ test('hostile text is shown as text, on every page', async t => {
       '/executions',
       `/executions/${execution_id}`,
       '/inbox',
+      '/approvals',
       '/errors',
       '/destinations',
       '/workers',

@@ -28,6 +28,14 @@ test('pages are accessible, on a desktop and on a phone', async t => {
   const { execution_id } = await post('/v1/executions/claim', { worker_id: 'w1' })
   await post(`/v1/executions/${execution_id}/outcome`, { success: true, summary: 'done' }, { 'x-worker-id': 'w1' })
   await post('/v1/worker/heartbeat', { worker_id: 'w1', handlers: ['report'] })
+  const refund = await post('/v1/cues', {
+    cron: '@yearly',
+    worker: true,
+    name: 'refund',
+    payload: { order: 7 },
+    approval: { message: 'Refund order 7?' }
+  })
+  const approval = await post(`/v1/cues/${refund.id}/fire`)
   await call('PUT', '/v1/channels/ops', { type: 'slack', target: 'https://hooks.slack.com/services/x', default: true })
   await call('PUT', '/v1/calendars/holidays', { dates: ['12-25'], ranges: [{ from: '2030-01-01T12:00', to: '2030-01-02T00:00' }] })
   await stage.onEachScreen(t, api_key, async (page, screen) => {
@@ -40,7 +48,9 @@ test('pages are accessible, on a desktop and on a phone', async t => {
       '/cues/new',
       '/executions',
       `/executions/${execution_id}`,
+      `/executions/${approval.id}`,
       '/inbox',
+      '/approvals',
       '/errors',
       '/destinations',
       '/workers',

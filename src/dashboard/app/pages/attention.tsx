@@ -7,7 +7,7 @@ import { to } from '../router.ts'
 import { useMay, useMe } from '../session.ts'
 import { duration, hourTime, localZone, relative, useNow } from '../time.ts'
 import { Bars } from '../ui/bars.tsx'
-import { Button, ButtonLink, type Children, count, counted, Empty, Figure, Panel, type Tone } from '../ui/basics.tsx'
+import { Button, ButtonLink, type Children, count, counted, Empty, Figure, Panel, type Tone, waitingApprovals } from '../ui/basics.tsx'
 import { act } from '../ui/dialog.tsx'
 import { Icon, type IconName } from '../ui/icon.tsx'
 import { Page } from '../ui/page.tsx'
@@ -22,8 +22,15 @@ const item = (key: string, icon: IconName, tone: Tone, at: string | null, title:
 })
 const open = (href: string, label = 'Open') => <ButtonLink label={label} href={href} />
 
+/** The number of runs that wait for approval, if any. */
+const waitingFor = (approvals: string): Item[] => {
+  const title = approvals === '1' ? 'One run waits for approval' : `${approvals} runs wait for approval`
+  const action = open(to('/approvals'), 'Review')
+  return approvals ? [item('approvals', 'approve', 'warn', null, title, 'Look at the payload, then approve or reject.', action)] : []
+}
+
 /** Everything that needs a person, worst first. */
-const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, reload: () => void): Item[] => {
+const itemsOf = (data: Overview, usage: Usage | undefined, approvals: string, mayWrite: boolean, reload: () => void): Item[] => {
   const resume = (id: string) => act(() => post(`/v1/cues/${id}/resume`, {}), 'The cue runs again').then(reload)
   const acknowledge = (id: string) => act(() => post(`/v1/alerts/${id}/acknowledge`), 'Acknowledged').then(reload)
   const pausedIds = new Set(data.paused.map(({ cue_id }) => cue_id))
@@ -44,6 +51,7 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
       const action = open(to(`/executions/${execution_id}`), 'Show why')
       return item(`failing ${id}`, 'alert', 'bad', since, title, error ?? 'No reason was given.', action)
     }),
+    ...waitingFor(approvals),
     ...data.waiting
       .filter(({ has_worker }) => !has_worker)
       .map(({ task, waiting, since }) => {
@@ -52,7 +60,7 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
         return item(`task ${task}`, 'worker', 'warn', since, title, text, open(to('/workers'), 'Start a worker'))
       }),
     ...data.waiting_for_person.map(({ cue_id, cue_name, execution_id: execution, since }) => {
-      const title = [<CueLink id={cue_id} name={cue_name} />, ' is waiting for your approval']
+      const title = [<CueLink id={cue_id} name={cue_name} />, ' is waiting for verification']
       const text = 'Check the reported outcome, then approve or reject it.'
       return item(`verify ${execution}`, 'inbox', 'warn', since, title, text, open(to('/inbox', { execution }), 'Review'))
     }),
@@ -77,12 +85,13 @@ const itemsOf = (data: Overview, usage: Usage | undefined, mayWrite: boolean, re
 export const Attention = () => {
   const read = useRead<Overview>('/v1/overview')
   const usage = useRead<Usage>('/v1/usage', {}, { repeat: false }).data
+  const { value: approvals } = waitingApprovals
   const mayWrite = useMay('write')
   const me = useMe()
   return (
     <Page title="Needs attention" read={read}>
       {data => {
-        const items = itemsOf(data, usage, mayWrite, read.reload)
+        const items = itemsOf(data, usage, approvals, mayWrite, read.reload)
         const hasRun = data.succeeded + data.failed + data.running > 0
         if (me.active_cues === 0 && usage?.cues.used === 0 && !hasRun && items.length === 0)
           return (

@@ -25,7 +25,8 @@ const phrases: Record<string, string> = {
   'key.regenerated': 'replaced the key',
   'plan.changed': 'changed the plan',
   'cues.applied': 'applied a set of cues',
-  'operation.created': 'started the operation'
+  'operation.created': 'started the operation',
+  'approval.decided': 'decided about a run of'
 }
 const phraseOf = (event: string) => {
   const [noun, verb] = event.split('.').map(plain) as [string, string]

@@ -50,6 +50,7 @@ const Editor = ({ first, isNew = false, above, label, save }: EditorProps) => {
               <Fields part="where" {...props} />
               <DeliveryHint {...props} />
             </Panel>
+            <Advanced title="approval" part="approval" {...props} />
             <Advanced title="deadlines and retries" part="delivery" {...props} />
             <Advanced title="verification, overlap and failures" part="failures" {...props} />
             {!isNew && <Changes changes={changes} />}

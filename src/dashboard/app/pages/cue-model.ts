@@ -12,7 +12,7 @@ export type Field = {
   /** The member of the API, with the objects it is in: `retry.max_attempts`. */
   path: string
   label: string
-  part: 'what' | 'when' | 'rules' | 'after' | 'where' | 'delivery' | 'failures'
+  part: 'what' | 'when' | 'rules' | 'after' | 'where' | 'approval' | 'delivery' | 'failures'
   kind?: Kind
   hint?: string
   options?: readonly Option[]
@@ -84,6 +84,18 @@ const parentMembers = (draft: Draft) => (isFollower(draft) ? { 'after.cues': lis
 const zoneMembers = (draft: Draft) => ({ 'schedule.timezone': draft['schedule.timezone']?.trim() || 'UTC' })
 const modeMembers = ({ 'verification.mode': mode }: Draft) => (mode ? { 'verification.mode': mode } : { verification: null })
 const none = () => ({})
+const isApproved = ({ approval }: Draft) => approval === 'yes'
+/** Other than an empty length, which is the default. */
+const NEVER = 'never'
+const approvalMembers = (draft: Draft) => {
+  const expires = draft['approval.expires']?.trim() || '24h'
+  const members = {
+    expires: expires === NEVER ? null : expires,
+    on_expiry: draft['approval.on_expiry'] || 'skip',
+    message: draft['approval.message']?.trim() || null
+  }
+  return { approval: isApproved(draft) ? members : null }
+}
 const backoff = defaults.retry_backoff_minutes.join(', ')
 const same = (value: string | number): More => ({ initial: String(value), byDefault: value })
 const texts = {
@@ -101,7 +113,10 @@ const texts = {
   headers: 'One per line. Stored values are masked; a mask keeps its value.',
   payload: 'Any JSON, delivered with each execution. For workers, its member "task" names the task.',
   template: 'Names are listed in the guide. Values come from other runs: treat them as untrusted.',
-  zone: 'In your time zone.'
+  zone: 'In your time zone.',
+  approval: 'It waits until somebody approves or rejects it.',
+  expires: `From 1m to 31d, or ${NEVER}.`,
+  message: 'Shown with the payload to the person who decides.'
 }
 
 export const fields: readonly Field[] = [
@@ -168,6 +183,20 @@ export const fields: readonly Field[] = [
   field('where', 'callback.headers', 'Headers', 'headers', { placeholder: 'X-Team: reports', hint: texts.headers, isUsed: isWebhook }),
   field('where', 'payload', 'Payload', 'json', { initial: defaults.payload, hint: texts.payload }),
   field('where', 'template', 'Template: replace {{…}} by values of the run', 'check', { hint: texts.template }),
+  field('approval', 'approval', 'A person approves each run', 'check', {
+    hint: texts.approval,
+    from: ['approval.expires', 'approval.on_expiry', 'approval.message'],
+    members: approvalMembers
+  }),
+  field('approval', 'approval.expires', 'Time to decide', 'text', {
+    ...{ byDefault: '24h', hint: texts.expires, isUsed: isApproved, members: none }
+  }),
+  field('approval', 'approval.on_expiry', 'Afterwards', 'choice', {
+    ...{ byDefault: 'skip', options: optionsOf('approvalExpiry'), isUsed: isApproved, members: none }
+  }),
+  field('approval', 'approval.message', 'Message', 'text', {
+    ...{ maxLength: 500, wide: true, placeholder: 'Refund these customers?', hint: texts.message, isUsed: isApproved, members: none }
+  }),
   field('delivery', 'delivery.timeout_seconds', 'Timeout in seconds', 'number', {
     ...bounds.timeout_seconds,
     byDefault: implied.timeout_seconds,
@@ -244,6 +273,7 @@ export const draftOf = (cue: CueDetail): Draft => {
   return {
     ...Object.fromEntries(texts),
     'schedule.kind': !cue.schedule ? 'none' : every !== undefined ? 'every' : at !== undefined ? 'at' : 'cron',
+    ...(cue.approval?.expires === null && { 'approval.expires': NEVER }),
     ...(crons && { 'schedule.cron': crons[0]!, 'schedule.more_crons': crons.slice(1).join('\n') })
   }
 }

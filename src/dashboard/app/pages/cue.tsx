@@ -171,6 +171,7 @@ const Side = ({ cue }: { cue: CueDetail }) => {
         {cue.schedule && zone !== localZone() && <p class="hint">{`Times are in ${zone}; your zone is ${localZone()}.`}</p>}
       </Panel>
       <ChainPanel cue={cue} />
+      {cue.approval && <Definition title="Approval" parts={['approval']} cue={cue} />}
       <Definition title="Delivery" parts={['where', 'delivery']} cue={cue} />
       <Definition
         title="Failures and overlap"

@@ -15,6 +15,7 @@ import { CueLink, OutcomeBadge, StatusBadge } from '../ui/results.tsx'
 import { say } from '../ui/toast.tsx'
 import { When } from '../ui/when.tsx'
 import { adviceFor } from './advice.ts'
+import { ApprovalFacts, DecisionButtons } from './approvals.tsx'
 import { canSignal, RunsPanel, SignalDialog } from './chain.tsx'
 import { FireDialog, TestDialog } from './cue-actions.tsx'
 import { zoneOf } from './cues.tsx'
@@ -122,6 +123,11 @@ const Story = ({ execution, cue, reload }: StoryProps) => {
           <Panel title="Timeline">
             <Steps execution={execution} zone={zoneFor(useZone(), zone)} />
           </Panel>
+          {execution.approval && (
+            <Panel title="Approval" actions={execution.held?.by === 'approval' && <DecisionButtons id={execution.id} onDone={reload} />}>
+              <ApprovalFacts of={execution.approval} />
+            </Panel>
+          )}
           {execution.outcome && (
             <Panel title="Outcome" actions={isPending && <VerifyButtons id={execution.id} onDone={reload} />}>
               <Evidence outcome={execution.outcome} costs={execution.costs} />
@@ -161,7 +167,7 @@ const Echo = ({ url }: { url: string }) => {
   )
 }
 
-const holders = { after: 'the cues that it follows', approval: 'an approval', overlap: 'earlier runs of its cue', gate: 'its gate' }
+const holders = { after: 'the cues that it follows', approval: 'a decision', overlap: 'earlier runs of its cue', gate: 'its gate' }
 const Held = ({ by, key, reason, since, ahead }: NonNullable<ExecutionDetail['held']>) => (
   <>
     {by === 'gate' && key ? <a href={to(`/gates/${encodeURIComponent(key.split('#')[0]!)}`)}>gate {key}</a> : holders[by]}
@@ -199,7 +205,7 @@ const About = ({ execution, cue, zone }: { execution: ExecutionDetail; cue?: Cue
               </>
             )
           ],
-          ['Held', execution.held && <Held {...execution.held} />],
+          ['Waits for', execution.held && <Held {...execution.held} />],
           ['Triggered by', labelOf('triggerKind', execution.triggered_by)],
           ['Replay of', execution.replayed_from && link(execution.replayed_from)],
           ['Replayed by', replayed.length > 0 ? replayed.map(({ id }) => link(id)) : null],

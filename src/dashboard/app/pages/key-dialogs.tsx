@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { AlertWebhookSecret, CreatedKey, Key, WebhookSecret } from '../../../client/types.ts'
 import { call, get, post } from '../api.ts'
+import { useMay } from '../session.ts'
 import { Code } from '../ui/basics.tsx'
 import { Confirm, Dialog, show } from '../ui/dialog.tsx'
 import { CheckField, SelectField, TextField, useText } from '../ui/form.tsx'
@@ -62,13 +63,16 @@ const scopeTexts = {
   read: 'see cues, executions, workers and alerts',
   write: 'create and change cues, fire, replay, verify',
   worker: 'claim executions and report outcomes',
-  account: 'keys, secrets, settings and the plan'
+  account: 'keys, secrets, settings and the plan',
+  approve: 'decide about runs that wait for approval'
 } as const
 type Scope = keyof typeof scopeTexts
 
 export const CreateKey = ({ onDone }: { onDone: () => void }) => {
   const label = useText()
   const [scopes, setScopes] = useState<Scope[]>(['read', 'write', 'worker'])
+  const mayApprove = useMay('approve')
+  const offered = (Object.keys(scopeTexts) as Scope[]).filter(scope => scope !== 'approve' || mayApprove)
   const create = async () => {
     const { label: name, api_key } = await post<CreatedKey>('/v1/auth/keys', { label: label.value.trim(), scopes })
     reveal(`New key: ${name}`, api_key)
@@ -79,7 +83,7 @@ export const CreateKey = ({ onDone }: { onDone: () => void }) => {
       <TextField label="Name" {...label} required maxLength={100} placeholder="report worker" />
       <fieldset>
         <legend>What it may do</legend>
-        {(Object.keys(scopeTexts) as Scope[]).map(scope => (
+        {offered.map(scope => (
           <CheckField
             key={scope}
             label={scope}

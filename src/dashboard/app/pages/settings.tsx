@@ -45,7 +45,10 @@ export const Settings = () => {
 const Delivery = ({ me }: { me: Me }) => {
   const url = useText(me.alert_webhook_url ?? '')
   const [sendsKey, setSendsKey] = useState(me.webhook_authorization === 'api_key')
-  const body = { alert_webhook_url: url.value.trim(), webhook_authorization: sendsKey ? 'api_key' : 'execution_token' }
+  const [byLink, setByLink] = useState(me.approvals_by_link)
+  const mayApprove = useMay('approve')
+  const approvals = mayApprove && { approvals_by_link: byLink }
+  const body = { alert_webhook_url: url.value.trim(), webhook_authorization: sendsKey ? 'api_key' : 'execution_token', ...approvals }
   return (
     <Panel title="Alerts and webhooks">
       <Form label="Save" done="Saved" action={() => call('PATCH', '/v1/auth/me', { body })}>
@@ -62,6 +65,14 @@ const Delivery = ({ me }: { me: Me }) => {
           onInput={setSendsKey}
           hint="Otherwise each carries a token that is valid only for its execution, which is safer."
         />
+        {mayApprove && (
+          <CheckField
+            label="The link in a message can approve and reject"
+            checked={byLink}
+            onInput={setByLink}
+            hint="Otherwise it leads to the dashboard, and deciding requires signing in."
+          />
+        )}
       </Form>
     </Panel>
   )

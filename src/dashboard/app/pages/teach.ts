@@ -89,6 +89,22 @@ export const verificationCalls = (me: Me) =>
 })`
   })
 
+export const approvalCalls = (me: Me) =>
+  callsOf(me, {
+    path: '/cues',
+    body: `{"name": "send refunds", "cron": "0 9 * * 1-5", "callback_url": "https://example.com/hook",
+       "payload": {"order": 7}, "approval": {"expires": "24h", "message": "Refund order 7?"}}`,
+    pgcue: `pgcue cues create 'send refunds' --cron '0 9 * * 1-5' --url https://example.com/hook \\
+  --payload '{"order": 7}' --approval-expires 24h --approval-message 'Refund order 7?'`,
+    script: `await client.cues.create({
+  name: 'send refunds',
+  cron: '0 9 * * 1-5',
+  callback_url: 'https://example.com/hook',
+  payload: { order: 7 },
+  approval: { expires: '24h', message: 'Refund order 7?' }
+})`
+  })
+
 export const errorCalls = (me: Me) =>
   callsOf(me, {
     path: '/errors',

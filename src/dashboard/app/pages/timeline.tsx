@@ -37,6 +37,25 @@ const scheduleSteps = (e: ExecutionDetail): Step[] => [
     : [])
 ]
 
+const decisionTones = { approved: 'good', rejected: 'bad', expired: 'warn' } as const
+
+const approvalSteps = ({ approval }: ExecutionDetail): Step[] => {
+  if (!approval) return []
+  const { requested_at, decision, decided_at, decided_via, on_expiry, reason } = approval
+  const requested = { at: requested_at, name: 'Approval requested' }
+  if (!decision) return [requested, { at: null, name: 'Waiting for approval', tone: 'info' }]
+  const note = decision === 'expired' ? labelOf('approvalExpiry', on_expiry) : [reason, decided_via !== 'call' && `by ${decided_via}`]
+  return [
+    requested,
+    {
+      at: decided_at,
+      name: labelOf('approvalDecision', decision),
+      note: [note].flat().filter(Boolean).join(', '),
+      tone: decisionTones[decision]
+    }
+  ]
+}
+
 const openSteps = (e: ExecutionDetail): Step[] => {
   const steps: Step[] = []
   const last = e.attempt_log.at(-1)
@@ -55,7 +74,7 @@ const verdicts: Record<string, [name: string, tone: Tone]> = {
   verification_failed: ['Rejected', 'bad']
 }
 
-const endSteps = ({ status, outcome, outcome_state, updated_at }: ExecutionDetail): Step[] => {
+const endSteps = ({ status, outcome, outcome_state, missed_reason, updated_at }: ExecutionDetail): Step[] => {
   const steps: Step[] = []
   const tone = outcome?.success ? 'good' : 'bad'
   if (outcome) {
@@ -64,7 +83,13 @@ const endSteps = ({ status, outcome, outcome_state, updated_at }: ExecutionDetai
   }
   const verdict = verdicts[outcome_state ?? '']
   if (verdict) steps.push({ at: outcome?.rejected_at ?? null, name: verdict[0], note: outcome?.verification_reason, tone: verdict[1] })
-  if (status === 'missed') steps.push({ at: updated_at, name: 'Missed', note: 'not claimed in time', tone: 'warn' })
+  if (status === 'missed')
+    steps.push({
+      at: updated_at,
+      name: 'Missed',
+      note: missed_reason ? labelOf('missedReason', missed_reason) : 'not claimed in time',
+      tone: 'warn'
+    })
   if (status === 'outcome_timeout')
     steps.push({ at: updated_at, name: 'Outcome timeout', note: 'no outcome was reported in time', tone: 'bad' })
   return steps
@@ -90,7 +115,7 @@ const Response = ({ headers, body, isOpen }: Pick<Step, 'headers' | 'body'> & { 
 
 export const Steps = ({ execution, zone }: { execution: ExecutionDetail; zone: string }) => {
   const attempts = execution.attempt_log.map(attempt => attemptStep(execution, attempt))
-  const steps = [...scheduleSteps(execution), ...attempts, ...openSteps(execution), ...endSteps(execution)]
+  const steps = [...scheduleSteps(execution), ...approvalSteps(execution), ...attempts, ...openSteps(execution), ...endSteps(execution)]
   let before: number | undefined
   return (
     <ol class="steps">

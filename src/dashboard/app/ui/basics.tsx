@@ -1,4 +1,5 @@
 /** Small pieces of every page. */
+import { signal } from '@preact/signals'
 import type { ComponentChildren, VNode } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Failure } from '../api.ts'
@@ -223,10 +224,14 @@ export const Empty = ({ title, text, calls, action }: EmptyProps) => (
 /** Whether the screen is a phone's, as in the style sheets. */
 export const isNarrow = (): boolean => matchMedia('(max-width: 760px)').matches
 
+/** The number of approvals that wait, in words; empty without any. */
+export const waitingApprovals = signal('')
+
 export const useTitle = (title: string): void => {
+  const { value: waiting } = waitingApprovals
   useEffect(() => {
-    document.title = `${title} – pgcue`
-  }, [title])
+    document.title = `${waiting && `(${waiting}) `}${title} – pgcue`
+  }, [title, waiting])
 }
 
 export const count = (n: number): string => String(n).replace(/^-?\d+/, whole => whole.replace(/\B(?=(\d{3})+$)/g, ','))

@@ -1,12 +1,14 @@
 /** What surrounds every page: the menu and the account. */
+import { useEffect } from 'preact/hooks'
+import type { Executions } from '../../../client/types.ts'
 import { active, useShortcuts } from '../keys.ts'
 import { accountItems, groupsFor, itemsFor, type NavItem } from '../nav.ts'
-import { useFeed } from '../query.ts'
+import { useFeed, useRead } from '../query.ts'
 import { serviceRoot } from '../root.ts'
 import { to, usePlace } from '../router.ts'
 import { signOut, useMe } from '../session.ts'
 import { isDark, toggleTheme } from '../theme.ts'
-import { Button, type Children } from './basics.tsx'
+import { Button, type Children, totalText, waitingApprovals } from './basics.tsx'
 import { act, Dialog, Shown, show, useClose } from './dialog.tsx'
 import { Icon, Logo } from './icon.tsx'
 import { Palette } from './palette.tsx'
@@ -14,6 +16,25 @@ import { Palette } from './palette.tsx'
 const useIsHere = () => {
   const { path: here } = usePlace()
   return (path: string) => (path === '/' ? here === '/' : here === path || here.startsWith(`${path}/`))
+}
+
+/** The number of approvals that wait, beside the name of their page. */
+const Waiting = () => {
+  const { value } = waitingApprovals
+  return value ? (
+    <span class="badge warn" title={`${value} wait for approval`}>
+      {value}
+    </span>
+  ) : null
+}
+
+/** Counts the approvals that wait. */
+const useWaiting = () => {
+  const { data } = useRead<Executions>('/v1/executions', { held: 'approval', limit: 1, count_to: 100 }, { least: 60_000 })
+  const text = data?.total ? totalText(data) : ''
+  useEffect(() => {
+    waitingApprovals.value = text
+  }, [text])
 }
 
 const Links = ({ items }: { items: (Omit<NavItem, 'path'> & { path?: string; href?: string })[] }) => {
@@ -25,6 +46,7 @@ const Links = ({ items }: { items: (Omit<NavItem, 'path'> & { path?: string; hre
           <a href={href ?? to(path!)} aria-current={path && isHere(path) ? 'page' : undefined}>
             <Icon name={icon} size={18} />
             <span>{name}</span>
+            {path === '/approvals' && <Waiting />}
           </a>
         </li>
       ))}
@@ -86,6 +108,7 @@ export const Frame = ({ children, onSignedOut }: Props & { children: Children })
   const isHere = useIsHere()
   const me = useMe()
   useFeed()
+  useWaiting()
   useShortcuts([
     { key: 'Ctrl+K', text: 'Command palette', run: () => show(<Palette />) },
     { key: '?', text: 'Keyboard shortcuts', run: () => show(<Help />) },

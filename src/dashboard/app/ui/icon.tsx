@@ -5,6 +5,7 @@ const paths = {
   cue: 'M12 4a8 8 0 1 0 8 8M12 8v4l3 2M19 5.5h.01',
   list: 'M4 7h16M4 12h16M4 17h10',
   inbox: 'M4 13l2.5-7h11L20 13v5.5H4zM4 13h5l1 2.5h4l1-2.5h5',
+  approve: 'M12 4a8 8 0 1 0 0 16a8 8 0 0 0 0-16M8.5 12.2l2.5 2.5 4.5-5',
   worker: 'M9 9h6v6H9zM6 6h12v12H6zM9 3v3M15 3v3M9 18v3M15 18v3M3 9h3M3 15h3M18 9h3M18 15h3',
   error: 'M8.5 4h7L20 8.5v7L15.5 20h-7L4 15.5v-7zM9.5 9.5l5 5M14.5 9.5l-5 5',
   operator: 'M4 5h16v6H4zM4 13h16v6H4zM7.5 8h.01M7.5 16h.01',
