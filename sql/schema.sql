@@ -14482,6 +14482,38 @@ end $function$;
 comment on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) is 'Changes the label of an API key; QU004 if not found.';
 grant execute on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.render_text(p_text text, p_values jsonb)
+ RETURNS text
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+declare
+  v_out text := '';
+  v_at int;
+begin
+  loop
+    v_at := strpos(p_text, '{{');
+    exit when v_at = 0;
+    v_out := v_out || left(p_text, v_at - 1);
+    p_text := substr(p_text, v_at + 2);
+    if starts_with(p_text, '{{') then
+      v_out := v_out || '{{';
+      p_text := substr(p_text, 3);
+      continue;
+    end if;
+    v_at := strpos(p_text, '}}');
+    if v_at = 0 then
+      p_text := '{{' || replace(p_text, '{{{{', '{{');
+      exit;
+    end if;
+    v_out := left(v_out || coalesce(p_values ->> btrim(left(p_text, v_at - 1), ' '), ''), 4000);
+    p_text := substr(p_text, v_at + 2);
+  end loop;
+  return left(v_out || p_text, 4000);
+end $function$;
+comment on function cue.render_text(text,jsonb) is 'Returns a text with the values of its placeholders, at most 4,000 characters.';
+grant execute on function cue.render_text(text,jsonb) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.rendered_bytes(p_execution_id uuid)
  RETURNS bigint
  LANGUAGE sql
@@ -14664,9 +14696,13 @@ CREATE OR REPLACE FUNCTION cue.request_approval(c cue.cues, p_execution_id uuid,
 AS $function$
 declare
   v_expires_at timestamptz := p_now + extract(epoch from (c.approval ->> 'expires')::interval) * interval '1 second';
+  v_message text := coalesce(
+    (select cue.render_text(c.approval ->> 'message', f.template_values) from cue.fixed_requests f
+      where c.template and f.execution_id = p_execution_id and f.template_values is not null),
+    c.approval ->> 'message');
 begin
   insert into cue.approvals (execution_id, account_id, cue_id, message, on_expiry, requested_at, requested_by, expires_at, remind_at)
-  values (p_execution_id, c.account_id, c.id, c.approval ->> 'message', (c.approval ->> 'on_expiry')::cue.approval_expiry, p_now,
+  values (p_execution_id, c.account_id, c.id, v_message, (c.approval ->> 'on_expiry')::cue.approval_expiry, p_now,
           cue.principal_of(p_requested_by), v_expires_at, p_now + interval '1 hour');
   if c.transport = 'webhook' then perform cue.fix_callback(c, p_execution_id); end if;
   perform cue.wake('cue_deadline', least(v_expires_at, p_now + interval '1 hour'));
@@ -16728,7 +16764,7 @@ CREATE OR REPLACE FUNCTION cue.template_texts(c cue.cues)
 AS $function$
   select array[
     coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
-    c.callback_url, c.callback_headers::text]
+    c.callback_url, c.callback_headers::text, c.approval ->> 'message']
 $function$;
 comment on function cue.template_texts(cue.cues) is 'Returns the texts of a cue in which names are replaced.';
 grant execute on function cue.template_texts(cue.cues) to cue_service;

@@ -93,9 +93,13 @@ create or replace function cue.request_approval(c cue.cues, p_execution_id uuid,
 language plpgsql security definer as $$
 declare
   v_expires_at timestamptz := p_now + extract(epoch from (c.approval ->> 'expires')::interval) * interval '1 second';
+  v_message text := coalesce(
+    (select cue.render_text(c.approval ->> 'message', f.template_values) from cue.fixed_requests f
+      where c.template and f.execution_id = p_execution_id and f.template_values is not null),
+    c.approval ->> 'message');
 begin
   insert into cue.approvals (execution_id, account_id, cue_id, message, on_expiry, requested_at, requested_by, expires_at, remind_at)
-  values (p_execution_id, c.account_id, c.id, c.approval ->> 'message', (c.approval ->> 'on_expiry')::cue.approval_expiry, p_now,
+  values (p_execution_id, c.account_id, c.id, v_message, (c.approval ->> 'on_expiry')::cue.approval_expiry, p_now,
           cue.principal_of(p_requested_by), v_expires_at, p_now + interval '1 hour');
   if c.transport = 'webhook' then perform cue.fix_callback(c, p_execution_id); end if;
   perform cue.wake('cue_deadline', least(v_expires_at, p_now + interval '1 hour'));

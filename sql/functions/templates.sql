@@ -14,7 +14,7 @@ create or replace function cue.template_texts(c cue.cues) returns text[]
 language sql stable security definer as $$
   select array[
     coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
-    c.callback_url, c.callback_headers::text]
+    c.callback_url, c.callback_headers::text, c.approval ->> 'message']
 $$;
 comment on function cue.template_texts is 'Returns the texts of a cue in which names are replaced.';
 
@@ -47,6 +47,35 @@ language sql stable security definer as $$
    where k.key is not null
 $$;
 comment on function cue.parent_keys is 'Returns the ids and keys of the cues that a cue follows.';
+
+-- As src/templates does it for texts that are sent. The result is cut, since it is shown to people.
+create or replace function cue.render_text(p_text text, p_values jsonb) returns text
+language plpgsql immutable as $$
+declare
+  v_out text := '';
+  v_at int;
+begin
+  loop
+    v_at := strpos(p_text, '{{');
+    exit when v_at = 0;
+    v_out := v_out || left(p_text, v_at - 1);
+    p_text := substr(p_text, v_at + 2);
+    if starts_with(p_text, '{{') then
+      v_out := v_out || '{{';
+      p_text := substr(p_text, 3);
+      continue;
+    end if;
+    v_at := strpos(p_text, '}}');
+    if v_at = 0 then
+      p_text := '{{' || replace(p_text, '{{{{', '{{');
+      exit;
+    end if;
+    v_out := left(v_out || coalesce(p_values ->> btrim(left(p_text, v_at - 1), ' '), ''), 4000);
+    p_text := substr(p_text, v_at + 2);
+  end loop;
+  return left(v_out || p_text, 4000);
+end $$;
+comment on function cue.render_text is 'Returns a text with the values of its placeholders, at most 4,000 characters.';
 
 create or replace function cue.has_values(e cue.executions) returns boolean
 language sql stable security definer as $$

@@ -106,7 +106,9 @@ const approval = {
     Type.String({ maxLength: 9, description: 'How long a person may take, from `1m` to `31d`; null: any time. Default: `24h`.' })
   ),
   on_expiry: Type.Enum([...enums.approvalExpiry], { description: 'Then it is `missed` (`skip`), or it runs. Default: `skip`.' }),
-  message: Nullable(Type.String({ maxLength: 500, description: 'Shown to the person who decides.' }))
+  message: Nullable(
+    Type.String({ maxLength: 500, description: 'Shown to the person who decides. May have placeholders if the cue is a template.' })
+  )
 }
 const approvalNote = { description: "A person's approval that each execution waits for. Null: none." }
 const verification = { mode: Type.Enum([...modes], { description: 'What a reported success needs to be verified.' }) }

@@ -4,14 +4,15 @@ import { templateFaults } from '../templates/faults.ts'
 import type { Columns } from './next-runs.ts'
 import type { StoredCue } from './stored.ts'
 
-const textColumns = ['template', 'payload', 'callback_url', 'callback_headers', 'after']
+const textColumns = ['template', 'payload', 'callback_url', 'callback_headers', 'approval', 'after']
 
 type Texts = Parameters<typeof templateFaults>[0]
 
 export const textsOf = (columns: Columns, stored?: StoredCue): Texts => ({
   payload: (columns.payload as string | undefined) ?? stored?.payload.text ?? '{}',
   url: ((columns.callback_url ?? stored?.callback.url) as string | undefined) ?? null,
-  headers: (columns.callback_headers ?? {}) as Record<string, string>
+  headers: (columns.callback_headers ?? {}) as Record<string, string>,
+  message: (columns.approval === undefined ? stored?.approval : (columns.approval as StoredCue['approval']))?.message
 })
 
 /**

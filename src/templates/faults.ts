@@ -3,7 +3,7 @@ import { constants } from '../catalog.ts'
 import { namesIn, queryOf, stringsIn } from './template.ts'
 
 /** The parts of a cue that may have placeholders. */
-export type Texts = { payload: string; url: string | null; headers: Record<string, string> }
+export type Texts = { payload: string; url: string | null; headers: Record<string, string>; message?: string | null }
 export type TemplateFault = { member: string[]; message: string }
 
 const { maxPlaceholders } = constants
@@ -24,7 +24,7 @@ const isKnown = (name: string, parents: readonly string[]): boolean =>
  *
  * @param parents keys or ids of the cues that it follows
  */
-export const templateFaults = ({ payload, url, headers }: Texts, parents: readonly string[] = []): TemplateFault[] => {
+export const templateFaults = ({ payload, url, headers, message }: Texts, parents: readonly string[] = []): TemplateFault[] => {
   const faults: TemplateFault[] = []
   const check = (member: string[], text: string) => {
     const name = namesIn(text).find(name => !isKnown(name, parents))
@@ -36,6 +36,7 @@ export const templateFaults = ({ payload, url, headers }: Texts, parents: readon
   }
   const texts: [string[], string][] = [...stringsIn(payload)].map(({ text }) => [['payload'], text])
   for (const [name, value] of Object.entries(headers)) texts.push([['callback', 'headers', name], value])
+  if (message) texts.push([['approval', 'message'], message])
   if (url !== null) {
     const [start, end] = queryOf(url)
     texts.push([['callback', 'url'], url.slice(start, end)])

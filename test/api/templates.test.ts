@@ -48,6 +48,7 @@ t.test('unknown names and placeholders in other places are refused, with the mem
   const cases: [object, string[]][] = [
     [{ payload: { a: ['{{x}}'] } }, ['payload']],
     [{ payload: '{{parents.a.execution_id}}' }, ['payload']],
+    [{ approval: { message: 'Send {{x}}?' } }, ['approval', 'message']],
     [{ callback: { ...callback, headers: { 'X-A': '{{x}}' } } }, ['callback', 'headers', 'X-A']],
     [{ callback: { url: 'http://127.0.0.1:5555/hook?a={{x}}' } }, ['callback', 'url']],
     [{ callback: { url: 'http://127.0.0.1:5555/{{cue.key}}' } }, ['callback', 'url']],

@@ -1,5 +1,6 @@
 /** Values of names in templates, fixed when an execution is created. */
 import t, { type Test } from 'tap'
+import { renderPayload } from '../../src/templates/template.ts'
 import { exactly } from '../support/exactly.ts'
 import { refused, stage } from '../support/stage.ts'
 
@@ -253,4 +254,26 @@ t.test('an override and stored headers must have known names', async t => {
   })
   t.equal(await change({ template: true, callback_headers: { 'X-A': '{{cue.id}}' } }), true)
   t.equal(await change({ callback_headers: { 'x-a': '********' } }, 2), true)
+})
+
+t.test('a text for people has its values, and is written as texts that are sent are', async t => {
+  const s = await stageTemplates(t)
+  const values = { 'cue.name': 'a "b" {{c}}', n: 17, o: { a: [1] }, none: null }
+  const render = async (text: string) => (await s.rows('select cue.render_text($1, $2) as text', [text, values]))[0].text
+  const texts = ['no name', '{{cue.name}} and {{ n }}{{n}}', '{{{{n}} {{{{{{n}} {{none}}{{unknown}}.', '{{n {{{{b', '}}{{n}} {{', '{{}}']
+  for (const text of texts) {
+    const { m } = JSON.parse(renderPayload(JSON.stringify({ m: `x${text}` }), values))
+    t.equal(await render(`x${text}`), m, text)
+  }
+  t.equal((await render('{{cue.name}}'.repeat(1000))).length, 4000)
+
+  const id = await s.cue({
+    ...template,
+    payload: '{}',
+    approval: { expires: '24h', on_expiry: 'skip', message: 'Refund of {{scheduled_date}}, {{cue.key}}?' }
+  })
+  const fired = await s.fire(id)
+  exactly(t, (await s.rows('select message from cue.approvals where execution_id = $1', [fired.id]))[0], {
+    message: 'Refund of 2030-01-15, etl?'
+  })
 })
