@@ -66,12 +66,14 @@ t.test('responds with 400 to an undecodable path or one with NUL, and with 404 t
 
 t.test('every route of the API refuses query parameters that it does not have, and lists those it has', async t => {
   const operator = 'o'.repeat(32)
-  const { call } = await build(t, undefined, { env: { OPERATOR_TOKEN: operator } })
+  const { call, addKey, account } = await build(t, undefined, { env: { OPERATOR_TOKEN: operator } })
+  const approver = await addKey(account, ['approve'])
   const receivers = ['POST /v1/echo/{token}', 'POST /v1/billing/webhook']
   for (const [path, methods] of Object.entries(paths))
     for (const [method, { parameters = [] }] of Object.entries(methods)) {
       const name = `${method.toUpperCase()} ${path}`
-      const headers: Record<string, string> = path.startsWith('/v1/operator') ? { authorization: `Bearer ${operator}` } : {}
+      const token = path.startsWith('/v1/operator') ? operator : /(approve|reject)$/.test(path) ? approver.api_key : null
+      const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` }
       const url = `${path.replaceAll(/\{\w+\}/g, 'x'.repeat(16))}?limits=5&api_token=secret`
       const { status, body } = await call(method.toUpperCase(), url, undefined, headers)
       const names = parameters.flatMap(parameter => (parameter.in === 'query' ? [parameter.name] : []))

@@ -36,6 +36,7 @@ const bodies: Record<string, object> = {
   'PATCH /v1/auth/keys/{key_id}': { label: 'mine' },
   'POST /v1/executions/{execution_id}/outcome': { success: true },
   'POST /v1/executions/{execution_id}/signal': { reason: 'mine' },
+  'POST /v1/executions/{execution_id}/reject': { reason: 'mine' },
   'POST /v1/alerts/{alert_id}/snooze': { until: '2030-02-01T09:00:00Z' },
   'POST /v1/event-endpoints/{endpoint_id}/enable': { from: 'now' }
 }
@@ -44,7 +45,7 @@ const headers = { 'x-claim-token': randomUUID(), 'x-worker-id': 'w1' }
 const exempt = ['PUT /v1/cues/by-key/{key}', 'PUT /v1/calendars/{name}', 'PUT /v1/channels/{channel_name}']
 
 t.test('what belongs to another account is not found', async t => {
-  const { call, post, get, pool, account, as, register, clock, fn } = await build(t, '2030-01-15T09:00:00Z')
+  const { call, post, get, pool, account, as, addKey, register, clock, fn } = await build(t, '2030-01-15T09:00:00Z')
   const cue = await post('/v1/cues', { ...worker, key: 'mine' })
   const execution = await post(`/v1/cues/${cue.id}/fire`)
   await fn.heartbeatWorker({ account_id: account.id, worker_id: 'w1', handlers: [] })
@@ -77,6 +78,7 @@ t.test('what belongs to another account is not found', async t => {
     JSON.stringify(await Promise.all(['cues', 'executions', 'operations', 'auth/keys'].map(path => get(`/v1/${path}`))))
   const before = await state()
   const other = as(await register())
+  const approver = as(await addKey(await register('third@example.com'), ['approve']))
   const tried = new Set<string>()
   for (const [path, methods] of Object.entries(paths))
     for (const [method, { security = [] }] of Object.entries(methods)) {
@@ -89,7 +91,8 @@ t.test('what belongs to another account is not found', async t => {
       const messages: string[] = []
       for (const id of [mine[parameter]!, ...ids]) {
         const url = path.replace(/{\w+}/, encodeURIComponent(id))
-        const { status, body } = await other.call(method.toUpperCase(), url, bodies[name], headers)
+        const caller = /(approve|reject)$/.test(path) ? approver : other
+        const { status, body } = await caller.call(method.toUpperCase(), url, bodies[name], headers)
         t.same([status, body.error?.code], expected, `${name} of ${id.slice(0, 50)}`)
         messages.push(body.error?.message.replaceAll(id, '…'))
       }

@@ -69,7 +69,7 @@ t.test('completes commands and options in bash', async t => {
       .trim()
       .split(' ')
   t.same(complete('cu'), ['cues'])
-  t.same(complete('cues', 'p'), ['put', 'pause'])
+  t.same(complete('cues', 'p'), ['put', 'pause', 'preview-payload'])
   t.same(complete('executions', ''), ['list', 'tail', 'get', 'replay', 'cancel', 'signal', 'dismiss', 'verify'])
   t.same(complete('cues', 'create', 'a name', '--cr'), ['--cron'])
   t.same(complete('login', '--e'), ['--email'])
