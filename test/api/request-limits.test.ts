@@ -18,20 +18,23 @@ const larger: Record<string, number> = {
   'POST /v1/echo/{token}': 1024 * KB,
   'POST /v1/operations': 1024 * KB,
   'POST /v1/cues/test': 2048 * KB,
+  'POST /v1/cues/preview-payload': 2048 * KB,
   'POST /v1/billing/webhook': 256 * KB,
   'PUT /v1/calendars/{name}': 128 * KB,
   'POST /v1/support': 32 * KB
 }
 
-const { app, call, as } = await build(t)
+const { app, call, as, account, addKey } = await build(t)
 await app.ready()
+const approver = as(await addKey(account, ['approve']))
 const operations = Object.entries(paths).flatMap(([path, methods]) =>
   Object.keys(methods).flatMap(method => (method === 'get' ? [] : [`${method.toUpperCase()} ${path}`]))
 )
 const accept = { accept: 'application/json, text/event-stream' }
 const send = (operation: string, body: Buffer) => {
   const [method = '', path = ''] = operation.split(' ')
-  return call(method, path.replace(/{\w+}/g, 'x'.repeat(16)), body, accept)
+  const caller = /(approve|reject)$/.test(path) ? approver : { call }
+  return caller.call(method, path.replace(/{\w+}/g, 'x'.repeat(16)), body, accept)
 }
 const sizeText = (bytes: number) => (bytes < 1024 * KB ? `${bytes / KB} KB` : `${bytes / KB / KB} MB`)
 const refusal = (bytes: number) => ({
