@@ -10,17 +10,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { addAccounts, addCues } from '../stage/seed.ts'
 import type { Replica, Stage } from '../stage/stage.ts'
 
-type Result = { figures: Record<string, number>; faults: string[] }
+export type Result = { figures: Record<string, number>; faults: string[] }
 type Options = { n: number; replicas: number; seconds: number; frozenMs: number }
 
-const briefly = 'timeout_seconds = 1, outcome_deadline_seconds = 300, claim_timeout_seconds = 60'
+export const briefly = 'timeout_seconds = 1, outcome_deadline_seconds = 300, claim_timeout_seconds = 60'
 
-/** Replicas, and cues of an account with a gate. */
-const raise = async (
+/** Replicas, and cues of an account, with a gate or without one. */
+export const raise = async (
   stage: Stage,
   name: string,
   count: number,
-  gate: object,
+  gate: object | null,
   { parts = 0, columns = '', values = [] as unknown[] } = {}
 ) => {
   const { name: database, url, pool } = await stage.createDatabase(`gate_${name}`)
@@ -30,11 +30,11 @@ const raise = async (
   const start = async () => void replicas.push(await stage.startReplica(`${database}-${++started}`, { DATABASE_URL: url }))
   const rows = async (text: string, parameters: unknown[] = []) => (await pool.query(text, parameters)).rows
   const cues = await addCues(pool, { accounts: [account!], count, hook: stage.receiver.url })
-  await rows('select cue.put_gate($1, $2, $3)', [account!.id, 'g', JSON.stringify(gate)])
+  if (gate) await rows('select cue.put_gate($1, $2, $3)', [account!.id, 'g', JSON.stringify(gate)])
   await rows(
-    `update cue.cues c set gate = 'g' || case when $2::int > 0 then '#' || u.n % $2 else '' end, retry_backoff_minutes = '{0.005}', retry_max_attempts = 8
+    `update cue.cues c set gate = case when $3 then 'g' end || case when $2::int > 0 then '#' || u.n % $2 else '' end, retry_backoff_minutes = '{0.005}', retry_max_attempts = 8
        from unnest($1::text[]) with ordinality as u (id, n) where c.id = u.id`,
-    [cues, parts]
+    [cues, parts, gate !== null]
   )
   await rows('update cue.plans set fires_per_hour = 1000000, executions_per_month = 1000000')
   if (columns) await rows(`update cue.cues set ${columns}`, values)
@@ -43,6 +43,8 @@ const raise = async (
   return {
     pool,
     rows,
+    account: account!,
+    cues,
     replicas,
     start,
     /** Fires the cues in turn, so many times in all, before replicas set the plans. */
@@ -50,6 +52,7 @@ const raise = async (
       for (let n = 0; n < total; n++) await pool.query('select cue.fire_cue($1, $2)', [account!.id, cues[n % cues.length]])
     },
     count: async (condition: string) => (await rows(`select count(*)::int as n from cue.executions where ${condition}`))[0].n as number,
+    approvals: async (condition: string) => (await rows(`select count(*)::int as n from cue.approvals where ${condition}`))[0].n as number,
     end: async ({ figures, faults }: Result): Promise<Result> => {
       await Promise.all(replicas.map(replica => replica.stop()))
       const errors = replicas.flatMap(replica => replica.errors())
@@ -62,7 +65,7 @@ const raise = async (
 
 type World = Awaited<ReturnType<typeof raise>>
 
-const kill = async ({ replicas, start }: World) => {
+export const kill = async ({ replicas, start }: World) => {
   const victim = replicas.shift()!
   await victim.kill()
   await start()
@@ -97,7 +100,7 @@ export const mostWithin = (instants: number[], length: number): number => {
   return most
 }
 
-const untilCount = async (read: () => Promise<number>, wanted: number, limitMs: number) => {
+export const untilCount = async (read: () => Promise<number>, wanted: number, limitMs: number) => {
   for (const end = Date.now() + limitMs; Date.now() < end; await delay(250)) if ((await read().catch(() => -1)) === wanted) return
 }
 

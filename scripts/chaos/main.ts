@@ -5,6 +5,7 @@
  *   npm run chaos -- cells                   moves a cell to another server under load, see cells/move.ts
  *   npm run chaos -- standby [FAILOVER…]     demotes, freezes and replaces the primary, see standby.ts
  *   npm run chaos -- requests [REQUEST…]     interrupts operations, apply and creates, see requests.ts
+ *   npm run chaos -- held [chain] [approvals] crashes while executions wait for others or for a person, see held.ts
  *   npm run chaos -- gates [GATE…]           crashes, freezes and fails behind gates, see gates.ts
  *
  *   --n N          number of cues (10,000)
@@ -23,6 +24,7 @@ import { openCitus } from './cells/citus.ts'
 import { playMove } from './cells/move.ts'
 import { settings } from './cells/stage.ts'
 import { gates } from './gates.ts'
+import { held } from './held.ts'
 import { attacks } from './neighbours/attacks.ts'
 import { playAttack } from './neighbours/play.ts'
 import { requests } from './requests.ts'
@@ -79,6 +81,7 @@ const suites: Record<string, Suite> = {
     play: async (stage, name) => ({ scenario: name, replicas, ...(await playFailover(stage, name, { replicas, ...timed })) })
   },
   requests: { table: requests, play: async (stage, name) => ({ scenario: name, ...(await requests[name]!(stage, n)) }) },
+  held: { table: held, play: async (stage, name) => ({ scenario: name, replicas, ...(await held[name]!(stage, { n, replicas })) }) },
   gates: {
     table: gates,
     play: async (stage, name) => ({ scenario: name, replicas, ...(await gates[name]!(stage, { n, replicas, seconds, ...timed })) })

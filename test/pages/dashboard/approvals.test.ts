@@ -103,8 +103,7 @@ test("a cue's approval is set, changed and removed in its form, and links are tu
   await stage.visit(page, '/settings')
   await page.getByLabel('The link in a message can approve and reject').uncheck()
   await page.getByRole('button', { name: 'Save' }).click()
-  await page.getByText('Saved').waitFor()
-  t.equal((await get('/v1/auth/me')).approvals_by_link, false)
+  await eventually(async () => (await get('/v1/auth/me')).approvals_by_link === false)
   t.same(page.complaints, [])
 })
 
