@@ -17,34 +17,33 @@ const percentile = (values: number[], share: number) => values.toSorted((a, b) =
 
 const playChain = async (stage: Stage, { n, replicas }: Options): Promise<Result> => {
   const lineages = Math.min(n, 1000)
-  const world = await raise(stage, 'chain', LENGTH / 2, null, { columns: `${briefly}, claim_timeout_seconds = 604800` })
+  const world = await raise(stage, 'chain', LENGTH / 2, null, { columns: briefly })
   const { pool, rows, account, cues } = world
   const workers = await addCues(pool, { accounts: [account], count: LENGTH / 2 })
   const links = cues.flatMap((id, n) => [id, workers[n]!])
   for (const [n, id] of links.entries()) {
     const after = { cues: [links[n - 1]], when: 'success', mode: 'any', within: '1d' }
-    if (n > 0)
-      await rows('update cue.cues set after = $2, schedule_type = null, cron = null, timezone = null where id = $1', [
-        id,
-        JSON.stringify(after)
-      ])
+    if (n > 0) await rows('update cue.cues set after = $2, schedule_type = null, cron = null where id = $1', [id, JSON.stringify(after)])
   }
   await rows('select cue.link_cues($1)', [links])
   await Promise.all(Array.from({ length: replicas }, world.start))
+  await rows('update cue.plans set fires_per_hour = 1000000') // replicas have set it
   const fn = createFunctions(pool)
   let isOver = false
   const work = async () => {
     while (!isOver) {
       const claimed = await rows('select * from cue.claim_executions($1, $2, p_limit => 100)', [account.id, 'w']).catch(() => [])
       await Promise.all(
-        claimed.map(({ id, claim_token }) => fn.reportOutcome({ account_id: account.id, execution_id: id, success: true, claim_token }))
+        claimed.map(({ execution_id, claim_token }) =>
+          fn.reportOutcome({ account_id: account.id, execution_id, success: true, claim_token })
+        )
       ).catch(() => {})
       if (claimed.length === 0) await delay(10)
     }
   }
   const working = work()
   const fire = () => rows('select cue.fire_cue($1, $2)', [account.id, links[0]])
-  const isDone = (count: number) => untilCount(() => world.count(`cue_id = '${links.at(-1)}' and status = 'success'`), count, 300_000)
+  const isDone = (count: number) => untilCount(() => world.count(`cue_id = '${links.at(-1)}' and status = 'success'`), count, 120_000)
   const quiet = Math.min(lineages, 50)
   for (let n = 0; n < quiet; n++) {
     await fire()
