@@ -17,7 +17,7 @@ const percentile = (values: number[], share: number) => values.toSorted((a, b) =
 
 const playChain = async (stage: Stage, { n, replicas }: Options): Promise<Result> => {
   const lineages = Math.min(n, 1000)
-  const world = await raise(stage, 'chain', LENGTH / 2, null, { columns: briefly })
+  const world = await raise(stage, 'chain', LENGTH / 2, null, { columns: `callback_url = callback_url || '/200/1', ${briefly}` })
   const { pool, rows, account, cues } = world
   const workers = await addCues(pool, { accounts: [account], count: LENGTH / 2 })
   const links = cues.flatMap((id, n) => [id, workers[n]!])
@@ -86,7 +86,10 @@ const playChain = async (stage: Stage, { n, replicas }: Options): Promise<Result
 
 const playApprovals = async (stage: Stage, { replicas }: Options): Promise<Result> => {
   const approval = JSON.stringify({ expires: null, on_expiry: 'skip', message: null })
-  const world = await raise(stage, 'approvals', 1, null, { columns: `${briefly}, approval = $1`, values: [approval] })
+  const world = await raise(stage, 'approvals', 1, null, {
+    columns: `callback_url = callback_url || '/200/1', ${briefly}, approval = $1`,
+    values: [approval]
+  })
   const { pool, rows, account } = world
   await world.fire(100)
   await rows("update cue.approvals set remind_at = clock_timestamp() + interval '4 seconds'")

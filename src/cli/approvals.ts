@@ -5,13 +5,13 @@ import { executionFilters, poll } from './executions.ts'
 import type { Column, Output } from './output.ts'
 
 /** The members of an execution that it prints, as lists and events have them. */
-type Waiting = Pick<Execution, 'id' | 'cue_name' | 'scheduled_for' | 'approval'>
+type Waiting = Pick<Execution, 'id' | 'cue_name' | 'scheduled_for' | 'triggered_by' | 'approval'>
 
 const columns: readonly Column<Waiting>[] = [
   'id',
   ['cue', 'cue_name'],
   'scheduled_for',
-  ['requested by', ({ approval }) => approval?.requested_by ?? 'schedule'],
+  ['requested by', ({ approval, triggered_by }) => approval?.requested_by ?? triggered_by],
   ['expires', ({ approval }) => approval?.expires_at ?? 'never'],
   ['message', ({ approval }) => approval?.message]
 ]
