@@ -1,4 +1,4 @@
-/** What a template must not contain. */
+/** Faults of templates. */
 import { constants } from '../catalog.ts'
 import { namesIn, queryOf, stringsIn } from './template.ts'
 

@@ -1,4 +1,4 @@
-/** What is fixed of an execution's request, whatever becomes of its cue. */
+/** Parts of an execution's request that stay as they were, whatever becomes of its cue. */
 
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
