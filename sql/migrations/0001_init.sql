@@ -704,7 +704,7 @@ create table cue.flights (
 ) with (fillfactor = 50, toast_tuple_target = 8160);
 
 --- Everything an engine needs to send one webhook. secrets sign it; api_key is the account's encrypted key, if
---- callbacks carry it; plain: a 2xx ends the execution and has no other effect; template_values: a JSON object, null if it is no template.
+--- callbacks carry it; plain: a 2xx ends the execution and has no other effect; template_values: a JSON object, null without a template.
 create type cue.begun_attempt as (
   execution_id uuid, flight_id bigint, attempt int, account_id uuid, cue_id text, scheduled_for timestamptz,
   callback_url text, callback_method cue.callback_method, callback_headers jsonb, payload text, timeout_seconds int,

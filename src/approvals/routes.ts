@@ -20,13 +20,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
   const { fn, config } = app
   const links = createLinks(config)
   const action = `${new URL(config.baseUrl).pathname.replace(/\/$/, '')}/approval`
-  const gone = () => new ApiError('not_found', 'This link is no longer valid.')
   acceptForms(app)
 
   const find = async (token: string) => {
     const execution_id = links.read('approval', token)
     const waiting = execution_id && (await fn.linkedApproval({ execution_id }))
-    if (!waiting) throw gone()
+    if (!waiting) throw new ApiError('not_found', 'This link has expired or is incomplete.')
     return { execution_id, ...sent(waiting) }
   }
   const problem = ({ code, about }: ApiError) =>

@@ -151,9 +151,9 @@ t.test('channels are asked with the link only if a caller with approve wrote the
   clock.advance('23 hours')
   await approver.post(`/v1/executions/${last}/approve`)
   await fn.meetApprovals({})
-  t.equal((await notices()).length, 3, 'nobody is reminded of a decision')
+  t.equal((await notices()).length, 3, 'a decision ends the reminders')
   while ((await fn.publishEvents({})) > 0);
-  t.strictSame(await notices(), [], 'the event is no second message')
+  t.strictSame(await notices(), [], 'the event adds no message')
   t.equal((await get('/v1/executions?held=approval')).total, 3)
 })
 

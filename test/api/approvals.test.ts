@@ -102,7 +102,7 @@ t.test('refuses decisions that are malformed, by whoever requested it, or about 
   t.equal((await get('/v1/executions?held=approval')).total, 2)
 })
 
-t.test('operations approve and reject what waits', async t => {
+t.test('operations approve and reject waiting executions', async t => {
   const { approver, call, cue_id, fire, get, fn } = await stage(t)
   const ids = [await fire(), await fire()]
   const { id: own } = await approver.post(`/v1/cues/${cue_id}/fire`)
