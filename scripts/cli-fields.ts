@@ -1,38 +1,12 @@
-/** Generates the members of requests that the command line offers as options, from the OpenAPI document and so from the schemas. */
-type Schema = {
-  $ref?: string
-  type?: string | string[]
-  enum?: (string | null)[]
-  anyOf?: Schema[]
-  properties?: Record<string, Schema>
-  items?: Schema
-  format?: string
-  minimum?: number
-  maximum?: number
-  default?: unknown
-  description?: string
-}
-type Operation = {
-  operationId: string
-  parameters?: { in: string; name: string; description?: string; schema: Schema }[]
-  requestBody?: { content?: Record<string, { schema?: Schema }> }
-}
-type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
+/** Generates the members of requests that the command line names, from the OpenAPI document and so from the schemas. */
+import type { Document, Schema } from './openapi/document.ts'
+import { sourcesIn } from './sources.ts'
 
-const used =
-  `createCue listCues pauseCue fireCue testCue getCueHistory listExecutions replayExecution signalExecution createOperation listOperations
-  previewSchedule listCalendars putCalendar listGates putGate pauseGate listWorkers listAlerts snoozeAlert listChannels putChannel listEvents listErrors listDestinations
-  readCosts
-  listEventEndpoints createEventEndpoint enableEventEndpoint
-  verifyExecution approveExecution rejectExecution listSessions`.split(/\s+/)
-
-/** @throws {Error} if an operation that has options does not exist */
 export const cliFields = ({ paths, components }: Document): string => {
-  const operations = new Map(Object.values(paths).flatMap(methods => Object.values(methods).map(value => [value.operationId, value])))
-  const lines = used.map(id => {
-    const operation = operations.get(id)
-    if (!operation) throw new Error(`no operation ${id}`)
-    const { parameters = [], requestBody } = operation
+  const sources = sourcesIn('src/cli')
+  const operations = Object.values(paths).flatMap(methods => Object.values(methods))
+  const lines = operations.flatMap(({ operationId: id, parameters = [], requestBody }) => {
+    if (!new RegExp(`\\(\\s*'${id}'|fields\\.${id}\\b`).test(sources)) return []
     const query = parameters.filter(parameter => parameter.in === 'query')
     const members = query.map(({ name, description, schema }) => [name, fieldOf({ ...schema, ...(description && { description }) })])
     const body = requestBody?.content?.['application/json']?.schema

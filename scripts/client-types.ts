@@ -3,19 +3,7 @@
  * neither the schemas nor the package that derives types from them.
  */
 import { readFileSync } from 'node:fs'
-
-type Schema = {
-  type?: string | string[]
-  enum?: unknown[]
-  anyOf?: Schema[]
-  items?: Schema
-  properties?: Record<string, Schema>
-  additionalProperties?: boolean | Schema
-  patternProperties?: Record<string, Schema>
-  required?: string[]
-  description?: string
-  'x-json'?: string
-}
+import type { Schema } from '../src/http/schema.ts'
 
 export const clientTypes = async (): Promise<string> => {
   const url = new URL('../src/client/types.ts', import.meta.url)

@@ -2,11 +2,9 @@
  * Generates the types of the SQL functions from the catalog: names, arguments and results. `npm run generate` writes them to
  * src/database/functions.types.ts.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type pg from 'pg'
 import { nullable, nullableArguments, shapes, single } from './function-results.ts'
+import { sourcesIn } from './sources.ts'
 
 type Column = { name: string; type: string; not_null?: boolean }
 type Function = {
@@ -61,13 +59,6 @@ const scalars: Record<string, string> = {
 const camel = (name: string) => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
 const pascal = (name: string) => camel(`_${name}`)
 
-/** All words in src/. A function that is not among them is called only by other functions. */
-const wordsOfSources = (): Set<string> => {
-  const src = fileURLToPath(new URL('../src', import.meta.url))
-  const names = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts') && !name.endsWith('.types.ts'))
-  return new Set(names.flatMap(name => readFileSync(join(src, name), 'utf8').match(/\w+/g) ?? []))
-}
-
 /** How a call returns its result: all rows, a single row, a value, or a list of values. */
 const kindOf = ({ name, is_set, columns }: Function) => {
   if (columns) return is_set && !single.has(name) && !/\brow\b/.test(nullable[name] ?? '') ? 'rows' : 'row'
@@ -76,7 +67,7 @@ const kindOf = ({ name, is_set, columns }: Function) => {
 
 export const functionTypes = async (pool: pg.Pool): Promise<string> => {
   const { rows } = (await pool.query(query)) as { rows: Function[] }
-  const words = wordsOfSources()
+  const words = new Set(sourcesIn('src').match(/\w+/g)) // the others are called only by functions
   const functions = rows.filter(({ name }) => words.has(camel(name)))
   const enums = new Set(Object.values(shapes).flatMap(shape => shape.match(/\b[A-Z][a-z]+[A-Z]\w+/g) ?? []))
   const scalarOf = (type: string, element: string): string => {

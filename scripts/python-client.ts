@@ -1,25 +1,5 @@
 /** Generates the Python client's types and methods from the OpenAPI document. */
-type Schema = {
-  $ref?: string
-  type?: string | string[]
-  enum?: (string | number | null)[]
-  anyOf?: Schema[]
-  properties?: Record<string, Schema>
-  required?: string[]
-  items?: Schema
-}
-type Content = { content?: Record<string, { schema?: Schema }>; required?: boolean }
-type Parameter = { in: 'path' | 'query' | 'header'; name: string; required?: boolean; schema: Schema }
-type Operation = {
-  operationId: string
-  summary: string
-  tags: string[]
-  security?: Record<string, string[]>[]
-  parameters?: Parameter[]
-  requestBody?: Content
-  responses: Record<string, Content>
-}
-type Document = { paths: Record<string, Record<string, Operation>>; components: { schemas: Record<string, Schema> } }
+import type { Content, Document, Operation, Parameter, Schema } from './openapi/document.ts'
 
 const json = 'application/json'
 /** POST requests that are safe to repeat, as in src/client/methods.ts; those with an idempotency key are as well. */

@@ -1,6 +1,6 @@
 /** Requests per second beside a bare Fastify route with one statement: the cost of authentication, limits, validation and rules. */
-import { figuresOf } from '../stage/figures.ts'
-import { start } from '../stage/processes.ts'
+import { type Figures, times } from '../stage/figures.ts'
+import { cpuSeconds, start } from '../stage/processes.ts'
 import { type Account, addAccounts, addCues, payload } from '../stage/seed.ts'
 import type { Stage } from '../stage/stage.ts'
 import type { Load, LoadResult } from './load.ts'
@@ -14,18 +14,16 @@ const keyOf = ({ api_key }: Account) => ({ ...json, authorization: `Bearer ${api
 
 /** Starts the bare server beside a replica, and returns a function that measures requests to one of them. */
 const startLoads = async (stage: Stage, { replica, url }: Service) => {
-  const bare = start('scripts/bench/bare.ts', 'tested', { env: { DATABASE_URL: url } })
-  const generator = start('scripts/bench/load.ts', 'around')
-  const addresses = { bare: `http://127.0.0.1:${await bare.ask<number>('listen')}`, ours: replica.address }
-  const run = async (target: 'bare' | 'ours', load: Pick<Load, 'requests' | 'connections' | 'seconds'>) => {
-    const { usage } = target === 'bare' ? bare : replica
-    const before = [(await usage()).cpu_s, stage.databaseCpu()] as const
-    const result = await generator.ask<LoadResult>('run', { url: addresses[target], ...load })
+  const bare = start('scripts/bench/bare.ts', { isTested: true, env: { DATABASE_URL: url } })
+  const generator = start('scripts/bench/load.ts')
+  const targets = { bare: { pid: bare.pid, address: `http://127.0.0.1:${await bare.ask<number>('listen')}` }, ours: replica }
+  return async (target: 'bare' | 'ours', requests: Load['requests'], seconds: number) => {
+    const { pid, address: url } = targets[target]
+    const before = [cpuSeconds(pid), stage.databaseCpu()] as const
+    const result = await generator.ask<LoadResult>('run', { url, requests, connections: accountCount, seconds })
     const perRequest = (seconds: number) => (seconds / result.count) * 1e6
-    return { ...result, cpu_us: perRequest((await usage()).cpu_s - before[0]), database_us: perRequest(stage.databaseCpu() - before[1]) }
+    return { ...result, cpu_us: perRequest(cpuSeconds(pid) - before[0]), database_us: perRequest(stage.databaseCpu() - before[1]) }
   }
-  const end = () => Promise.all([generator, bare, replica].map(child => child.kill()))
-  return { run, end }
 }
 
 export const api: Measure = {
@@ -52,27 +50,26 @@ export const api: Measure = {
       get_cue: accounts.map(account => ({ method: 'GET', path: `/v1/cues/${cueOf.get(account.id)}`, headers: keyOf(account) })),
       post_cue: accounts.map(account => ({ method: 'POST', path: '/v1/cues', headers: keyOf(account), body: JSON.stringify(cue) }))
     }
-    const { run, end } = await startLoads(stage, service)
+    const run = await startLoads(stage, service)
     const measure = async (name: keyof typeof requests, seconds: number) => {
-      const result = await run(name === 'bare_select' ? 'bare' : 'ours', { requests: requests[name], connections: accountCount, seconds })
+      const result = await run(name === 'bare_select' ? 'bare' : 'ours', requests[name], seconds)
       await service.pool.query("delete from cue.cues where name = 'posted'")
       await service.pool.query('vacuum analyze cue.cues, cue.cue_runs') // otherwise autovacuum would run during the next measurement
       return result
     }
-    const series = async (seconds: number) =>
-      [await measure('bare_select', seconds), await measure('get_cue', seconds), await measure('post_cue', seconds)] as const
-    await series(warmUpSeconds)
-    const rates: Record<string, number>[] = []
-    while (rates.length < runs) {
-      const [bare, get, post] = await series(n)
-      const each = { bare, get, post }
-      const rate: Record<string, number> = { bare_select_per_s: bare.per_s, get_cue_per_s: get.per_s, post_cue_per_s: post.per_s }
+    const series = async (seconds: number) => {
+      const [bare, get, post] = [
+        await measure('bare_select', seconds),
+        await measure('get_cue', seconds),
+        await measure('post_cue', seconds)
+      ]
+      const rate: Figures = { bare_select_per_s: bare.per_s, get_cue_per_s: get.per_s, post_cue_per_s: post.per_s }
       for (const [name, { per_s }] of Object.entries({ get, post })) rate[`${name}_to_bare_ratio`] = per_s / bare.per_s
       for (const key of ['cpu_us', 'database_us', 'p99_ms'] as const)
-        for (const [name, result] of Object.entries(each)) rate[`${name}_${key}`] = result[key]
-      rates.push(rate)
+        for (const [name, result] of Object.entries({ bare, get, post })) rate[`${name}_${key}`] = result[key]
+      return rate
     }
-    await end()
-    return figuresOf(rates)
+    await series(warmUpSeconds)
+    return times(runs, () => series(n))
   }
 }

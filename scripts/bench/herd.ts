@@ -1,16 +1,16 @@
 /** Many webhook cues due at one instant: time until the last is delivered, lateness, and cost. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { figuresOf, quantile } from '../stage/figures.ts'
-import type { Usage } from '../stage/probe.ts'
+import { prefixed, quantile, times } from '../stage/figures.ts'
+import { cpuSeconds } from '../stage/processes.ts'
 import { schedule, settled } from '../stage/seed.ts'
 import type { Stage } from '../stage/stage.ts'
 import { addWebhooks, arrived, type Measure, startService } from './service.ts'
 
 /** A service that can deliver a herd. */
 export type Contender = {
+  pid: number
   /** Prepares the herd, due at an instant in epoch milliseconds. */
   prepare: (due: number) => Promise<unknown>
-  usage: () => Promise<Usage>
   /** Resolves when the herd needs no more work. */
   settled: () => Promise<unknown>
 }
@@ -24,17 +24,17 @@ export type HerdRun = Awaited<ReturnType<typeof runHerd>>
  * Runs one herd. Measured from the instant at which all were due; CPU seconds include everything from the preparation until the last result is
  * recorded.
  */
-export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled }: Contender) => {
+export const runHerd = async (stage: Stage, n: number, { pid, prepare, settled }: Contender) => {
   await stage.receiver.reset()
   // At a random point of a contender's polling interval.
   const due = Date.now() + leadMs + Math.round(Math.random() * 1000)
   await prepare(due)
-  const spent = async () => [(await usage()).cpu_s, stage.databaseCpu(), (await stage.receiver.usage()).cpu_s] as const
-  const before = await spent()
+  const spent = () => [cpuSeconds(pid), stage.databaseCpu(), cpuSeconds(stage.receiver.pid)] as const
+  const before = spent()
   const { last, late, duplicates } = await arrived(stage, n)
   await settled()
   const settledAt = Date.now()
-  const after = await spent()
+  const after = spent()
   return {
     deliveries_per_s: (n / (last - due)) * 1000,
     last_receipt_ms: last - due,
@@ -50,17 +50,17 @@ export const runHerd = async (stage: Stage, n: number, { prepare, usage, settled
 }
 
 /** Starts this service with a herd of daily cues; `prepared` is a statement that changes them first. */
-export const startOurs = async (stage: Stage, n: number, name = 'herd', prepared?: string) => {
-  const { pool, replica, ...service } = await startService(stage, name)
-  const cueIds = await addWebhooks({ pool, ...service }, stage, n)
+export const startOurs = async (stage: Stage, n: number, name: string, prepared?: string): Promise<Contender & { kill: () => unknown }> => {
+  const service = await startService(stage, name)
+  const { pool, replica } = service
+  const cueIds = await addWebhooks(service, stage, n)
   if (prepared) await pool.query(prepared)
-  const contender: Contender = {
+  await delay(1000)
+  return {
+    ...replica,
     prepare: due => schedule(pool, cueIds, Array<number>(n).fill(due)),
-    usage: replica.usage,
     settled: () => settled(pool)
   }
-  await delay(1000)
-  return { replica, contender }
 }
 
 export const herd: Measure = {
@@ -68,42 +68,34 @@ export const herd: Measure = {
   runs: 5,
   n: 10_000,
   measure: async (stage, { runs, n }) => {
-    const { replica, contender } = await startOurs(stage, n)
-    const { deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s } = await runHerd(stage, n, contender)
-    const warm: HerdRun[] = []
-    while (warm.length < runs) warm.push(await runHerd(stage, n, contender))
-    await replica.kill()
-    return [...figuresOf(warm), ...figuresOf([{ deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s }], 'cold_')]
+    const ours = await startOurs(stage, n, 'herd')
+    const { deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s } = await runHerd(stage, n, ours)
+    const cold = prefixed('cold_', { deliveries_per_s, late_p99_ms, process_cpu_s, database_cpu_s })
+    return times(runs, async () => ({ ...(await runHerd(stage, n, ours)), ...cold }))
   }
 }
+
+/** Herds of contenders in turn, after a first one of each, which is cold. */
+export const inTurn = async (stage: Stage, { runs, n }: { runs: number; n: number }, contenders: Contender[]): Promise<HerdRun[][]> =>
+  (await times(runs + 1, () => times(contenders.length, nth => runHerd(stage, n, contenders[nth]!)))).slice(1)
 
 /** Cues whose executions can be held take another path: fire_tracked_cues, and the queue of waiting attempts. */
 const track = `with made as (update cue.cues set overlap = 'skip', tracked = true returning id)
   update cue.cue_runs set tracked = true where cue_id in (select id from made)`
 
+export const cpuOf = (herd: HerdRun) => herd.process_cpu_s + herd.database_cpu_s
+
 export const tracked: Measure = {
   title: n => `${n} cues with overlap skip, due at one instant, beside as many plain ones: how many times as long and as much`,
   runs: 3,
   n: 10_000,
-  measure: async (stage, { runs, n }) => {
-    const plain = await startOurs(stage, n, 'plain')
-    const held = await startOurs(stage, n, 'tracked', track)
-    const pairs: Record<string, number>[] = []
-    for (let run = 0; run <= runs; run++) {
-      const base = await runHerd(stage, n, plain.contender)
-      const own = await runHerd(stage, n, held.contender)
-      const cpu = (figures: HerdRun) => figures.process_cpu_s + figures.database_cpu_s
-      // The first pair is cold.
-      if (run > 0)
-        pairs.push({
-          last_receipt_times: own.last_receipt_ms / base.last_receipt_ms,
-          cpu_times: cpu(own) / cpu(base),
-          last_receipt_ms: own.last_receipt_ms,
-          plain_last_receipt_ms: base.last_receipt_ms
-        })
-    }
-    await plain.replica.kill()
-    await held.replica.kill()
-    return figuresOf(pairs)
+  measure: async (stage, options) => {
+    const contenders = [await startOurs(stage, options.n, 'plain'), await startOurs(stage, options.n, 'tracked', track)]
+    return (await inTurn(stage, options, contenders)).map(([plain, held]) => ({
+      last_receipt_times: held!.last_receipt_ms / plain!.last_receipt_ms,
+      cpu_times: cpuOf(held!) / cpuOf(plain!),
+      last_receipt_ms: held!.last_receipt_ms,
+      plain_last_receipt_ms: plain!.last_receipt_ms
+    }))
   }
 }

@@ -1,7 +1,7 @@
 /** Lateness of cues that are due at different instants: alone, with several replicas, and beside receivers that hang. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { figuresOf, quantile } from '../stage/figures.ts'
+import { type Figures, quantile, times } from '../stage/figures.ts'
 import { schedule, until } from '../stage/seed.ts'
 import type { Stage } from '../stage/stage.ts'
 import { addWebhooks, arrived, type Measure, startService } from './service.ts'
@@ -16,7 +16,7 @@ const deliver = async (
   stage: Stage,
   pool: pg.Pool,
   cueIds: string[],
-  { overMs = 5000, among = [] as string[], before = [] as string[] }
+  { overMs = 5000, among = [] as string[], before = [] as string[] } = {}
 ) => {
   await stage.receiver.reset()
   const start = Date.now() + leadMs + (before.length > 0 ? overMs : 0)
@@ -42,13 +42,10 @@ export const spread: Measure = {
     const service = await startService(stage, 'spread')
     const cueIds = await addWebhooks(service, stage, n, { accounts: 10 })
     await delay(1000)
-    const lateness: Record<string, number>[] = []
-    while (lateness.length < runs) {
+    return times(runs, async () => {
       const { late, p50, p99 } = await deliver(stage, service.pool, cueIds, { overMs: 10_000 })
-      lateness.push({ late_p50_ms: p50, late_p99_ms: p99, late_max_ms: late.at(-1)! })
-    }
-    await service.replica.kill()
-    return figuresOf(lateness)
+      return { late_p50_ms: p50, late_p99_ms: p99, late_max_ms: late.at(-1)! }
+    })
   }
 }
 
@@ -57,22 +54,21 @@ export const replicas: Measure = {
   runs: 3,
   n: 2000,
   measure: async (stage, { runs, n }) => {
-    const rounds: Record<string, number>[] = Array.from({ length: runs }, () => ({}))
+    const rounds: Figures[] = Array.from({ length: runs }, () => ({}))
     for (const count of [1, 3]) {
-      const services = [await startService(stage, `replicas_${count}`)]
-      const [first] = services as [(typeof services)[0]]
-      while (services.length < count) services.push(await startService(stage, `replicas_${count}`, {}, first))
+      const first = await startService(stage, `replicas_${count}`)
+      const others = await times(count - 1, () => startService(stage, `replicas_${count}`, {}, first))
       const cueIds = await addWebhooks(first, stage, n)
       await delay(7000) // until the engines have noticed each other
-      await deliver(stage, first.pool, cueIds, {}) // warm-up
+      await deliver(stage, first.pool, cueIds) // warm-up
       for (const round of rounds) {
-        const { p50, p99, database_cpu_s } = await deliver(stage, first.pool, cueIds, {})
+        const { p50, p99, database_cpu_s } = await deliver(stage, first.pool, cueIds)
         const figures = { late_p50_ms: p50, late_p99_ms: p99, database_cpu_s }
         for (const [name, value] of Object.entries(figures)) round[`${name}_of_${count}`] = value
       }
-      for (const { replica } of services) await replica.kill()
+      for (const { replica } of [first, ...others]) await replica.kill()
     }
-    return figuresOf(rounds)
+    return rounds
   }
 }
 
@@ -85,21 +81,18 @@ export const hanging: Measure = {
     const healthy = await addWebhooks(service, stage, 2000)
     const among = await addWebhooks(service, stage, n, { path: '/hang' })
     // Together, they ask for more deliveries than a replica keeps open.
-    const crowd = await addWebhooks(service, stage, 8000, { path: '/hang', accounts: 200, name: 'crowd' })
+    const before = await addWebhooks(service, stage, 8000, { path: '/hang', accounts: 200, name: 'crowd' })
     const p99 = async (others: object) => (await deliver(stage, service.pool, healthy, others)).p99
     await p99({}) // warm-up
-    const lateness: Record<string, number>[] = []
-    while (lateness.length < runs) {
-      const [without, beside, before] = [await p99({}), await p99({ among }), await p99({ before: crowd })]
-      lateness.push({
-        healthy_p99_without_ms: without,
+    return times(runs, async () => {
+      const [alone, beside, crowded] = [await p99({}), await p99({ among }), await p99({ before })]
+      return {
+        healthy_p99_without_ms: alone,
         healthy_p99_with_ms: beside,
-        ratio: beside / without,
-        healthy_p99_with_crowd_ms: before,
-        crowd_ratio: before / without
-      })
-    }
-    await service.replica.kill()
-    return figuresOf(lateness)
+        ratio: beside / alone,
+        healthy_p99_with_crowd_ms: crowded,
+        crowd_ratio: crowded / alone
+      }
+    })
   }
 }

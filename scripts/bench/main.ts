@@ -10,9 +10,9 @@
  * PostgreSQL. Prints a table, and one line of JSON per measure: name → [median, minimum, maximum].
  */
 import { parseArgs } from 'node:util'
-import { summary, table } from '../stage/figures.ts'
+import { summary } from '../stage/figures.ts'
 import { onStage, pick, wholeNumber } from '../stage/play.ts'
-import { pin } from '../stage/processes.ts'
+import { endStage, pin, startedSoFar } from '../stage/processes.ts'
 import { api } from './api.ts'
 import { herd, tracked } from './herd.ts'
 import { idle } from './idle.ts'
@@ -38,9 +38,12 @@ await onStage({ settings: { log_line_prefix: '%a: ' } }, async stage => {
   for (const name of names) {
     const { title, measure, unit, ...defaults } = measures[name]!
     const options = { runs: count('runs') ?? defaults.runs, n: count(unit ?? 'n') ?? defaults.n }
-    const figures = await measure(stage, options)
-    console.log(`\n${name}: ${title(options.n)}\n${table(figures)}`)
-    console.log(JSON.stringify({ measure: name, ...options, pinned, figures: summary(figures) }))
+    const started = startedSoFar()
+    const figures = summary(await measure(stage, options))
+    await endStage(true, started)
+    console.log(`\n${name}: ${title(options.n)}`)
+    console.table(Object.fromEntries(Object.entries(figures).map(([name, [median, min, max]]) => [name, { median, min, max }])))
+    console.log(JSON.stringify({ measure: name, ...options, pinned, figures }))
   }
   return true
 })

@@ -1,15 +1,12 @@
 /** The service under measurement, and its deliveries. */
-import { type Figure, sorted } from '../stage/figures.ts'
+import { type Figures, sorted } from '../stage/figures.ts'
 import { addAccounts, addCues } from '../stage/seed.ts'
 import type { Database, Replica, Stage } from '../stage/stage.ts'
 
-export type Options = {
-  runs: number
-  /** Number of cues or the like, or seconds. */
-  n: number
-}
+/** `n` is a number of cues or the like, or seconds. */
+export type Options = { runs: number; n: number }
 
-/** To add a measure, add a line to `measures` in main.ts. */
+/** To add a measure, add a line to `measures` in main.ts. What it starts is ended after it. */
 export type Measure = {
   /** One line about what is measured, including `n`. */
   title: (n: number) => string
@@ -18,7 +15,8 @@ export type Measure = {
   n: number
   /** The unit of n, unless it is a count. */
   unit?: 'seconds'
-  measure: (stage: Stage, options: Options) => Promise<Figure[]>
+  /** Returns the figures of each run. */
+  measure: (stage: Stage, options: Options) => Promise<Figures[]>
 }
 
 export type Service = Database & { replica: Replica }

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { type Figure, figuresOf } from '../stage/figures.ts'
+import { type Figures, prefixed, times } from '../stage/figures.ts'
 import { addAccounts, addCues, payload, schedule, settled } from '../stage/seed.ts'
 import type { Stage } from '../stage/stage.ts'
 import { nameOf, startPeer } from './peers/compare.ts'
@@ -36,8 +36,7 @@ type Contestant = {
 
 const measure = async (stage: Stage, { pool, schema, begin, settled }: Contestant, runs: number, perRound: number, prefix: string) => {
   await delay(1000)
-  const results: Record<string, number>[] = []
-  while (results.length < runs) {
+  return times(runs, async () => {
     const before = await sizesOf(pool, schema)
     let wal = 0
     for (let round = 0; round < rounds; round++) {
@@ -49,9 +48,9 @@ const measure = async (stage: Stage, { pool, schema, begin, settled }: Contestan
     }
     const after = await sizesOf(pool, schema)
     const each = (bytes: number) => Math.round(bytes / (rounds * perRound))
-    results.push({ table_bytes: each(after.table - before.table), index_bytes: each(after.index - before.index), wal_bytes: each(wal) })
-  }
-  return figuresOf(results, prefix)
+    const figures = { table_bytes: each(after.table - before.table), index_bytes: each(after.index - before.index), wal_bytes: each(wal) }
+    return prefixed(`${prefix}_`, figures)
+  })
 }
 
 export const storage: Measure = {
@@ -60,8 +59,10 @@ export const storage: Measure = {
   runs: 3,
   n: 2000,
   measure: async (stage, { runs, n }) => {
-    const figures: Figure[] = []
+    const figures: Figures[] = Array.from({ length: runs }, () => ({}))
     const count = Math.ceil(n / rounds)
+    const add = async (contestant: Contestant, prefix: string) =>
+      (await measure(stage, contestant, runs, count, prefix)).forEach((run, nth) => void Object.assign(figures[nth]!, run))
     for (const [name, body] of Object.entries({ small: payload, large })) {
       const { pool, replica } = await startService(stage, `storage_${name}`)
       const cueIds = await addCues(pool, { accounts: await addAccounts(pool, 10), count, hook: `${stage.receiver.url}/hook`, body })
@@ -70,18 +71,18 @@ export const storage: Measure = {
         await schedule(pool, cueIds, Array<number>(count).fill(Date.now() + 2500))
         return (await sizesOf(pool, 'cue')).wal
       }
-      figures.push(...(await measure(stage, { pool, schema: 'cue', begin, settled: () => settled(pool) }, runs, count, `${name}_`)))
+      await add({ pool, schema: 'cue', begin, settled: () => settled(pool) }, name)
       await replica.kill()
     }
     for (const [name, { schema }] of Object.entries(peers)) {
-      const { contender, pool, enqueue, close } = await startPeer(stage, count, name)
+      const { pool, enqueue, settled, kill } = await startPeer(stage, count, name)
       const begin = async () => {
         const { wal } = await sizesOf(pool, schema)
         await enqueue(Date.now() + 1000)
         return wal
       }
-      figures.push(...(await measure(stage, { pool, schema, begin, settled: contender.settled }, runs, count, `${nameOf(name)}_`)))
-      await close()
+      await add({ pool, schema, begin, settled }, nameOf(name))
+      await kill()
     }
     return figures
   }

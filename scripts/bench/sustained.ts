@@ -4,7 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { figuresOf, median, quantile, sorted } from '../stage/figures.ts'
+import { median, quantile, sorted, times } from '../stage/figures.ts'
+import { cpuSeconds, memory } from '../stage/processes.ts'
 import { schedule } from '../stage/seed.ts'
 import type { Stage } from '../stage/stage.ts'
 import { runHerd, startOurs } from './herd.ts'
@@ -19,10 +20,9 @@ const measuredMs = 30_000
 
 /** Deliveries per second of a warm herd, sent and recorded. */
 const herdRate = async (stage: Stage) => {
-  const { replica, contender } = await startOurs(stage, herdSize, 'herd_rate')
-  const rates: number[] = []
-  while (rates.length < 4) rates.push((herdSize / (await runHerd(stage, herdSize, contender)).settled_ms) * 1000)
-  await replica.kill()
+  const ours = await startOurs(stage, herdSize, 'herd_rate')
+  const rates = await times(4, async () => (herdSize / (await runHerd(stage, herdSize, ours)).settled_ms) * 1000)
+  await ours.kill()
   return median(rates.slice(1))
 }
 
@@ -67,7 +67,10 @@ const sizesOf = async (pool: pg.Pool): Promise<{ rest: number; log: number }> =>
 
 const sustain = async (stage: Stage, rate_per_s: number, n: number) => {
   const { pool, replica } = await startStream(stage, 'sustained', rate_per_s)
-  const read = async () => ({ ...(await sizesOf(pool)), ...(await replica.usage()), database: stage.databaseCpu() })
+  const read = async () => {
+    const own = { cpu_s: cpuSeconds(replica.pid), rss_mb: memory(replica.pid, 'VmRSS') }
+    return { ...(await sizesOf(pool)), ...own, database: stage.databaseCpu() }
+  }
   const start = await read()
   const samples: (typeof start & { tenth: number })[] = []
   const limit = Date.now() + (n / rate_per_s) * 3000 + 60_000
@@ -109,8 +112,6 @@ export const sustained: Measure = {
   n: 1_000_000,
   measure: async (stage, { runs, n }) => {
     const capacity_per_s = await capacity(stage)
-    const figures: Record<string, number>[] = []
-    while (figures.length < runs) figures.push({ capacity_per_s, ...(await sustain(stage, capacity_per_s * share, n)) })
-    return figuresOf(figures)
+    return times(runs, async () => ({ capacity_per_s, ...(await sustain(stage, capacity_per_s * share, n)) }))
   }
 }

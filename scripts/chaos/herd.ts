@@ -50,9 +50,9 @@ export const readHeld = async (pool: pg.Pool): Promise<Held[]> => {
   return rows
 }
 
-/** Waits until `count` executions have ended and none is held, or until the time limit. */
-export const settled = async (pool: pg.Pool, count: number, limitMs: number): Promise<void> => {
-  for (const end = Date.now() + limitMs; Date.now() < end; await delay(100)) {
+/** Waits until `count` executions have ended and none is held, or for a minute. */
+export const settled = async (pool: pg.Pool, count: number): Promise<void> => {
+  for (const end = Date.now() + 60_000; Date.now() < end; await delay(100)) {
     const { rows } = await pool.query(
       'select (select count(*)::int from cue.executions where ended_at is not null) as ended, exists (select from cue.flights) as flying'
     )
@@ -60,14 +60,13 @@ export const settled = async (pool: pg.Pool, count: number, limitMs: number): Pr
   }
 }
 
-export const readFound = async (pool: pg.Pool): Promise<Found> => {
+export const readFound = async (pool: pg.Pool): Promise<Omit<Found, 'deadlocks'>> => {
   const executions = await pool.query(
     'select id, cue_id, floor(extract(epoch from scheduled_for) * 1000)::float8 as scheduled_for, status, attempts from cue.executions'
   )
   const attempts = await pool.query('select execution_id, attempt, result from cue.attempt_view order by execution_id, attempt')
   const { rows } = await pool.query(
-    `select (select count(*)::int from cue.flights) as flights, (select count(*)::int from pgboss.job where name = 'attempts') as jobs,
-            (select deadlocks::int from pg_stat_database where datname = current_database()) as deadlocks`
+    `select (select count(*)::int from cue.flights) as flights, (select count(*)::int from pgboss.job where name = 'attempts') as jobs`
   )
   return { executions: executions.rows, attempts: attempts.rows, ...rows[0] }
 }

@@ -4,7 +4,6 @@
  *   npm run chaos -- neighbours [ATTACK…]    how much tenants can affect each other, see neighbours/play.ts
  *   npm run chaos -- cells                   moves a cell to another server under load, see cells/move.ts
  *   npm run chaos -- standby [FAILOVER…]     demotes, freezes and replaces the primary, see standby.ts
- *   npm run chaos -- requests [REQUEST…]     interrupts operations, apply and creates, see requests.ts
  *   npm run chaos -- held [chain] [approvals] crashes while executions wait for others or for a person, see held.ts
  *   npm run chaos -- gates [GATE…]           crashes, freezes and fails behind gates, see gates.ts
  *
@@ -27,7 +26,6 @@ import { gates } from './gates.ts'
 import { held } from './held.ts'
 import { attacks } from './neighbours/attacks.ts'
 import { playAttack } from './neighbours/play.ts'
-import { requests } from './requests.ts'
 import { checkOut, play, scenarios } from './scenarios.ts'
 import { failovers, playFailover } from './standby.ts'
 
@@ -52,7 +50,12 @@ type Suite = {
   play: (stage: Stage, name: string) => Promise<{ faults: string[] }>
 }
 
-const timed = { frozenMs: 40_000, awayMs: 8000, demotedMs: 15_000, steadyMs: 5000, timed: true }
+const options = { n, replicas, seconds, frozenMs: 40_000, awayMs: 8000, demotedMs: 15_000, steadyMs: 5000, timed: true }
+/** Scenarios that each are a function. */
+const suiteOf = (table: typeof gates): Suite => ({
+  table,
+  play: async (stage, name) => ({ scenario: name, replicas, ...(await table[name]!(stage, options)) })
+})
 const herd: Suite = {
   table: scenarios,
   play: async (stage, name) => {
@@ -63,7 +66,7 @@ const herd: Suite = {
     } catch (error) {
       return { scenario: name, skipped: (error as Error).message, faults: [] }
     }
-    return { scenario: name, replicas, ...(await play(stage, name, { n, replicas, former, ...timed })) }
+    return { scenario: name, replicas, ...(await play(stage, name, { ...options, former })) }
   }
 }
 const suites: Record<string, Suite> = {
@@ -78,14 +81,10 @@ const suites: Record<string, Suite> = {
   },
   standby: {
     table: failovers,
-    play: async (stage, name) => ({ scenario: name, replicas, ...(await playFailover(stage, name, { replicas, ...timed })) })
+    play: async (stage, name) => ({ scenario: name, replicas, ...(await playFailover(stage, name, options)) })
   },
-  requests: { table: requests, play: async (stage, name) => ({ scenario: name, ...(await requests[name]!(stage, n)) }) },
-  held: { table: held, play: async (stage, name) => ({ scenario: name, replicas, ...(await held[name]!(stage, { n, replicas })) }) },
-  gates: {
-    table: gates,
-    play: async (stage, name) => ({ scenario: name, replicas, ...(await gates[name]!(stage, { n, replicas, seconds, ...timed })) })
-  }
+  held: suiteOf(held),
+  gates: suiteOf(gates)
 }
 
 const suite = suites[positionals[0]!] ?? herd

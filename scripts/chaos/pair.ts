@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Embedded, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
-import { atEnd, query, type Stage } from '../stage/stage.ts'
+import { atEnd } from '../stage/processes.ts'
+import { query, type Stage } from '../stage/stage.ts'
 
 export type Pair = Awaited<ReturnType<typeof startPair>>
 

@@ -3,19 +3,16 @@
  * whatever was lost, duplicated without need, or late.
  */
 import { execSync } from 'node:child_process'
-import { type KeyObject, randomBytes } from 'node:crypto'
 import { mkdtempSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type pg from 'pg'
-import { deriveKey } from '../../src/deliveries/signature.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
 import { here } from '../stage/processes.ts'
-import type { Replica, Stage } from '../stage/stage.ts'
-import { layWire, type Wire } from '../stage/wire.ts'
+import type { Stage } from '../stage/stage.ts'
 import { createCallers } from './callers.ts'
 import { type Held, raiseHerd, readFound, readHeld, readRows, settled } from './herd.ts'
-import { judge, type Verdict } from './verdict.ts'
+import { judge } from './verdict.ts'
+import { openWorld, type Verdict, type Victim, type World as WorldOf } from './world.ts'
 
 export type Options = {
   /** Number of cues. */
@@ -31,19 +28,7 @@ export type Options = {
   former?: string | undefined
 }
 
-/** `tokenKey` verifies execution tokens made by this replica, which has its own session secret. */
-type Victim = Replica & { tokenKey: KeyObject }
-type World = Pick<Options, 'frozenMs' | 'awayMs'> & {
-  stage: Stage
-  pool: pg.Pool
-  url: string
-  wire: Wire
-  replicas: Victim[]
-  victim: Victim
-  startReplica: (root?: string) => Promise<Victim>
-  /** Directory of the former release. */
-  former: string | undefined
-}
+type World = WorldOf & Omit<Options, 'replicas'> & { victim: Victim }
 
 type Fault = {
   /** When the fault began, and when it was over, in epoch milliseconds. */
@@ -101,7 +86,7 @@ const wake = async ({ victim, pool, frozenMs }: World, { since }: Fault) => {
 
 /** Replaces all replicas, one after the other, by those of this release, by the former ones again, and by this release. */
 const upgrade = async (world: World): Promise<Fault> => {
-  const { replicas, startReplica, former, url } = world
+  const { replicas, start, former, url } = world
   const count = replicas.length
   const callers = await createCallers(replicas[0]!.address)
   const fault = await meanwhile(async () => {
@@ -109,7 +94,7 @@ const upgrade = async (world: World): Promise<Fault> => {
     await migrate({ connectionString: url })
     for (const root of [undefined, former, undefined]) {
       for (const leaving of replicas.slice(-count)) {
-        callers.enter((await startReplica(root)).address)
+        callers.enter((await start(root)).address)
         await callers.leave(leaving.address)
         await leaving.stop()
       }
@@ -141,11 +126,11 @@ export const scenarios: Record<string, Scenario> = {
   power: {
     title: 'everything is killed at once, PostgreSQL too, and started again',
     fault: meanwhile(
-      async ({ stage, replicas, startReplica }) => {
-        const victims = [...replicas]
-        for (const victim of victims) victim.signal('SIGKILL')
+      async ({ stage, replicas, startAll }) => {
+        const { length } = replicas
+        for (const victim of replicas) victim.signal('SIGKILL')
         await stage.crash()
-        await Promise.all(victims.map(() => startReplica()))
+        await startAll(length)
       },
       ({ replicas }) => [...replicas],
       true
@@ -195,7 +180,6 @@ export const checkOut = (stage: Stage, commit?: string): string => {
   return root
 }
 
-const patienceMs = 60_000
 const withinMs = 10_000
 /** Share of the herd delivered before the fault. */
 const faultAt = 0.3
@@ -203,43 +187,29 @@ const faultAt = 0.3
 /** Runs a scenario in its own database. */
 export const play = async (stage: Stage, name: string, options: Options): Promise<Verdict> => {
   const scenario = scenarios[name]!
-  const { frozenMs, awayMs, n, former } = options
-  const { name: database, url, pool } = await stage.createDatabase(name, { isEmpty: scenario.isUpgrade ?? false })
-  const wire = await layWire(url)
-  const replicas: Victim[] = []
-  let started = 0
-  const startReplica = async (root?: string) => {
-    const nth = ++started // the first is the victim
-    const isWired = scenario.wired === 'all' || (scenario.wired === 'victim' && nth === 1)
-    const SESSION_SECRET = randomBytes(32).toString('base64')
-    const env = { DATABASE_URL: isWired ? wire.url : url, SESSION_SECRET, SECRETS_CHANGED: 'on' }
-    const replica = await stage.startReplica(`${database}-${nth}`, env, root)
-    const victim = { ...replica, tokenKey: deriveKey(SESSION_SECRET, 'execution-token') }
-    replicas.push(victim)
-    return victim
-  }
+  const { n, former } = options
+  const opened = await openWorld(stage, name, { isEmpty: scenario.isUpgrade ?? false, wired: scenario.wired })
   // The first one of a former release migrates.
-  const victim = await startReplica(former)
-  await Promise.all(Array.from({ length: options.replicas - 1 }, () => startReplica(former)))
-  const world = { frozenMs, awayMs, stage, pool, url, wire, replicas, victim, startReplica, former }
-  await stage.receiver.reset()
+  const victim = await opened.start(former)
+  await opened.startAll(options.replicas - 1, former)
+  const { pool, close } = opened
+  const world = { ...options, ...opened, victim }
   const slots = await raiseHerd(pool, n, stage.receiver.url)
   await stage.receiver.wait(n * faultAt)
   const fault = await scenario.fault?.(world)
   await stage.receiver.wait(n)
-  await settled(pool, n, patienceMs)
+  await settled(pool, n)
   const changed = fault && scenario.aftermath ? await scenario.aftermath(world, fault) : 0
-  const codes = await Promise.all(replicas.map(replica => replica.stop()))
-  wire.close()
+  const { crashed, errors, deadlocks } = await close()
   return judge({
     slots,
     sends: await stage.receiver.sends(),
-    found: await readFound(pool),
+    found: { ...(await readFound(pool)), deadlocks },
     fault,
     tokenKeys: fault?.victims?.map(({ tokenKey }) => tokenKey) ?? [],
     changed,
-    crashed: codes.filter(code => code !== 0).length - (fault?.killed ?? 0),
-    errors: [...(fault?.errors ?? []), ...replicas.flatMap(replica => replica.errors())],
+    crashed: crashed - (fault?.killed ?? 0),
+    errors: [...(fault?.errors ?? []), ...errors],
     withinMs: options.timed ? (scenario.withinMs ?? withinMs) : Number.POSITIVE_INFINITY
   })
 }

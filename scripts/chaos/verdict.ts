@@ -4,6 +4,7 @@ import { readExecutionToken } from '../../src/deliveries/signature.ts'
 import { quantile } from '../stage/figures.ts'
 import type { Send } from '../stage/receiver.ts'
 import type { Found, Held, Slot } from './herd.ts'
+import { faultsOf, sentTwice, type Verdict } from './world.ts'
 
 export type Evidence = {
   slots: Slot[]
@@ -23,9 +24,6 @@ export type Evidence = {
   withinMs: number
 }
 
-/** `faults` are violations; empty if all is well. */
-export type Verdict = { figures: Record<string, number>; faults: string[] }
-
 const lateMs = 1000
 
 export const judge = ({ slots, sends, found, fault, tokenKeys, changed, crashed, errors, withinMs }: Evidence): Verdict => {
@@ -44,7 +42,7 @@ export const judge = ({ slots, sends, found, fault, tokenKeys, changed, crashed,
   const mustBeNone = {
     lost: deliveredAt.filter(at => at === Number.POSITIVE_INFINITY).length,
     unexpected: sends.filter(send => !expected.has(keyOf(send))).length,
-    same_attempt_sent_twice: sends.length - new Set(sends.map(attemptKey)).size,
+    same_attempt_sent_twice: sentTwice(sends),
     slots_without_their_execution: slots.filter(slot => executionsOf.get(keyOf(slot))?.length !== 1).length,
     unsuccessful: found.executions.filter(execution => execution.status !== 'success').length,
     wrong_attempt_logs: found.executions.filter(execution => !isLogged(execution, attemptsOf.get(execution.id) ?? [])).length,
@@ -74,11 +72,9 @@ export const judge = ({ slots, sends, found, fault, tokenKeys, changed, crashed,
     attempts_lost: found.attempts.filter(({ result }) => result === 'lost').length,
     ...mustBeNone
   }
-  const faults = Object.entries(mustBeNone).flatMap(([name, value]) => (value > 0 ? `${name}: ${value}` : []))
-  if (figures.duplicated > figures.in_flight_on_victims)
-    faults.push(`duplicated: ${figures.duplicated}, and at most ${figures.in_flight_on_victims} may have been`)
-  if (figures.all_delivered_ms > withinMs) faults.push(`all_delivered_ms: ${figures.all_delivered_ms}, and at most ${withinMs} may pass`)
-  return { figures, faults: [...faults, ...errors.slice(0, 3)] }
+  const limits = { duplicated: figures.in_flight_on_victims, all_delivered_ms: withinMs }
+  const none = Object.fromEntries(Object.keys(mustBeNone).map(name => [name, 0]))
+  return { figures, faults: [...faultsOf(figures, { ...none, ...limits }), ...errors.slice(0, 3)] }
 }
 
 const keyOf = ({ cue_id, scheduled_for }: Slot) => `${cue_id} ${scheduled_for}`

@@ -23,27 +23,27 @@ import * as support from '../../src/support/schemas.ts'
 import * as usage from '../../src/usage/schemas.ts'
 import * as workers from '../../src/workers/schemas.ts'
 
+/** The schemas of a module that have these names in it. */
+const from = (module: object, names: string): Record<string, TSchema> =>
+  Object.fromEntries(names.split(' ').map(name => [name, (module as Record<string, TSchema>)[name]!]))
+
+/** The objects of a cue. */
+const groups = {
+  ...{ callback: 'Callback', retry: 'Retry', on_failure: 'OnFailure', delivery: 'Delivery', alerts: 'AlertSettings' },
+  ...{ verification: 'Verification', after: 'After', approval: 'Approval' }
+}
+const groupsOf = ({ properties }: { properties: object }, prefix = '', suffix = ''): Record<string, TSchema> =>
+  Object.fromEntries(
+    Object.entries(groups).map(([member, name]) => [`${prefix}${name}${suffix}`, (properties as Record<string, TSchema>)[member]!])
+  )
+
 const requests: Record<string, TSchema> = {
   CueInput: cues.CreateCue,
   CueReplacement: cues.PutCue,
   CueUpdate: cues.UpdateCue,
-  DeclaredCue: declared.DeclaredCue,
-  CallbackInput: cues.CreateCue.properties.callback,
-  RetryInput: cues.CreateCue.properties.retry,
-  OnFailureInput: cues.CreateCue.properties.on_failure,
-  DeliveryInput: cues.CreateCue.properties.delivery,
-  AlertSettingsInput: cues.CreateCue.properties.alerts,
-  VerificationInput: cues.CreateCue.properties.verification,
-  AfterInput: cues.CreateCue.properties.after,
-  StrictAfterInput: cues.PutCue.properties.after,
-  ApprovalInput: cues.CreateCue.properties.approval,
-  StrictCallbackInput: cues.PutCue.properties.callback,
-  StrictRetryInput: cues.PutCue.properties.retry,
-  StrictOnFailureInput: cues.PutCue.properties.on_failure,
-  StrictDeliveryInput: cues.PutCue.properties.delivery,
-  StrictAlertSettingsInput: cues.PutCue.properties.alerts,
-  StrictVerificationInput: cues.PutCue.properties.verification,
-  StrictApprovalInput: cues.PutCue.properties.approval,
+  ...from(declared, 'DeclaredCue'),
+  ...groupsOf(cues.CreateCue, '', 'Input'),
+  ...groupsOf(cues.PutCue, 'Strict', 'Input'),
   CueSet: declared.Apply,
   ScheduleInput: schedules.GivenSchedule,
   StrictScheduleInput: schedules.StrictSchedule,
@@ -64,52 +64,26 @@ const requests: Record<string, TSchema> = {
   TicketInput: support.CreateTicket
 }
 const responses: Record<string, TSchema> = {
-  Cue: cues.Cue,
-  Callback: cues.Cue.properties.callback,
-  Retry: cues.Cue.properties.retry,
-  OnFailure: cues.Cue.properties.on_failure,
-  Delivery: cues.Cue.properties.delivery,
-  AlertSettings: cues.Cue.properties.alerts,
-  Verification: cues.Cue.properties.verification,
+  ...from(cues, 'Cue CueDetail TestResult'),
+  ...groupsOf(cues.Cue),
   After: cues.After,
-  Approval: cues.Cue.properties.approval,
   ChangedCue: cues.UpsertedCue,
-  CueDetail: cues.CueDetail,
-  TestResult: cues.TestResult,
   CueSummary: lists.CueSummary,
   CueHistory: cues.History,
   AppliedCues: declared.Applied,
   Schedule: schedules.ScheduleBody,
   SchedulePreview: schedules.Preview,
-  Exclusion: schedules.Exclusion,
-  Range: schedules.Range,
-  Calendar: calendars.Calendar,
-  Gate: gates.Gate,
-  Channel: channels.Channel,
-  EventEndpoint: endpoints.EventEndpoint,
-  Execution: executions.Execution,
-  Parent: executions.Parent,
-  ExecutionDetail: executions.ExecutionDetail,
+  ...from(schedules, 'Exclusion Range'),
+  ...{ ...from(calendars, 'Calendar'), ...from(gates, 'Gate'), ...from(channels, 'Channel'), ...from(endpoints, 'EventEndpoint') },
+  ...from(executions, 'Execution Parent ExecutionDetail Decision Outcome'),
   ExecutionApproval: executions.Execution.properties.approval,
-  Decision: executions.Decision,
-  Outcome: executions.Outcome,
   Held: executions.Execution.properties.held,
   ReportedOutcome: outcomes.Reported,
-  Claim: workers.Claim,
-  Worker: workers.Worker,
-  Operation: operations.Operation,
-  OperationDetail: operations.OperationDetail,
-  Alert: alerts.Alert,
+  ...{ ...from(workers, 'Claim Worker'), ...from(operations, 'Operation OperationDetail'), ...from(alerts, 'Alert') },
   FeedEvent: events.Event,
-  Overview: overview.Overview,
   Account: accounts.Me,
-  Key: accounts.Key,
-  Event: accounts.Event,
-  Usage: usage.Usage,
-  Ticket: support.Ticket,
-  TicketDetail: support.TicketDetail,
-  Post: blog.Post,
-  Health: health.Health,
+  ...{ ...from(overview, 'Overview'), ...from(accounts, 'Key Event'), ...from(usage, 'Usage'), ...from(support, 'Ticket TicketDetail') },
+  ...{ ...from(blog, 'Post'), ...from(health, 'Health') },
   AccountOfService: operator.Account,
   AccountLimits: operator.Account.properties.limits,
   ServiceFigures: operator.Operator

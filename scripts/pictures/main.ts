@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 import { args, executablePath } from '../../test/support/browser.ts'
 import { onStage } from '../stage/play.ts'
-import { atEnd } from '../stage/stage.ts'
+import { atEnd } from '../stage/processes.ts'
 import { openAccount, operator_token } from './account.ts'
 
 const [directory = 'pictures', ...only] = process.argv.slice(2)

@@ -14,126 +14,67 @@ type Seed = {
 const minute = 60_000
 const day = 24 * 60 * minute
 
-type Kind = {
-  body: Record<string, unknown> & { name: string }
-  /** The most runs that it had in a year. */
-  runs: number
-  /** How often it fails, and how many of the latest runs failed in any case. */
-  failing?: number
-  streak?: number
-  error?: string
-  outcome?: 'reported_success' | 'verified_success' | 'verification_pending'
-  summary?: string
-  takesMs: number
+/** A cue, and its past: at most so many runs in a year, how often it fails, and how many of the latest failed in any case. */
+type Kind = Past & Body & { runs: number }
+type Past = { takesMs: number; failing?: number; streak?: number; error?: string; outcome?: string; summary?: string }
+type Body = { name: string; cron?: string; timezone?: string; [member: string]: unknown }
+
+const hook = (path: string, ...tags: string[]) => ({ callback_url: `https://hooks.example.com/${path}`, tags })
+const work = (task: string, ...tags: string[]) => ({ worker: true, payload: { task }, tags })
+const [timezone, reported, verified] = ['Europe/Berlin', { outcome: 'reported_success' }, { outcome: 'verified_success' }]
+const sales = {
+  ...{ key: 'reports/sales', cron: '30 7 * * 1-5', timezone, ...hook('sales', 'reports', 'finance') },
+  payload: { task: 'report', region: 'EMEA', account_number: 12345678901234 },
+  description: 'Collects the orders of the day before and mails the totals to the sales team.',
+  delivery: { await_outcome: true, outcome_deadline_seconds: 900 }
 }
-
-const hook = (path: string) => ({ callback_url: `https://hooks.example.com/${path}` })
-const berlin = { timezone: 'Europe/Berlin' }
-const work = (task: string) => ({ worker: true, payload: { task } })
-const verified = { outcome: 'verified_success' } as const
-const reported = { outcome: 'reported_success' } as const
-
+const crm = { key: 'sync/crm', cron: '*/5 * * * *', ...hook('crm', 'sync'), payload: { since: 'last-run' } }
+const backup = { key: 'ops/backup', cron: '0 2 * * *', ...work('backup', 'ops', 'critical') }
+const partner = { cron: '*/15 * * * *', ...hook('partner', 'ops'), alerts: { consecutive_failures: 3 } }
+const news = { cron: '0 10 * * 2', timezone: 'America/New_York', ...work('publish', 'content'), verification: { mode: 'manual' } }
+const prices = { cron: '*/10 * * * *', ...hook('prices', 'sync', 'finance'), on_failure: { pause_after: 5 } }
+const search = { cron: '0 * * * *', ...hook('search', 'search'), payload: { full: false } }
+const tickets = { key: 'agents/support', cron: '0 */4 * * *', ...work('summarise', 'agents') }
+const invoices = { key: 'billing/reminders', cron: '0 9 1,15 * *', timezone, ...hook('invoices', 'finance') }
+const rotation = { key: 'ops/rotate', cron: '0 0 1 * *', ...work('rotate', 'ops', 'critical') }
+const refunds = {
+  ...{ key: 'agents/refunds', cron: '0 11 * * 1-5', ...hook('refunds', 'finance', 'agents') },
+  payload: { order: 'A-20417', amount: '50.00', currency: 'EUR', reason: 'arrived broken' },
+  approval: { expires: '24h', message: 'Refund the orders that the agent has checked?' }
+}
+const tax = { at: new Date(Math.ceil(Date.now() / day + 9) * day), timezone, ...hook('tax') }
+const issue = { outcome: 'verification_pending', summary: 'Issue 41: “What we shipped in November”, 3 articles' }
+const unavailable = 'answered 503 Service Unavailable'
 const kinds: Kind[] = [
+  { name: 'Daily sales report', ...sales, runs: 260, failing: 0.02, ...verified, summary: '1,204 orders, € 88,310.20', takesMs: 4200 },
+  { name: 'Sync CRM contacts', ...crm, runs: 600, failing: 0.01, takesMs: 640 },
+  { name: 'Nightly database backup', ...backup, runs: 364, ...verified, summary: '42.1 GB in 11 min', takesMs: 690_000 },
+  { name: 'Check partner API', ...partner, runs: 200, failing: 0.04, streak: 7, error: unavailable, takesMs: 5100 },
+  { name: 'Publish the newsletter', ...news, runs: 40, ...issue, takesMs: 95_000 },
+  { name: 'Import price feed', ...prices, runs: 150, streak: 5, error: 'connection refused', takesMs: 900 },
+  { name: 'Refresh search index', ...search, runs: 240, failing: 0.015, takesMs: 2300 },
   {
-    body: {
-      name: 'Daily sales report',
-      key: 'reports/sales',
-      tags: ['reports', 'finance'],
-      cron: '30 7 * * 1-5',
-      ...berlin,
-      ...hook('sales'),
-      payload: { task: 'report', region: 'EMEA', account_number: 12345678901234 },
-      description: 'Collects the orders of the day before and mails the totals to the sales team.',
-      delivery: { await_outcome: true, outcome_deadline_seconds: 900 }
-    },
-    ...{ runs: 260, failing: 0.02, ...verified, summary: '1,204 orders, € 88,310.20', takesMs: 4200 }
+    ...{ name: 'Summarise support tickets', ...tickets, runs: 120, failing: 0.03, takesMs: 38_000 },
+    ...{ error: 'the model is overloaded', ...reported, summary: '17 tickets, 3 urgent' }
   },
-  {
-    body: {
-      name: 'Sync CRM contacts',
-      key: 'sync/crm',
-      tags: ['sync'],
-      cron: '*/5 * * * *',
-      ...hook('crm'),
-      payload: { since: 'last-run' }
-    },
-    ...{ runs: 600, failing: 0.01, takesMs: 640 }
-  },
-  {
-    body: { name: 'Nightly database backup', key: 'ops/backup', tags: ['ops', 'critical'], cron: '0 2 * * *', ...work('backup') },
-    ...{ runs: 364, ...verified, summary: '42.1 GB in 11 min', takesMs: 690_000 }
-  },
-  {
-    body: { name: 'Check partner API', tags: ['ops'], cron: '*/15 * * * *', ...hook('partner'), alerts: { consecutive_failures: 3 } },
-    ...{ runs: 200, failing: 0.04, streak: 7, error: 'answered 503 Service Unavailable', takesMs: 5100 }
-  },
-  {
-    body: {
-      name: 'Publish the newsletter',
-      tags: ['content'],
-      cron: '0 10 * * 2',
-      timezone: 'America/New_York',
-      ...work('publish'),
-      verification: { mode: 'manual' }
-    },
-    ...{ runs: 40, outcome: 'verification_pending', summary: 'Issue 41: “What we shipped in November”, 3 articles', takesMs: 95_000 }
-  },
-  {
-    body: { name: 'Import price feed', tags: ['sync', 'finance'], cron: '*/10 * * * *', ...hook('prices'), on_failure: { pause_after: 5 } },
-    ...{ runs: 150, streak: 5, error: 'connection refused', takesMs: 900 }
-  },
-  {
-    body: { name: 'Refresh search index', tags: ['search'], cron: '0 * * * *', ...hook('search'), payload: { full: false } },
-    ...{ runs: 240, failing: 0.015, takesMs: 2300 }
-  },
-  {
-    body: { name: 'Summarise support tickets', key: 'agents/support', tags: ['agents'], cron: '0 */4 * * *', ...work('summarise') },
-    ...{ runs: 120, failing: 0.03, error: 'the model is overloaded', ...reported, summary: '17 tickets, 3 urgent', takesMs: 38_000 }
-  },
-  {
-    body: { name: 'Invoice reminders', key: 'billing/reminders', tags: ['finance'], cron: '0 9 1,15 * *', ...berlin, ...hook('invoices') },
-    ...{ runs: 20, takesMs: 1800 }
-  },
-  { body: { name: 'Clean up temporary files', tags: ['ops'], cron: '15 3 * * 0', ...hook('clean') }, runs: 30, takesMs: 300 },
-  {
-    body: { name: 'Rotate credentials', key: 'ops/rotate', tags: ['ops', 'critical'], cron: '0 0 1 * *', ...work('rotate') },
-    ...{ runs: 9, ...reported, summary: '6 credentials rotated', takesMs: 12_000 }
-  },
-  {
-    body: {
-      name: 'Send refunds',
-      key: 'agents/refunds',
-      tags: ['finance', 'agents'],
-      cron: '0 11 * * 1-5',
-      ...hook('refunds'),
-      payload: { order: 'A-20417', amount: '50.00', currency: 'EUR', reason: 'arrived broken' },
-      approval: { expires: '24h', message: 'Refund the orders that the agent has checked?' }
-    },
-    ...{ runs: 0, takesMs: 1300 }
-  },
-  {
-    body: {
-      name: 'Quarterly tax export',
-      tags: ['finance'],
-      at: new Date(Math.ceil(Date.now() / day + 9) * day),
-      ...berlin,
-      ...hook('tax')
-    },
-    ...{ runs: 0, takesMs: 0 }
-  }
+  { name: 'Invoice reminders', ...invoices, runs: 20, takesMs: 1800 },
+  { name: 'Clean up temporary files', cron: '15 3 * * 0', ...hook('clean', 'ops'), runs: 30, takesMs: 300 },
+  { name: 'Rotate credentials', ...rotation, runs: 9, ...reported, summary: '6 credentials rotated', takesMs: 12_000 },
+  { name: 'Send refunds', ...refunds, runs: 0, takesMs: 1300 },
+  { name: 'Quarterly tax export', ...tax, runs: 0, takesMs: 0 }
 ]
 
 /** The newest runs until an instant. */
-const runsOf = ({ body, runs }: Kind, until: Date): Date[] => {
-  if (!body.cron) return []
-  const slots = timetableOf(readSchedule({ cron: body.cron as string, timezone: (body.timezone as string) ?? 'UTC' }, new Date()))
+const runsOf = ({ cron, timezone = 'UTC', runs }: Kind, until: Date): Date[] => {
+  if (!cron) return []
+  const slots = timetableOf(readSchedule({ cron, timezone }, new Date()))
   const list: Date[] = []
   for (let run = previousRun(slots, until); run && list.length < runs; run = previousRun(slots, run)) list.push(run)
   return list
 }
 
 /** Adds executions and attempts to the past of a cue: three attempts if it failed, sometimes two if it succeeded, none if a worker missed it. */
-const addRuns = async (pool: pg.Pool, id: string, { streak = 0, failing = 0, ...kind }: Kind, slots: Date[]) => {
+const addRuns = async (pool: pg.Pool, id: string, { streak = 0, failing = 0, ...kind }: Past, slots: Date[]) => {
   await pool.query('select setseed(0.7)')
   await pool.query(
     `with runs as materialized (
@@ -187,10 +128,10 @@ type Chain = Pick<Seed, 'pool' | 'call'> & { newest: (where: string) => Promise<
 /** Cues that follow the backup: one has run after it, the other waits for two. Returns the backup's execution, and the latter. */
 const addChain = async ({ pool, call, newest }: Chain, cue_id: string) => {
   const follower = (name: string, key: string, after: object, more: object = {}) =>
-    call('POST', '/v1/cues', { name, key, after, tags: ['ops'], ...work(key.split('/')[1]!), ...more })
+    call('POST', '/v1/cues', { name, key, after, ...work(key.split('/')[1]!, 'ops'), ...more })
   await follower('Restore the backup elsewhere', 'ops/restore', { cues: ['ops/backup'], when: 'verified', within: '6h' })
   const { id: reporter } = await follower('Report on backups', 'ops/report', { cues: ['ops/backup', 'ops/restore'] })
-  const weekly = { cron: '0 6 * * 1', ...berlin }
+  const weekly = { cron: '0 6 * * 1', timezone }
   await follower('Archive the backup', 'ops/archive', { cues: ['ops/backup', 'ops/rotate'], wait: '2h', mode: 'any' }, weekly)
   const backup = await newest(`cue_id = '${cue_id}' and outcome_state = 'verified_success'`)
   await pool.query('select cue.send_signals(array[$1::uuid])', [backup])
@@ -203,8 +144,9 @@ export const seedAccount = async ({ pool, call, account_id, now }: Seed) => {
   await pool.query("update cue.accounts set plan = 'pro', created_at = now() - interval '1 year' where id = $1", [account_id])
   const cues = new Map<string, string>()
   for (const kind of kinds.toReversed()) {
-    const { id } = await call('POST', '/v1/cues', kind.body)
-    cues.set(kind.body.name, id)
+    const { runs, takesMs, failing, streak, error, outcome, summary, ...body } = kind
+    const { id } = await call('POST', '/v1/cues', body)
+    cues.set(kind.name, id)
     await addRuns(pool, id, kind, runsOf(kind, new Date(now.getTime() - 8 * minute)))
   }
   const cue = (name: string) => cues.get(name)!

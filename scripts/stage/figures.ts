@@ -1,10 +1,5 @@
-/** Figures of a measurement: one value per run, shown as median with minimum and maximum. */
-export type Figure = {
-  /** As in the JSON line: snake_case, including the unit. */
-  name: string
-  /** One per run. */
-  values: number[]
-}
+/** Figures of a measurement by name: snake_case, including the unit. */
+export type Figures = Record<string, number>
 
 /** Returns the value below which a share of the sorted values lies. */
 export const quantile = (sorted: number[], share: number): number =>
@@ -18,28 +13,24 @@ export const median = (values: number[]): number => {
   return list.length % 2 ? list[middle]! : (list[middle - 1]! + list[middle]!) / 2
 }
 
-/** Returns one figure per key of the runs' results, in their order. Keys that the system cannot measure are omitted. */
-export const figuresOf = (runs: Record<string, number>[], prefix = ''): Figure[] =>
-  Object.keys(runs[0] ?? {})
-    .filter(key => !Number.isNaN(runs[0]![key]))
-    .map(key => ({ name: prefix + key, values: runs.map(run => run[key]!) }))
-
-/** Formats figures as a table with one line each. */
-export const table = (figures: Figure[]): string => {
-  const width = Math.max(...figures.map(({ name }) => name.length))
-  const lines = figures.map(({ name, values }) => {
-    const spread = values.length > 1 ? `  (${short(Math.min(...values))} – ${short(Math.max(...values))})` : ''
-    return `  ${name.padEnd(width)}  ${short(median(values)).padStart(9)}${spread}`
-  })
-  return lines.join('\n')
+/** Repeats a measurement. */
+export const times = async <T>(runs: number, run: (nth: number) => Promise<T>): Promise<T[]> => {
+  const results: T[] = []
+  while (results.length < runs) results.push(await run(results.length))
+  return results
 }
 
-/** Formats figures as JSON for programs. */
-export const summary = (figures: Figure[]) =>
+export const prefixed = (prefix: string, figures: Figures): Figures =>
+  Object.fromEntries(Object.entries(figures).map(([name, value]) => [prefix + name, value]))
+
+/** Of each figure: median, minimum and maximum of all runs. Those that the system cannot measure are omitted. */
+export const summary = (runs: Figures[]): Record<string, [median: number, min: number, max: number]> =>
   Object.fromEntries(
-    figures.map(({ name, values }) => [name, [median(values), Math.min(...values), Math.max(...values)].map(value => Number(short(value)))])
+    Object.keys(runs[0] ?? {}).flatMap(name => {
+      const values = runs.map(run => run[name]!)
+      return values.some(Number.isNaN) ? [] : [[name, [short(median(values)), short(Math.min(...values)), short(Math.max(...values))]]]
+    })
   )
 
 /** Three significant digits; measurements are less precise than that. */
-const short = (value: number): string =>
-  Math.abs(value) >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
+const short = (value: number): number => (Math.abs(value) >= 100 ? Math.round(value) : Number(value.toFixed(Math.abs(value) >= 10 ? 1 : 2)))

@@ -1,6 +1,7 @@
 /** Runs what the command line names on a stage, and ends the stage, whatever happens. */
 import { availableParallelism, loadavg } from 'node:os'
-import { endStage, openStage, type Stage } from './stage.ts'
+import { endStage } from './processes.ts'
+import { openStage, type Stage } from './stage.ts'
 
 /** Returns the named members of a table, or all. @throws if there is no such member */
 export const pick = (table: object, names: string[], usual = Object.keys(table)): string[] => {

@@ -1,13 +1,9 @@
-/** Starts processes that answer over IPC and end together with this one, each on a CPU of its own if pinned. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+/** Starts processes that answer over IPC and end together with this one. Pinned, the tested ones have a CPU for themselves. */
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import manifest from '../../package.json' with { type: 'json' }
-import type { Usage } from './probe.ts'
-
-/** The tested process has a CPU for itself; processes that serve or load it share another. */
-export type Place = 'tested' | 'around'
 
 export const here = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -19,21 +15,31 @@ const read = (file: string) => {
   }
 }
 
-let cpus: Partial<Record<Place, string>> = {}
+let testedCpu: string | undefined
 
-/** Pins processes that are started from now on, if this one may use two CPUs. Returns whether it may. */
+/** Moves this process, and what it starts from now on, to one CPU, and tested ones to another. Returns whether there are two. */
 export const pin = (): boolean => {
   const list = /Cpus_allowed_list:\s*(\S+)/.exec(read('/proc/self/status'))?.[1] ?? ''
   const [tested, around] = list.split(',').flatMap(range => [...new Set(range.split('-'))])
-  if (tested && around) cpus = { tested, around }
-  return around !== undefined
+  if (around === undefined) return false
+  testedCpu = tested
+  spawnSync('taskset', ['-acp', around, String(process.pid)])
+  return true
+}
+
+const ends: ((keepsLogs: boolean) => unknown)[] = []
+export const atEnd = (end: (keepsLogs: boolean) => unknown) => void ends.push(end)
+export const startedSoFar = () => ends.length
+
+/** Ends everything that was started, or what was started later, whatever its state. */
+export const endStage = async (keepsLogs = false, since = 0) => {
+  for (const end of ends.splice(since).reverse()) await Promise.resolve(end(keepsLogs)).catch(() => {})
 }
 
 export type Child = {
   pid: number
   /** Calls a function in the process's `answers`. Rejects if the process ends or doesn't answer in time. */
   ask: <T>(name: string, argument?: unknown, limitMs?: number) => Promise<T>
-  usage: () => Promise<Usage>
   signal: (name: NodeJS.Signals) => void
   /** Its exit code; null if a signal ended it. */
   exited: Promise<number | null>
@@ -44,6 +50,7 @@ export type Child = {
 
 type Options = {
   env?: Record<string, string>
+  isTested?: boolean
   /** The release, if it isn't this one. */
   root?: string
   /** File of its output; otherwise only errors are shown. */
@@ -51,17 +58,13 @@ type Options = {
 }
 
 const patienceMs = 60_000
-const children = new Set<ChildProcess>()
-process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
-})
 
 /** Starts a module, given relative to the root. The environment is empty except for paths. */
-export const start = (module: string, place: Place, { env, root = here, log }: Options = {}): Child => {
+export const start = (module: string, { env, isTested, root = here, log }: Options = {}): Child => {
   // The same flags as `npm start`.
   const flags = module === 'src/server.ts' ? manifest.scripts.start.split(' ').filter(word => word.startsWith('--')) : []
   const command = [process.execPath, ...flags, '--import', new URL('probe.ts', import.meta.url).href, module]
-  if (cpus[place]) command.unshift('taskset', '-c', cpus[place])
+  if (isTested && testedCpu) command.unshift('taskset', '-c', testedCpu)
   const { PATH, HOME, TMPDIR, NODE_COMPILE_CACHE } = process.env
   const output = log ? openSync(log, 'w') : undefined
   const child = spawn(command[0]!, command.slice(1), {
@@ -71,14 +74,12 @@ export const start = (module: string, place: Place, { env, root = here, log }: O
     detached: true // Ctrl-C in the terminal is for this process, which ends its children
   })
   if (output) closeSync(output)
-  children.add(child)
   const pending = new Map<number, PromiseWithResolvers<unknown>>()
   child.on('message', ({ id, answer, error }: { id: number; answer: unknown; error?: string }) => {
     if (error === undefined) pending.get(id)?.resolve(answer)
     else pending.get(id)?.reject(new Error(`${module}: ${error}`))
   })
   const exited = once(child, 'exit').then(([code]): number | null => {
-    children.delete(child)
     for (const { reject } of pending.values()) reject(new Error(`${module} ended with code ${code}`))
     return code
   })
@@ -98,52 +99,36 @@ export const start = (module: string, place: Place, { env, root = here, log }: O
     }
   }
   const signal = (name: NodeJS.Signals) => void child.kill(name)
-  return {
-    pid: child.pid!,
-    ask,
-    usage: () => ask<Usage>('usage'),
-    signal,
-    exited,
-    kill: () => {
-      signal('SIGKILL')
-      return exited
-    },
-    stop: () => {
-      signal('SIGTERM')
-      const timer = setTimeout(() => signal('SIGKILL'), patienceMs)
-      return exited.finally(() => clearTimeout(timer))
-    }
+  const kill = () => {
+    signal('SIGKILL')
+    return exited
   }
+  const stop = () => {
+    signal('SIGTERM')
+    const timer = setTimeout(kill, patienceMs)
+    return exited.finally(() => clearTimeout(timer))
+  }
+  atEnd(kill)
+  return { pid: child.pid!, ask, signal, exited, kill, stop }
 }
 
-/** Moves a process and its children to their CPU; future children inherit it. */
-export const place = (pid: number, place: Place) => {
-  if (cpus[place]) for (const { pid: member } of familyOf(pid)) spawnSync('taskset', ['-acp', cpus[place], String(member)])
-}
-
-/** Returns the CPU seconds of a process and its children, including ended ones; NaN if the system doesn't provide them. */
-export const cpuSeconds = (pid: number): number => {
-  const family = familyOf(pid)
-  return family.length > 0 ? family.reduce((sum, { cpu_s }) => sum + cpu_s, 0) : Number.NaN
-}
-
-/** Peak memory of a process in MB; null if the system doesn't provide it. */
-export const peakMemory = (pid: number): number | null =>
-  Math.round(Number(/VmHWM:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1] ?? 0) / 1024) || null
+/** Memory of a process in MB, at its peak or now; NaN if the system doesn't provide it. */
+export const memory = (pid: number, of: 'VmHWM' | 'VmRSS'): number =>
+  Number(new RegExp(`${of}:\\s+(\\d+)`).exec(read(`/proc/${pid}/status`))?.[1]) / 1024
 
 const ticksPerSecond = 100
 
-// proc(5): after the command in parentheses come state and parent, and from the 12th field on the CPU times of the process and its ended children.
-const familyOf = (pid: number): { pid: number; cpu_s: number }[] => {
+/** CPU seconds of a process and its children, including ended ones; NaN if the system doesn't provide them. */
+export const cpuSeconds = (pid: number): number => {
   const names = process.platform === 'linux' ? readdirSync('/proc').filter(name => /^\d+$/.test(name)) : []
-  return names.flatMap(name => {
+  // proc(5): after the command in parentheses come state and parent, and from the 12th field on the CPU times of the process and its ended children.
+  const ticks = names.flatMap(name => {
     const fields = read(`/proc/${name}/stat`)
       .replace(/^.*\) /s, '')
       .split(' ')
       .map(Number)
     const isRoot = Number(name) === pid
-    if (!isRoot && fields[1] !== pid) return []
-    const ticks = fields.slice(11, isRoot ? 15 : 13).reduce((sum, count) => sum + count, 0)
-    return { pid: Number(name), cpu_s: ticks / ticksPerSecond }
+    return isRoot || fields[1] === pid ? fields.slice(11, isRoot ? 15 : 13) : []
   })
+  return ticks.length > 0 ? ticks.reduce((sum, count) => sum + count, 0) / ticksPerSecond : Number.NaN
 }

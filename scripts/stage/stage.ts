@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { freePort, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
-import { type Child, cpuSeconds, here, place, start } from './processes.ts'
+import { atEnd, type Child, cpuSeconds, here, start } from './processes.ts'
 import type { Arrivals, Send } from './receiver.ts'
 
 export type Stage = Awaited<ReturnType<typeof openStage>>
@@ -28,14 +28,6 @@ type Options = {
 const patienceMs = 60_000
 export const secrets = { ENCRYPTION_KEYS: randomBytes(32).toString('base64'), SESSION_SECRET: randomBytes(32).toString('base64') }
 const unlimited = { requests_per_minute: 1_000_000, cues: 10_000_000, executions_per_month: 1_000_000_000 }
-
-const ends: ((keepsLogs: boolean) => unknown)[] = []
-
-/** Ends everything that was started, whatever its state. */
-export const endStage = async (keepsLogs = false) => {
-  for (const end of ends.splice(0).reverse()) await Promise.resolve(end(keepsLogs)).catch(() => {})
-}
-export const atEnd = (end: (keepsLogs: boolean) => unknown) => void ends.push(end)
 
 const connect = (connectionString: string) => {
   const pool = new pg.Pool({ connectionString, application_name: 'stage', max: 4 }).on('error', () => {})
@@ -74,13 +66,10 @@ export const openStage = async ({ parent = tmpdir(), durable = true, settings }:
     mkdirSync(dataDir, { recursive: true })
     const starting = startEmbedded({ dataDir, binDir: process.env.TEST_POSTGRES_BIN, durable, settings: { ...settings, ...more } })
     atEnd(async () => (await starting).stop()) // Ctrl-C may come before it has started
-    const server = await starting
-    place(server.pid, 'around')
-    return server
+    return starting
   }
   const server = await startServer('server')
-  const receiver = start('scripts/stage/receiver.ts', 'around')
-  atEnd(receiver.kill)
+  const receiver = start('scripts/stage/receiver.ts')
   const hook = `http://127.0.0.1:${await receiver.ask<number>('listen')}`
   let databases = 0
   let pristine: Promise<unknown> | undefined
@@ -96,7 +85,7 @@ export const openStage = async ({ parent = tmpdir(), durable = true, settings }:
     connect,
     receiver: {
       url: hook,
-      usage: receiver.usage,
+      pid: receiver.pid,
       reset: () => receiver.ask<void>('reset'),
       count: () => receiver.ask<number>('count'),
       arrivals: () => receiver.ask<Arrivals>('arrivals'),
@@ -128,8 +117,9 @@ export const openStage = async ({ parent = tmpdir(), durable = true, settings }:
     startReplica: async (name: string, env: Record<string, string>, root = here): Promise<Replica> => {
       const port = await freePort()
       const log = env.LOG_LEVEL ? devNull : join(dir, `${name}.log`) // other levels are for measuring their cost
-      const child = start('src/server.ts', 'tested', {
+      const child = start('src/server.ts', {
         root,
+        isTested: true,
         log,
         env: {
           MIGRATE: root === here ? 'off' : 'on',
@@ -143,7 +133,6 @@ export const openStage = async ({ parent = tmpdir(), durable = true, settings }:
           ...env
         }
       })
-      atEnd(child.kill)
       const address = `http://127.0.0.1:${port}`
       await isUp(address, child, log, env.ROLES === 'api')
       return { ...child, address, errors: () => linesOf(log).filter(isError) }

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Static } from 'typebox'
+import { readPage } from '../database/read-page.ts'
 import { ApiError } from '../errors.ts'
 import { subjectOf } from '../http/address-subject.ts'
 import { refusals } from './admission.ts'
@@ -95,7 +96,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.Events }
       }
     },
-    async request => listEvents(app, request.caller.account_id, request.query)
+    async request => {
+      const entries = app.db.selectFrom('audit_view').where('account_id', '=', request.caller.account_id)
+      const query = entries.selectAll().orderBy('seq', 'desc').$castTo<Static<typeof schemas.Events>['events'][number]>()
+      const { rows: events, ...page } = await readPage(query, request.query)
+      return { events, ...page }
+    }
   )
 
   await app.register(keys)
@@ -118,23 +124,4 @@ const showAccount = async (app: FastifyInstance, request: FastifyRequest): Promi
   if (!account) throw new ApiError('invalid_api_key', refusals.invalid_api_key) // deleted since the key was checked
   const is_operator = isLocalOperator(account.email, app.config) || isFromOperator(request, app.config, app.now())
   return { ...account, monthly_executions: used, executions_this_month: used, scopes: [...request.scopes], is_operator }
-}
-
-const listEvents = async (
-  { db }: Pick<FastifyInstance, 'db'>,
-  account_id: string,
-  { limit, offset }: Static<typeof schemas.ListEvents>
-): Promise<Static<typeof schemas.Events>> => {
-  const entries = db.selectFrom('audit_view').where('account_id', '=', account_id)
-  const [events, { total }] = await Promise.all([
-    entries
-      .selectAll()
-      .orderBy('seq', 'desc')
-      .limit(limit)
-      .offset(offset)
-      .$castTo<Static<typeof schemas.Events>['events'][number]>()
-      .execute(),
-    entries.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
-  ])
-  return { events, total, limit, offset }
 }

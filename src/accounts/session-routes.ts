@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { readPage } from '../database/read-page.ts'
 import { ApiError } from '../errors.ts'
 import { isLoopback } from '../http/origins.ts'
 import { refusals } from './admission.ts'
@@ -147,15 +148,11 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { limit, offset } = request.query
       const { account_id, actor } = request.caller
       const open = app.db.selectFrom('session_view').where('account_id', '=', account_id).where('expires_at', '>', app.now())
-      const [rows, { total }] = await Promise.all([
-        open.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset).execute(),
-        open.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
-      ])
+      const { rows, ...page } = await readPage(open.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc'), request.query)
       const listed = rows.map(row => ({ ...row, is_current: actor === `session:${row.id}` }))
-      return { sessions: listed as Static<typeof schemas.Sessions>['sessions'], total, limit, offset }
+      return { sessions: listed as Static<typeof schemas.Sessions>['sessions'], ...page }
     }
   )
 

@@ -2,6 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
+import { readPage } from '../database/read-page.ts'
 import { ApiError } from '../errors.ts'
 import * as schemas from './schemas.ts'
 import { putCalendar } from './write.ts'
@@ -13,11 +14,12 @@ type Calendar = Static<typeof schemas.Calendar>
 const routes: FastifyPluginAsyncTypebox = async app => {
   const calendarsOf = (account_id: string) => app.db.selectFrom('calendar_view').where('account_id', '=', account_id)
 
-  const find = async (account_id: string, name: string) => {
-    const calendar = await calendarsOf(account_id).select(columns).where('name', '=', name).$castTo<Calendar>().executeTakeFirst()
-    if (!calendar) throw new ApiError('calendar_not_found', 'Calendar not found in this account.')
-    return calendar
-  }
+  const find = async (account_id: string, name: string) =>
+    calendarsOf(account_id)
+      .select(columns)
+      .where('name', '=', name)
+      .$castTo<Calendar>()
+      .executeTakeFirstOrThrow(() => new ApiError('calendar_not_found', 'Calendar not found in this account.'))
 
   app.get(
     '/v1/calendars',
@@ -33,15 +35,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { limit, offset } = request.query
-      const { account_id } = request.caller
-      const [calendars, { total }] = await Promise.all([
-        calendarsOf(account_id).select(columns).orderBy('name').limit(limit).offset(offset).$castTo<Calendar>().execute(),
-        calendarsOf(account_id)
-          .select(eb => eb.fn.countAll<number>().as('total'))
-          .executeTakeFirstOrThrow()
-      ])
-      return { calendars, total, limit, offset }
+      const query = calendarsOf(request.caller.account_id).select(columns).orderBy('name').$castTo<Calendar>()
+      const { rows: calendars, ...page } = await readPage(query, request.query)
+      return { calendars, ...page }
     }
   )
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from 'typebox'
+import { readPage } from '../database/read-page.ts'
 import { createWebhookClient } from '../deliveries/webhook.ts'
 import { ApiError, fault, invalid } from '../errors.ts'
 import { readTypes } from '../events/types.ts'
@@ -20,11 +21,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   const endpointsOf = (account_id: string) => app.db.selectFrom('event_endpoint_view').where('account_id', '=', account_id)
 
-  const find = async (account_id: string, id: string) => {
-    const endpoint = await endpointsOf(account_id).select(columns).where('id', '=', id).$castTo<Endpoint>().executeTakeFirst()
-    if (!endpoint) throw new ApiError('event_endpoint_not_found', 'Event endpoint not found in this account.')
-    return endpoint
-  }
+  const find = async (account_id: string, id: string) =>
+    endpointsOf(account_id)
+      .select(columns)
+      .where('id', '=', id)
+      .$castTo<Endpoint>()
+      .executeTakeFirstOrThrow(() => new ApiError('event_endpoint_not_found', 'Event endpoint not found in this account.'))
 
   /** @throws ApiError if nothing could be sent there, or a cue does not exist */
   const check = async (account_id: string, { url, cue_ids }: schemas.CreateEventEndpoint): Promise<void> => {
@@ -79,15 +81,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { limit, offset } = request.query
-      const { account_id } = request.caller
-      const [event_endpoints, { total }] = await Promise.all([
-        endpointsOf(account_id).select(columns).orderBy('id', 'desc').limit(limit).offset(offset).$castTo<Endpoint>().execute(),
-        endpointsOf(account_id)
-          .select(eb => eb.fn.countAll<number>().as('total'))
-          .executeTakeFirstOrThrow()
-      ])
-      return { event_endpoints, total, limit, offset }
+      const query = endpointsOf(request.caller.account_id).select(columns).orderBy('id', 'desc').$castTo<Endpoint>()
+      const { rows: event_endpoints, ...page } = await readPage(query, request.query)
+      return { event_endpoints, ...page }
     }
   )
 

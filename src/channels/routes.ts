@@ -5,6 +5,7 @@ import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Email } from '../accounts/schemas.ts'
 import { constants } from '../catalog.ts'
+import { readPage } from '../database/read-page.ts'
 import { userAgent } from '../deliveries/request.ts'
 import { createWebhookClient } from '../deliveries/webhook.ts'
 import { ApiError, fault, invalid } from '../errors.ts'
@@ -26,11 +27,12 @@ const routes: FastifyPluginAsyncTypebox = async app => {
 
   const channelsOf = (account_id: string) => app.db.selectFrom('channel_view').where('account_id', '=', account_id)
 
-  const find = async (account_id: string, name: string) => {
-    const channel = await channelsOf(account_id).select(columns).where('name', '=', name).$castTo<Channel>().executeTakeFirst()
-    if (!channel) throw new ApiError('channel_not_found', 'Channel not found in this account.')
-    return channel
-  }
+  const find = async (account_id: string, name: string) =>
+    channelsOf(account_id)
+      .select(columns)
+      .where('name', '=', name)
+      .$castTo<Channel>()
+      .executeTakeFirstOrThrow(() => new ApiError('channel_not_found', 'Channel not found in this account.'))
 
   /** @throws ApiError if nothing could be sent there */
   const checkTarget = async ({ type, target }: schemas.PutChannel): Promise<void> => {
@@ -62,15 +64,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { limit, offset } = request.query
-      const { account_id } = request.caller
-      const [channels, { total }] = await Promise.all([
-        channelsOf(account_id).select(columns).orderBy('name').limit(limit).offset(offset).$castTo<Channel>().execute(),
-        channelsOf(account_id)
-          .select(eb => eb.fn.countAll<number>().as('total'))
-          .executeTakeFirstOrThrow()
-      ])
-      return { channels, total, limit, offset }
+      const query = channelsOf(request.caller.account_id).select(columns).orderBy('name').$castTo<Channel>()
+      const { rows: channels, ...page } = await readPage(query, request.query)
+      return { channels, ...page }
     }
   )
 

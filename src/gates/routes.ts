@@ -1,6 +1,7 @@
 /** Gates: limits that cues share. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type Static, Type } from 'typebox'
+import { readPage } from '../database/read-page.ts'
 import { ApiError, fault, invalid } from '../errors.ts'
 import * as schemas from './schemas.ts'
 import { columnsOf } from './settings.ts'
@@ -15,11 +16,12 @@ type Gate = Static<typeof schemas.Gate>
 const routes: FastifyPluginAsyncTypebox = async app => {
   const gatesOf = (account_id: string) => app.db.selectFrom('gate_view').where('account_id', '=', account_id)
 
-  const find = async (account_id: string, key: string) => {
-    const gate = await gatesOf(account_id).select(columns).where('key', '=', key).$castTo<Gate>().executeTakeFirst()
-    if (!gate) throw new ApiError('gate_not_found', 'Gate not found in this account.')
-    return gate
-  }
+  const find = async (account_id: string, key: string) =>
+    gatesOf(account_id)
+      .select(columns)
+      .where('key', '=', key)
+      .$castTo<Gate>()
+      .executeTakeFirstOrThrow(() => new ApiError('gate_not_found', 'Gate not found in this account.'))
 
   app.get(
     '/v1/gates',
@@ -35,15 +37,9 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { limit, offset } = request.query
-      const { account_id } = request.caller
-      const [gates, { total }] = await Promise.all([
-        gatesOf(account_id).select(columns).orderBy('key').limit(limit).offset(offset).$castTo<Gate>().execute(),
-        gatesOf(account_id)
-          .select(eb => eb.fn.countAll<number>().as('total'))
-          .executeTakeFirstOrThrow()
-      ])
-      return { gates, total, limit, offset }
+      const query = gatesOf(request.caller.account_id).select(columns).orderBy('key').$castTo<Gate>()
+      const { rows: gates, ...page } = await readPage(query, request.query)
+      return { gates, ...page }
     }
   )
 

@@ -4,7 +4,7 @@ import type { MailCueFailedRow } from '../database/functions.ts'
 import { counted, spoken } from '../pages/page.ts'
 import { toChannels } from './channel-kinds.ts'
 import type { Jobs, Kinds, MailJob, Options } from './jobs.ts'
-import { type Mail, quote } from './layout.ts'
+import { type Mail, mailOf, quote } from './layout.ts'
 
 /**
  * Returns a function that composes the mail of a job, or undefined if the mail is no longer needed or its recipient is gone. `isFirst`:
@@ -89,47 +89,37 @@ const aboutAccounts = ({
   Kinds,
   'cue_failed' | 'cue_paused' | 'confirm_address' | 'channel_test' | 'notice' | 'endpoint_disabled' | 'approval_requested'
 > => ({
-  registered: async ({ account_id, key_id }) => {
-    const row = await fn.mailRegistered({ account_id, key_id })
-    return (
-      row && {
-        to: row.email,
-        subject: 'An account was created with your address',
-        blocks: [
-          `An account and an API key were created at ${baseUrl} with this email address.`,
-          {
-            facts: [
-              ['When', spoken(row.created_at)],
-              ['From', row.ip],
-              ['Key', `${row.key_prefix}…`]
-            ]
-          },
-          'If that was not you, revoke its keys and delete the account on this page:',
-          { link: links.url('not-me', account_id), label: 'This was not me' },
-          'Opening the page changes nothing by itself. The link is valid for 30 days.',
-          'If it was you, please confirm the address. Until then you get at most three mails a day about failures:',
-          { link: links.url('confirm-email', account_id), label: 'Confirm this address' }
-        ],
-        why: 'This mail is sent once to the address of every new account.'
-      }
-    )
-  },
+  registered: async ({ account_id, key_id }) =>
+    mailOf(await fn.mailRegistered({ account_id, key_id }), row => ({
+      subject: 'An account was created with your address',
+      blocks: [
+        `An account and an API key were created at ${baseUrl} with this email address.`,
+        {
+          facts: [
+            ['When', spoken(row.created_at)],
+            ['From', row.ip],
+            ['Key', `${row.key_prefix}…`]
+          ]
+        },
+        'If that was not you, revoke its keys and delete the account on this page:',
+        { link: links.url('not-me', account_id), label: 'This was not me' },
+        'Opening the page changes nothing by itself. The link is valid for 30 days.',
+        'If it was you, please confirm the address. Until then you get at most three mails a day about failures:',
+        { link: links.url('confirm-email', account_id), label: 'Confirm this address' }
+      ],
+      why: 'This mail is sent once to the address of every new account.'
+    })),
 
-  limit_reached: async ({ account_id }) => {
-    const row = await fn.mailLimitReached({ account_id })
-    return (
-      row && {
-        to: row.email,
-        subject: 'You have used your executions for this month',
-        blocks: [
-          `Your account may run ${row.executions_per_month} executions per month. All of them are used.`,
-          `Cues keep running until ${spoken(row.grace_ends_at)}, or until you have used twice as many, whichever comes first. After that, nothing runs until the end of the month unless the limit is raised.`,
-          `See your usage: GET ${baseUrl}/v1/usage. ${isSold ? `Upgrade: POST ${baseUrl}/v1/billing/checkout.` : setByOperator}`
-        ],
-        why: 'This mail is sent at most once a month, when the limit is reached.'
-      }
-    )
-  },
+  limit_reached: async ({ account_id }) =>
+    mailOf(await fn.mailLimitReached({ account_id }), row => ({
+      subject: 'You have used your executions for this month',
+      blocks: [
+        `Your account may run ${row.executions_per_month} executions per month. All of them are used.`,
+        `Cues keep running until ${spoken(row.grace_ends_at)}, or until you have used twice as many, whichever comes first. After that, nothing runs until the end of the month unless the limit is raised.`,
+        `See your usage: GET ${baseUrl}/v1/usage. ${isSold ? `Upgrade: POST ${baseUrl}/v1/billing/checkout.` : setByOperator}`
+      ],
+      why: 'This mail is sent at most once a month, when the limit is reached.'
+    })),
 
   magic_link: async ({ link_id }) => {
     const row = await fn.mailMagicLink({ link_id })
@@ -149,60 +139,45 @@ const aboutAccounts = ({
     }
   },
 
-  deletion_requested: async ({ deletion_id }) => {
-    const row = await fn.mailDeletionRequested({ deletion_id })
-    return (
-      row && {
-        to: row.email,
-        subject: 'Your account will be deleted',
-        blocks: [
-          `On ${spoken(row.due_at)} your account at ${baseUrl} will be deleted, with all its cues, their history and its API keys. This cannot be undone.`,
-          'To keep it, cancel the deletion before then:',
-          { link: links.url('cancel-deletion', deletion_id), label: 'Keep my account' },
-          'If you did not request this, someone else has your API key or reads your mail. Cancel, sign in, and revoke any keys you do not recognise.'
-        ],
-        why: 'This mail is sent when the deletion of an account is requested.'
-      }
-    )
-  },
+  deletion_requested: async ({ deletion_id }) =>
+    mailOf(await fn.mailDeletionRequested({ deletion_id }), row => ({
+      subject: 'Your account will be deleted',
+      blocks: [
+        `On ${spoken(row.due_at)} your account at ${baseUrl} will be deleted, with all its cues, their history and its API keys. This cannot be undone.`,
+        'To keep it, cancel the deletion before then:',
+        { link: links.url('cancel-deletion', deletion_id), label: 'Keep my account' },
+        'If you did not request this, someone else has your API key or reads your mail. Cancel, sign in, and revoke any keys you do not recognise.'
+      ],
+      why: 'This mail is sent when the deletion of an account is requested.'
+    })),
 
-  downgrade: async ({ account_id, cue_ids, same_plan }) => {
-    const row = await fn.mailDowngrade({ account_id, cue_ids })
-    return (
-      row && {
-        to: row.email,
-        subject: same_plan ? 'Your cue limit is lower now' : `Your plan is now ${row.plan}`,
-        blocks: [
-          row.paused.length
-            ? `You may have ${row.cues} active cues. The newest ones over that limit are now paused; nothing was deleted:`
-            : `You may have ${row.cues ?? 'any number of'} active cues. All of yours keep running.`,
-          ...(row.paused.length ? [{ quotes: row.paused }] : []),
-          ...(row.paused.length === namesListed && cue_ids.length > namesListed ? [`And ${cue_ids.length - namesListed} more.`] : []),
-          ...(row.paused.length ? [`To resume one of them, pause or delete another cue first.${isSold ? '' : ` ${setByOperator}`}`] : [])
-        ],
-        why: 'This mail is sent when an account changes to a smaller plan, or gets a lower limit of cues.'
-      }
-    )
-  },
+  downgrade: async ({ account_id, cue_ids, same_plan }) =>
+    mailOf(await fn.mailDowngrade({ account_id, cue_ids }), row => ({
+      subject: same_plan ? 'Your cue limit is lower now' : `Your plan is now ${row.plan}`,
+      blocks: [
+        row.paused.length
+          ? `You may have ${row.cues} active cues. The newest ones over that limit are now paused; nothing was deleted:`
+          : `You may have ${row.cues ?? 'any number of'} active cues. All of yours keep running.`,
+        ...(row.paused.length ? [{ quotes: row.paused }] : []),
+        ...(row.paused.length === namesListed && cue_ids.length > namesListed ? [`And ${cue_ids.length - namesListed} more.`] : []),
+        ...(row.paused.length ? [`To resume one of them, pause or delete another cue first.${isSold ? '' : ` ${setByOperator}`}`] : [])
+      ],
+      why: 'This mail is sent when an account changes to a smaller plan, or gets a lower limit of cues.'
+    })),
 
-  payment_failed: async ({ account_id, next_attempt_at }) => {
-    const row = await fn.mailPaymentFailed({ account_id })
-    return (
-      row && {
-        to: row.email,
-        subject: `Payment for your ${row.plan} plan failed`,
-        blocks: [
-          next_attempt_at
-            ? `We will retry it on ${spoken(new Date(next_attempt_at))}. You keep the plan until the last retry fails.`
-            : 'It will not be retried automatically.',
-          'To update your payment method or change your plan:',
-          { link: upgradeUrl(baseUrl), label: 'Manage billing' },
-          `With the API: POST ${baseUrl}/v1/billing/portal.`
-        ],
-        why: 'This mail is sent when a payment for an account fails.'
-      }
-    )
-  }
+  payment_failed: async ({ account_id, next_attempt_at }) =>
+    mailOf(await fn.mailPaymentFailed({ account_id }), row => ({
+      subject: `Payment for your ${row.plan} plan failed`,
+      blocks: [
+        next_attempt_at
+          ? `We will retry it on ${spoken(new Date(next_attempt_at))}. You keep the plan until the last retry fails.`
+          : 'It will not be retried automatically.',
+        'To update your payment method or change your plan:',
+        { link: upgradeUrl(baseUrl), label: 'Manage billing' },
+        `With the API: POST ${baseUrl}/v1/billing/portal.`
+      ],
+      why: 'This mail is sent when a payment for an account fails.'
+    }))
 })
 
 /** By mail_downgrade. */

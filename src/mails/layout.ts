@@ -23,6 +23,10 @@ export type Mail = {
   why: string
 }
 
+/** A mail about a row to the address in it; undefined without a row. */
+export const mailOf = <R extends { email: string }>(row: R | undefined, compose: (row: R) => Omit<Mail, 'to'>): Mail | undefined =>
+  row && { to: row.email, ...compose(row) }
+
 /** Returns the parts of a message. Null or empty facts are omitted. */
 export const layOut = ({ subject, blocks, why }: Mail): { subject: string; text: string; html: string } => ({
   subject: oneLine(subject),

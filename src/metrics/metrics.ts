@@ -5,6 +5,7 @@ import {
   AggregatorRegistry,
   Counter,
   Gauge,
+  type GaugeConfiguration,
   Histogram,
   type MetricObjectWithValues,
   type MetricValue,
@@ -50,23 +51,18 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
     measureThread([common], thread)
   }
 
-  new Gauge({
-    name: 'pgcue_build_info',
-    help: 'The release of pgcue and of Node that this replica runs, and its name; always 1.',
-    labelNames: ['version', 'node_version', 'replica'] as const,
-    aggregator: 'max',
-    registers
+  const { gauge } = makersFor(registers)
+  gauge('pgcue_build_info', 'The release of pgcue and of Node that this replica runs, and its name; always 1.', {
+    labelNames: ['version', 'node_version', 'replica'],
+    aggregator: 'max'
   }).set({ version, node_version: process.version, ...(replica !== undefined && { replica }) }, 1)
 
   const { lateness, attempts, attemptDuration, outcomes, jobFailures, claimsLost, requests } = measureReplica(registers)
   const observe = measureService(registers)
 
   const pools = new Map<string, pg.Pool>()
-  new Gauge({
-    name: 'pgcue_pool_connections',
-    help: 'Database connections, and requests waiting for one.',
-    labelNames: ['pool', 'state'] as const,
-    registers,
+  gauge('pgcue_pool_connections', 'Database connections, and requests waiting for one.', {
+    labelNames: ['pool', 'state'],
     collect() {
       for (const [pool, { totalCount, idleCount, waitingCount }] of pools) {
         this.set({ pool, state: 'used' }, totalCount - idleCount)
@@ -78,10 +74,7 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
 
   let pump: Deliveries | undefined
   const measureDeliveries = (name: string, help: string, read: (of: Deliveries) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
+    gauge(name, help, {
       collect() {
         if (pump) this.set(read(pump))
       }
@@ -131,93 +124,54 @@ export const createMetrics = ({ thread = 'engine', askEngines, cell, replica }: 
   }
 }
 
+/** Functions that make the metrics of some registries. */
+const makersFor = (registers: Registry[]) => ({
+  gauge: <L extends string>(name: string, help: string, more: Partial<GaugeConfiguration<L>> = {}) =>
+    new Gauge({ name, help, registers, ...more }),
+  counter: <L extends string>(name: string, help: string, ...labelNames: L[]) => new Counter({ name, help, labelNames, registers }),
+  histogram: <L extends string>(name: string, help: string, buckets: number[], ...labelNames: L[]) =>
+    new Histogram({ name, help, labelNames, buckets, registers })
+})
+
+const upToFiveMinutes = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
+
 /** Counts and times of this replica. */
 const measureReplica = (registers: Registry[]) => {
-  const lateness = new Histogram({
-    name: 'pgcue_lateness_seconds',
-    help: 'Lateness: seconds from the time a webhook is due to its first attempt.',
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
-    registers
-  })
-  const attempts = new Counter({
-    name: 'pgcue_attempts_total',
-    help: 'Webhook attempts ended by this replica: success, failed, aborted (cue or account deleted) or lost by a silent replica.',
-    labelNames: ['result'] as const,
-    registers
-  })
-  const attemptDuration = new Histogram({
-    name: 'pgcue_attempt_duration_seconds',
-    help: 'How long webhook attempts of this replica took, from the request to the end of the response.',
-    labelNames: ['result'] as const,
-    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
-    registers
-  })
-  const outcomes = new Counter({
-    name: 'pgcue_outcomes_total',
-    help: 'Outcomes that handlers reported to this replica: a success or a failure, by transport.',
-    labelNames: ['transport', 'result'] as const,
-    registers
-  })
-  const jobFailures = new Counter({
-    name: 'pgcue_job_failures_total',
-    help: 'Tries of background jobs that failed in this replica, by queue; final if no other try follows.',
-    labelNames: ['queue', 'final'] as const,
-    registers
-  })
-  const claimsLost = new Counter({
-    name: 'pgcue_claims_lost_total',
-    help: 'Worker claims that this replica released after their lease expired.',
-    registers
-  })
-  const requests = new Histogram({
-    name: 'pgcue_http_request_duration_seconds',
-    help: 'Requests to the API, by route and status.',
-    labelNames: ['method', 'route', 'status'] as const,
-    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30],
-    registers
-  })
-  for (const result of ['success', 'failed', 'aborted', 'lost']) attempts.inc({ result }, 0)
+  const { counter, histogram } = makersFor(registers)
+  const late = 'Lateness: seconds from the time a webhook is due to its first attempt.'
+  const lateness = histogram('pgcue_lateness_seconds', late, [0.005, ...upToFiveMinutes])
+  const ends = 'Webhook attempts ended by this replica: success, failed, aborted (cue or account deleted) or lost by a silent replica.'
+  const attempts = counter('pgcue_attempts_total', ends, 'result')
+  const took = 'How long webhook attempts of this replica took, from the request to the end of the response.'
+  const attemptDuration = histogram('pgcue_attempt_duration_seconds', took, upToFiveMinutes, 'result')
+  const reports = 'Outcomes that handlers reported to this replica: a success or a failure, by transport.'
+  const outcomes = counter('pgcue_outcomes_total', reports, 'transport', 'result')
+  const failures = 'Tries of background jobs that failed in this replica, by queue; final if no other try follows.'
+  const jobFailures = counter('pgcue_job_failures_total', failures, 'queue', 'final')
+  const claimsLost = counter('pgcue_claims_lost_total', 'Worker claims that this replica released after their lease expired.')
+  const calls = 'Requests to the API, by route and status.'
+  const buckets = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30]
+  const requests = histogram('pgcue_http_request_duration_seconds', calls, buckets, 'method', 'route', 'status')
+  for (const result of ['success', 'failed', 'aborted', 'lost'] as const) attempts.inc({ result }, 0)
   for (const transport of enums.transport) for (const result of ['success', 'failure']) outcomes.inc({ transport, result }, 0)
   return { lateness, attempts, attemptDuration, outcomes, jobFailures, claimsLost, requests }
 }
 
 /** Returns a function that sets the measures of the whole service; null: the database didn't answer. */
 const measureService = (registers: Registry[]) => {
-  const depth = new Gauge({
-    name: 'pgcue_queue_depth',
-    help: 'Waiting work in the whole service, by kind, counted up to 10,000.',
-    labelNames: ['queue'] as const,
-    registers
-  })
-  const jobsWaiting = new Gauge({
-    name: 'pgcue_jobs_waiting',
-    help: 'Background jobs of the whole service that wait to run, by queue, counted up to 10,000.',
-    labelNames: ['queue'] as const,
-    registers
-  })
-  const ended = new Counter({
-    name: 'pgcue_executions_ended_total',
-    help: 'Executions of the whole service that have ended, by status, since this was first counted.',
-    labelNames: ['status'] as const,
-    registers
-  })
-  const held = new Gauge({
-    name: 'pgcue_held_seconds',
-    help: 'For how long the execution that is held longest has waited for its gate or others of its cue, by the reason.',
-    labelNames: ['reason'] as const,
-    registers
-  })
-  const oldest = new Gauge({
-    name: 'pgcue_queue_oldest_seconds',
-    help: 'Age of the oldest due cue or attempt, except of accounts that have as many open deliveries as they may.',
-    registers
-  })
-  const engines = new Gauge({
-    name: 'pgcue_engines',
-    help: `Engines seen in the last ${constants.engineTimeoutMs / 1000} seconds.`,
-    registers
-  })
-  const up = new Gauge({ name: 'pgcue_database_up', help: 'Whether the database was reachable for this scrape.', registers })
+  const { gauge, counter } = makersFor(registers)
+  const labelled = <L extends string>(name: string, help: string, label: L) => gauge(name, help, { labelNames: [label] })
+  const depth = labelled('pgcue_queue_depth', 'Waiting work in the whole service, by kind, counted up to 10,000.', 'queue')
+  const jobs = 'Background jobs of the whole service that wait to run, by queue, counted up to 10,000.'
+  const jobsWaiting = labelled('pgcue_jobs_waiting', jobs, 'queue')
+  const ends = 'Executions of the whole service that have ended, by status, since this was first counted.'
+  const ended = counter('pgcue_executions_ended_total', ends, 'status')
+  const longest = 'For how long the execution that is held longest has waited for its gate or others of its cue, by the reason.'
+  const held = labelled('pgcue_held_seconds', longest, 'reason')
+  const age = 'Age of the oldest due cue or attempt, except of accounts that have as many open deliveries as they may.'
+  const oldest = gauge('pgcue_queue_oldest_seconds', age)
+  const engines = gauge('pgcue_engines', `Engines seen in the last ${constants.engineTimeoutMs / 1000} seconds.`)
+  const up = gauge('pgcue_database_up', 'Whether the database was reachable for this scrape.')
 
   return (figures: Found | null, now: Date): void => {
     up.set(figures ? 1 : 0)
@@ -237,11 +191,9 @@ const measureService = (registers: Registry[]) => {
  * the process's value from those of two threads.
  */
 const measureProcess = (registers: Registry[]): void => {
+  const { gauge } = makersFor(registers)
   const measure = (name: string, help: string, aggregator: Aggregator, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
+    gauge(name, help, {
       aggregator,
       collect() {
         this.set(read())
@@ -263,12 +215,10 @@ const measureProcess = (registers: Registry[]): void => {
 }
 
 const measureThread = (registers: Registry[], thread: string): void => {
+  const { gauge } = makersFor(registers)
   const measure = (name: string, help: string, read: () => number) =>
-    new Gauge({
-      name,
-      help,
-      labelNames: ['thread'] as const,
-      registers,
+    gauge(name, help, {
+      labelNames: ['thread'],
       collect() {
         this.set({ thread }, read())
       }

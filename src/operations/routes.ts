@@ -1,8 +1,8 @@
 /** Bulk operations: create, list, get and abort. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { sql } from 'kysely'
 import { type Static, Type } from 'typebox'
 import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/idempotent.ts'
+import { readPage } from '../database/read-page.ts'
 import { ApiError, sqlstates } from '../errors.ts'
 import { checkOperation, createOperation, dryRun } from './create.ts'
 import * as schemas from './schemas.ts'
@@ -10,6 +10,20 @@ import * as schemas from './schemas.ts'
 const tags = ['operations']
 const params = schemas.OperationParams
 const MAX_BODY = 1024 * 1024
+const columns = [
+  'id',
+  'type',
+  'name',
+  'status',
+  'total',
+  'done',
+  'succeeded',
+  'failed',
+  'skipped',
+  'created_by',
+  'created_at',
+  'ended_at'
+] as const
 
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
@@ -51,34 +65,13 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { type, status, limit, offset } = request.query
+      const { type, status } = request.query
       let matching = app.db.selectFrom('operation_view').where('account_id', '=', request.caller.account_id)
       if (type !== undefined) matching = matching.where('type', '=', type)
       if (status !== undefined) matching = matching.where('status', '=', status)
-      const [operations, { total }] = await Promise.all([
-        matching
-          .select([
-            'id',
-            'type',
-            'name',
-            'status',
-            'total',
-            'done',
-            'succeeded',
-            'failed',
-            'skipped',
-            'created_by',
-            'created_at',
-            'ended_at'
-          ])
-          .orderBy('created_at', 'desc')
-          .orderBy('id', 'desc')
-          .limit(limit)
-          .offset(offset)
-          .execute(),
-        matching.select(sql<number>`count(*)`.as('total')).executeTakeFirstOrThrow()
-      ])
-      return { operations: operations as unknown as Static<typeof schemas.Operation>[], total, limit, offset }
+      const query = matching.select(columns).orderBy('created_at', 'desc').orderBy('id', 'desc')
+      const { rows, ...page } = await readPage(query, request.query)
+      return { operations: rows as unknown as Static<typeof schemas.Operation>[], ...page }
     }
   )
 
@@ -101,8 +94,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         .selectAll()
         .where('id', '=', request.params.operation_id)
         .where('account_id', '=', request.caller.account_id)
-        .executeTakeFirst()
-      if (!row) throw new ApiError('operation_not_found', 'Operation not found in this account.')
+        .executeTakeFirstOrThrow(() => new ApiError('operation_not_found', 'Operation not found in this account.'))
       const errors = row.errors as unknown as Error[]
       return { ...row, errors: errors.map(named) } as unknown as Static<typeof schemas.OperationDetail>
     }

@@ -1,6 +1,7 @@
 /** Support tickets. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from 'typebox'
+import { readPage } from '../database/read-page.ts'
 import { ApiError } from '../errors.ts'
 import * as schemas from './schemas.ts'
 import { hasTracker } from './tracker.ts'
@@ -52,13 +53,10 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async request => {
-      const { limit, offset } = request.query
       const source = app.db.selectFrom('ticket_view').where('account_id', '=', request.caller.account_id)
-      const [tickets, { total }] = await Promise.all([
-        source.select(columns).orderBy('ticket_id', 'desc').limit(limit).offset(offset).$castTo<Ticket>().execute(),
-        source.select(eb => eb.fn.countAll<number>().as('total')).executeTakeFirstOrThrow()
-      ])
-      return { tickets, total, limit, offset }
+      const query = source.select(columns).orderBy('ticket_id', 'desc').$castTo<Ticket>()
+      const { rows: tickets, ...page } = await readPage(query, request.query)
+      return { tickets, ...page }
     }
   )
 
@@ -75,17 +73,14 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         response: { 200: schemas.TicketDetail }
       }
     },
-    async request => {
-      const ticket = await app.db
+    async request =>
+      app.db
         .selectFrom('ticket_view')
         .select([...columns, 'message'])
         .where('ticket_id', '=', request.params.ticket_id)
         .where('account_id', '=', request.caller.account_id)
         .$castTo<Static<typeof schemas.TicketDetail>>()
-        .executeTakeFirst()
-      if (!ticket) throw new ApiError('ticket_not_found', 'Ticket not found in this account.')
-      return ticket
-    }
+        .executeTakeFirstOrThrow(() => new ApiError('ticket_not_found', 'Ticket not found in this account.'))
   )
 }
 

@@ -5,8 +5,9 @@ import t from 'tap'
 import type { Found, Slot } from '../../scripts/chaos/herd.ts'
 import { play } from '../../scripts/chaos/scenarios.ts'
 import { type Evidence, judge } from '../../scripts/chaos/verdict.ts'
+import { endStage } from '../../scripts/stage/processes.ts'
 import type { Send } from '../../scripts/stage/receiver.ts'
-import { endStage, openStage } from '../../scripts/stage/stage.ts'
+import { openStage } from '../../scripts/stage/stage.ts'
 import { executionToken } from '../../src/deliveries/signature.ts'
 import { exactly } from '../support/exactly.ts'
 import { memoryDir } from '../support/memory-dir.ts'
@@ -77,7 +78,7 @@ t.test('detects every kind of violation', async t => {
     ['lost: 1', { ...good, sends: [a.send] }],
     ['lost: 1', { ...good, sends: [a.send, { ...b.send, status: null }] }],
     ['unexpected: 1', { ...good, slots: [a.slot] }],
-    ['duplicated: 1, and at most 0 may have been', { ...good, sends: [...good.sends, again] }],
+    ['duplicated: 1', { ...good, sends: [...good.sends, again] }],
     ['same_attempt_sent_twice: 1', { ...good, sends: [...good.sends, b.send] }],
     ['slots_without_their_execution: 1', found({ executions: [a.execution] })],
     ['slots_without_their_execution: 1', found({ executions: [a.execution, b.execution, { ...b.execution, id: randomUUID() }] })],
@@ -92,7 +93,7 @@ t.test('detects every kind of violation', async t => {
     ['replicas_crashed: 1', { ...good, crashed: 1 }],
     ['errors_logged: 1', { ...good, errors: ['Error: no'] }],
     [
-      'all_delivered_ms: 10900, and at most 10000 may pass',
+      'all_delivered_ms: 10900, and at most 10000 may be',
       { ...good, sends: [a.send, { ...b.send, at: 12_000 }], fault: { since: 1100, over: 1100, held: [] } }
     ]
   ]
@@ -119,7 +120,7 @@ t.test('allows duplicates only of attempts held by a victim', async t => {
   const { figures, faults } = judge(evidence)
   t.same(faults, [])
   exactly(t, figures, { duplicated: 1, in_flight: 2, in_flight_on_victims: 1, all_delivered_ms: 0, attempts_lost: 1 })
-  exactly(t, judge({ ...evidence, tokenKeys: [] }).faults, ['duplicated: 1, and at most 0 may have been'])
+  exactly(t, judge({ ...evidence, tokenKeys: [] }).faults, ['duplicated: 1'])
 })
 
 // The scenarios -----------------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { atEnd, query } from '../../stage/stage.ts'
+import { atEnd } from '../../stage/processes.ts'
+import { query } from '../../stage/stage.ts'
 
 const run = promisify(execFile)
 

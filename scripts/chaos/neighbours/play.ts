@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { quantile, sorted } from '../../stage/figures.ts'
-import { peakMemory, start } from '../../stage/processes.ts'
+import { memory, start } from '../../stage/processes.ts'
 import { addAccounts } from '../../stage/seed.ts'
 import type { Stage } from '../../stage/stage.ts'
 import type { Damage } from './attacker.ts'
@@ -26,7 +26,7 @@ export const playAttack = async (stage: Stage, name: string, seconds: number) =>
   const { title, prepare, strike } = attacks[name]!
   const { name: database, url, pool } = await stage.createDatabase(`neighbours_${name}`)
   const replica = await stage.startReplica(database, { DATABASE_URL: url, PLANS: '{}', LOG_LEVEL: 'error' })
-  const attacker = start('scripts/chaos/neighbours/attacker.ts', 'around')
+  const attacker = start('scripts/chaos/neighbours/attacker.ts')
   const accounts = await addAccounts(pool, victimCount + attackerCount)
   const attackers = accounts.slice(victimCount)
   // Victims have the largest plan, attackers all plans in turn.
@@ -62,7 +62,7 @@ export const playAttack = async (stage: Stage, name: string, seconds: number) =>
     ({ ok }) => ok,
     () => false
   )
-  const peak_mb = peakMemory(replica.pid)
+  const peak_mb = Math.round(memory(replica.pid, 'VmHWM'))
   await victims.stop()
   await Promise.all([replica.kill(), attacker.kill()])
   await stage.receiver.release()
@@ -83,10 +83,7 @@ export const playAttack = async (stage: Stage, name: string, seconds: number) =>
     lateness_p50_ms: round(late, 0.5),
     lateness_max_ms: inPhases(phase => late[phase].at(-1) ?? null),
     api_p99_ms: api,
-    delivered,
-    due,
-    failed_calls,
-    peak_mb
+    ...{ delivered, due, failed_calls, peak_mb }
   }
   const faults = [
     ...(isAlive ? [] : ['the replica is down']),

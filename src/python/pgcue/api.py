@@ -223,14 +223,6 @@ class AfterInput(TypedDict, total=False):
     cues: List[str]
 
 
-class StrictAfterInput(TypedDict, total=False):
-    when: Optional[Literal["success", "verified", "failure", "end"]]
-    mode: Optional[Literal["all", "any"]]
-    within: Optional[str]
-    wait: Optional[str]
-    cues: List[str]
-
-
 class ApprovalInput(TypedDict, total=False):
     expires: Optional[str]
     on_expiry: Literal["skip", "run"]
@@ -273,6 +265,14 @@ class StrictAlertSettingsInput(TypedDict, total=False):
 
 class StrictVerificationInput(TypedDict, total=False):
     mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
+
+
+class StrictAfterInput(TypedDict, total=False):
+    when: Optional[Literal["success", "verified", "failure", "end"]]
+    mode: Optional[Literal["all", "any"]]
+    within: Optional[str]
+    wait: Optional[str]
+    cues: List[str]
 
 
 class StrictApprovalInput(TypedDict, total=False):
@@ -642,124 +642,6 @@ class Cue(TypedDict):
     updated_at: str
 
 
-class Callback(TypedDict):
-    url: Optional[str]
-    method: Literal["POST", "PUT", "PATCH", "GET"]
-    headers: Dict[str, Any]
-
-
-class _RetryNeeded(TypedDict):
-    max_attempts: int
-    backoff_minutes: List[float]
-
-
-class _RetryOptional(TypedDict, total=False):
-    on_worker_failure: bool
-
-
-class Retry(_RetryNeeded, _RetryOptional):
-    pass
-
-
-class _OnFailureNeeded(TypedDict):
-    email: bool
-    webhook: Optional[str]
-    pause: bool
-
-
-class _OnFailureOptional(TypedDict, total=False):
-    pause_after: int
-
-
-class OnFailure(_OnFailureNeeded, _OnFailureOptional):
-    pass
-
-
-class Delivery(TypedDict):
-    timeout_seconds: int
-    outcome_deadline_seconds: int
-    claim_timeout_seconds: int
-    await_outcome: bool
-
-
-class _AlertSettingsNeeded(TypedDict):
-    consecutive_failures: int
-    missed_window_multiplier: int
-
-
-class _AlertSettingsOptional(TypedDict, total=False):
-    channels: List[str]
-
-
-class AlertSettings(_AlertSettingsNeeded, _AlertSettingsOptional):
-    pass
-
-
-class Verification(TypedDict):
-    mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
-
-
-class _AfterNeeded(TypedDict):
-    cues: List[str]
-    when: Literal["success", "verified", "failure", "end"]
-    mode: Literal["all", "any"]
-    within: str
-
-
-class _AfterOptional(TypedDict, total=False):
-    wait: str
-
-
-class After(_AfterNeeded, _AfterOptional):
-    pass
-
-
-class Approval(TypedDict):
-    expires: Optional[str]
-    on_expiry: Literal["skip", "run"]
-    message: Optional[str]
-
-
-class ChangedCue(TypedDict):
-    id: str
-    name: str
-    key: Optional[str]
-    description: Optional[str]
-    tags: List[str]
-    overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
-    gate: Optional[str]
-    template: bool
-    managed_by: Optional[str]
-    status: Literal["active", "paused", "completed", "failed"]
-    paused_at: Optional[str]
-    paused_by: Optional[Literal["user", "plan", "failures", "deletion"]]
-    pause_reason: Optional[str]
-    paused_until: Optional[str]
-    completed_reason: Optional[Literal["ended", "max_runs", "once"]]
-    transport: Literal["webhook", "worker"]
-    schedule: Optional[Schedule]
-    after: Optional[After]
-    callback: Callback
-    payload: Any
-    retry: Retry
-    on_failure: OnFailure
-    delivery: Optional[Delivery]
-    alerts: Optional[AlertSettings]
-    catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
-    verification: Optional[Verification]
-    approval: Optional[Approval]
-    next_run: Optional[str]
-    next_slot: Optional[str]
-    last_run: Optional[str]
-    run_count: int
-    fired_count: int
-    version: int
-    warning: Optional[str]
-    created_at: str
-    updated_at: str
-    changed: bool
-
-
 class _CueDetailExecutionsOutcomeNeeded(TypedDict):
     success: bool
     result: Optional[str]
@@ -900,6 +782,124 @@ class TestResult(TypedDict):
     response: Optional[TestResultResponse]
     error: Optional[str]
     duration_ms: int
+
+
+class Callback(TypedDict):
+    url: Optional[str]
+    method: Literal["POST", "PUT", "PATCH", "GET"]
+    headers: Dict[str, Any]
+
+
+class _RetryNeeded(TypedDict):
+    max_attempts: int
+    backoff_minutes: List[float]
+
+
+class _RetryOptional(TypedDict, total=False):
+    on_worker_failure: bool
+
+
+class Retry(_RetryNeeded, _RetryOptional):
+    pass
+
+
+class _OnFailureNeeded(TypedDict):
+    email: bool
+    webhook: Optional[str]
+    pause: bool
+
+
+class _OnFailureOptional(TypedDict, total=False):
+    pause_after: int
+
+
+class OnFailure(_OnFailureNeeded, _OnFailureOptional):
+    pass
+
+
+class Delivery(TypedDict):
+    timeout_seconds: int
+    outcome_deadline_seconds: int
+    claim_timeout_seconds: int
+    await_outcome: bool
+
+
+class _AlertSettingsNeeded(TypedDict):
+    consecutive_failures: int
+    missed_window_multiplier: int
+
+
+class _AlertSettingsOptional(TypedDict, total=False):
+    channels: List[str]
+
+
+class AlertSettings(_AlertSettingsNeeded, _AlertSettingsOptional):
+    pass
+
+
+class Verification(TypedDict):
+    mode: Literal["none", "require_external_id", "require_result_url", "require_artifacts", "manual"]
+
+
+class _AfterNeeded(TypedDict):
+    cues: List[str]
+    when: Literal["success", "verified", "failure", "end"]
+    mode: Literal["all", "any"]
+    within: str
+
+
+class _AfterOptional(TypedDict, total=False):
+    wait: str
+
+
+class After(_AfterNeeded, _AfterOptional):
+    pass
+
+
+class Approval(TypedDict):
+    expires: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    message: Optional[str]
+
+
+class ChangedCue(TypedDict):
+    id: str
+    name: str
+    key: Optional[str]
+    description: Optional[str]
+    tags: List[str]
+    overlap: Literal["allow", "skip", "queue_one", "queue_all", "cancel_previous"]
+    gate: Optional[str]
+    template: bool
+    managed_by: Optional[str]
+    status: Literal["active", "paused", "completed", "failed"]
+    paused_at: Optional[str]
+    paused_by: Optional[Literal["user", "plan", "failures", "deletion"]]
+    pause_reason: Optional[str]
+    paused_until: Optional[str]
+    completed_reason: Optional[Literal["ended", "max_runs", "once"]]
+    transport: Literal["webhook", "worker"]
+    schedule: Optional[Schedule]
+    after: Optional[After]
+    callback: Callback
+    payload: Any
+    retry: Retry
+    on_failure: OnFailure
+    delivery: Optional[Delivery]
+    alerts: Optional[AlertSettings]
+    catch_up: Literal["skip_missed", "run_once_if_missed", "replay_all_missed"]
+    verification: Optional[Verification]
+    approval: Optional[Approval]
+    next_run: Optional[str]
+    next_slot: Optional[str]
+    last_run: Optional[str]
+    run_count: int
+    fired_count: int
+    version: int
+    warning: Optional[str]
+    created_at: str
+    updated_at: str
+    changed: bool
 
 
 class CueSummaryLatest(TypedDict):
@@ -1221,19 +1221,6 @@ class ExecutionDetail(TypedDict):
     followers: List[ExecutionDetailFollowers]
 
 
-class ExecutionApproval(TypedDict):
-    message: Optional[str]
-    requested_at: str
-    requested_by: Optional[str]
-    expires_at: Optional[str]
-    on_expiry: Literal["skip", "run"]
-    decision: Optional[Literal["approved", "rejected", "expired"]]
-    decided_at: Optional[str]
-    decided_by: Optional[str]
-    decided_via: Optional[Literal["call", "operation", "link"]]
-    reason: Optional[str]
-
-
 class Decision(TypedDict):
     execution_id: str
     decision: Literal["approved", "rejected", "expired"]
@@ -1262,6 +1249,19 @@ class _OutcomeOptional(TypedDict, total=False):
 
 class Outcome(_OutcomeNeeded, _OutcomeOptional):
     pass
+
+
+class ExecutionApproval(TypedDict):
+    message: Optional[str]
+    requested_at: str
+    requested_by: Optional[str]
+    expires_at: Optional[str]
+    on_expiry: Literal["skip", "run"]
+    decision: Optional[Literal["approved", "rejected", "expired"]]
+    decided_at: Optional[str]
+    decided_by: Optional[str]
+    decided_via: Optional[Literal["call", "operation", "link"]]
+    reason: Optional[str]
 
 
 class Held(TypedDict):
@@ -1390,6 +1390,28 @@ class FeedEvent(TypedDict):
     data: Dict[str, Any]
 
 
+class Account(TypedDict):
+    id: str
+    email: str
+    plan: Literal["free", "pro", "scale"]
+    has_webhook_secret: bool
+    active_cues: int
+    active_cue_limit: Optional[int]
+    monthly_executions: int
+    executions_this_month: int
+    monthly_execution_limit: Optional[int]
+    rate_limit_per_minute: Optional[int]
+    api_key_prefix: Optional[str]
+    memory_block_enabled: bool
+    alert_webhook_url: Optional[str]
+    webhook_authorization: Literal["execution_token", "api_key"]
+    events: Literal["default", "all"]
+    approvals_by_link: bool
+    scopes: List[str]
+    is_operator: bool
+    created_at: str
+
+
 class OverviewVolume(TypedDict):
     at: str
     succeeded: int
@@ -1468,28 +1490,6 @@ class Overview(TypedDict):
     paused: List[OverviewPaused]
     alerts: List[OverviewAlerts]
     upcoming: List[OverviewUpcoming]
-
-
-class Account(TypedDict):
-    id: str
-    email: str
-    plan: Literal["free", "pro", "scale"]
-    has_webhook_secret: bool
-    active_cues: int
-    active_cue_limit: Optional[int]
-    monthly_executions: int
-    executions_this_month: int
-    monthly_execution_limit: Optional[int]
-    rate_limit_per_minute: Optional[int]
-    api_key_prefix: Optional[str]
-    memory_block_enabled: bool
-    alert_webhook_url: Optional[str]
-    webhook_authorization: Literal["execution_token", "api_key"]
-    events: Literal["default", "all"]
-    approvals_by_link: bool
-    scopes: List[str]
-    is_operator: bool
-    created_at: str
 
 
 class Key(TypedDict):
