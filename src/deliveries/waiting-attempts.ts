@@ -12,11 +12,10 @@ type Options = {
   queue: Pick<DueQueue, 'addWaiting' | 'count'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
-  /** Attempts were read, or can be tried again. */
+  /** Runs a task unless it is running, and then takes a turn. */
+  run: (task: string, work: () => Promise<unknown>) => unknown
+  /** Attempts can be tried again. */
   onChange: () => void
-  onError: (error: unknown, task: string) => void
-  /** A task has succeeded. */
-  onDone?: (task: string) => void
 }
 
 /** Where reading continues: after this instant, in microseconds, and id. */
@@ -31,6 +30,8 @@ const lateMs = 10_000
 const pauseMs = 20
 /** An attempt that could not be begun is locked, or was begun by another engine: it is tried once more after this, and then left to the next page. */
 const againMs = 250
+/** After a read that failed. */
+const failedMs = 500
 
 const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
@@ -92,7 +93,7 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
         await (frontDueAt <= now() ? readFront() : readBack())
       } catch (error) {
         readAgainFrom(front)
-        frontDueAt = now() + againMs
+        frontDueAt = now() + failedMs
         throw error
       }
     },
@@ -108,7 +109,7 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
   }
 }
 
-export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
+export const createWaitingAttempts = ({ fn, queue, now, run, onChange }: Options) => {
   // Ids of attempts that are in the queue, being begun, or to be tried again.
   const ids = new Set<string>()
   // Those that are to be tried again.
@@ -142,15 +143,9 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
 
   const look = async () => {
     isReading = true
-    try {
-      await places.read()
-      onDone('read waiting attempts')
-    } catch (error) {
-      onError(error, 'read waiting attempts')
-    } finally {
+    await places.read().finally(() => {
       isReading = false
-      onChange()
-    }
+    })
   }
 
   return {
@@ -159,7 +154,7 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
 
     /** Reads the next page if it is time. */
     lookIfDue: (): void => {
-      if (dueAt() <= now()) void look()
+      if (dueAt() <= now()) void run('read waiting attempts', look)
     },
 
     /** When to read next, as far as is known, in epoch milliseconds; 0 for at once. */

@@ -41,13 +41,13 @@ import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { startOperations } from '../operations/work.ts'
 import { startTracker } from '../support/tracker.ts'
 import { type Traces, untraced } from '../traces/traces.ts'
-import { createChains } from './chains.ts'
+import { startFollowers } from './chains.ts'
 import { createDeadlines } from './deadlines.ts'
 import { createGates } from './gates.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHolds } from './holds.ts'
 import { startKeeper } from './keeper.ts'
-import { createPublisher } from './publisher.ts'
+import { publishEvents } from './publisher.ts'
 import { createScheduler } from './scheduler.ts'
 import { handOver } from './stop.ts'
 import { createWakeTimes } from './wake-times.ts'
@@ -195,6 +195,7 @@ const buildParts = (building: Building, running: Running) => {
     request: traces.attempts(createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })),
     now,
     missedAfter,
+    run: (task, work) => scheduler.run(task, work),
     onError,
     onDone: outageLog.back,
     metrics,
@@ -220,9 +221,7 @@ const buildParts = (building: Building, running: Running) => {
   })
   const firing = createFiring({ fn, ahead, missedAfter, log })
   const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
-  const publisher = createPublisher({ fn })
   const gates = createGates({ fn })
-  const chains = createChains({ fn })
   return {
     ...building,
     pools,
@@ -237,9 +236,7 @@ const buildParts = (building: Building, running: Running) => {
     results,
     pump,
     deadlines,
-    publisher,
     gates,
-    chains,
     scheduler
   }
 }
@@ -261,7 +258,7 @@ const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => 
 
 /** Passes notifications on to the parts that wait for them. */
 const listen = (
-  { config, ahead, pump, deadlines, publisher, gates, chains, outageLog, scheduler, onError }: Parts,
+  { config, fn, ahead, pump, deadlines, gates, outageLog, scheduler, onError }: Parts,
   jobs: Jobs,
   running: Running
 ): Promise<Listener> => {
@@ -277,14 +274,8 @@ const listen = (
         gates.notice(payload)
         return void scheduler.run('release held executions', gates.release)
       }
-      if (channel === 'cue_signal') {
-        chains.notice()
-        return void scheduler.run('start followers', chains.start)
-      }
-      if (channel === 'cue_event') {
-        publisher.notice()
-        return void scheduler.run('publish events', publisher.publish)
-      }
+      if (channel === 'cue_signal') return void scheduler.run('start followers', () => startFollowers(fn), true)
+      if (channel === 'cue_event') return void scheduler.run('publish events', () => publishEvents(fn), true)
       const at = Number(payload)
       if (channel === 'cue_due') ahead.expect(at)
       else if (channel === 'cue_waiting') pump.expectWaiting(at)
@@ -319,7 +310,7 @@ const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweepin
 
 /** Starts the tasks that run again and again. */
 const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>, running: Running) => {
-  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, publisher, gates, chains, scheduler } = parts
+  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, gates, scheduler } = parts
   const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
   const beat = async () => {
     await heartbeat.beat()
@@ -340,9 +331,9 @@ const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>,
       { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
       { task: 'read holds', everyMs: times.idleMs, work: holds.read },
       { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
-      { task: 'publish events', everyMs: publishMs, work: publisher.publish },
+      { task: 'publish events', everyMs: publishMs, work: () => publishEvents(fn) },
       { task: 'sweep gates', everyMs: gatesMs, work: gates.sweep },
-      { task: 'start followers', everyMs: chainsMs, work: chains.start },
+      { task: 'start followers', everyMs: chainsMs, work: () => startFollowers(fn) },
       { task: 'note unattended tasks', everyMs: unattendedMs, work: () => fn.noteUnattended({}) },
       { task: 'end snoozes', everyMs: noticesMs, work: () => fn.endSnoozes({}) },
       { task: 'requeue notices', everyMs: noticesMs, work: () => fn.requeueNotices({}) },

@@ -89,7 +89,7 @@ t.test('the next turn starts when the first part is due', async t => {
   }
 })
 
-t.test('a task does not run concurrently with itself', async t => {
+t.test('a task does not run concurrently with itself, and again if it was notified meanwhile', async t => {
   const { scheduler } = schedulerOf(t)
   const ends: (() => void)[] = []
   const work = () => new Promise<void>(resolve => void ends.push(resolve))
@@ -101,7 +101,15 @@ t.test('a task does not run concurrently with itself', async t => {
   await tick()
   void scheduler.run('a', work)
   t.equal(ends.length, 3)
-  for (const end of ends) end()
+  for (let n = 0; n < 2; n++) void scheduler.run('a', work, true)
+  t.equal(ends.length, 3)
+  ends[2]!()
+  await tick()
+  t.equal(ends.length, 4, 'once more, as it may have missed something')
+  ends[3]!()
+  await tick()
+  t.equal(ends.length, 4)
+  ends[1]!()
 })
 
 t.test('reports a failed task, and retries it no sooner than half a second later', async t => {

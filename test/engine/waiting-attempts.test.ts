@@ -3,6 +3,7 @@ import { setImmediate as tick } from 'node:timers/promises'
 import t from 'tap'
 import { createWaitingAttempts } from '../../src/deliveries/waiting-attempts.ts'
 import { createDueQueue, type WaitingAttempt } from '../../src/firing/due-queue.ts'
+import { createRun } from '../support/run.ts'
 
 type Row = { account_id: string; at: number }
 const start = Date.parse('2030-01-15T09:00:00Z')
@@ -28,8 +29,8 @@ const setup = (given: Row[]) => {
       }
     },
     now: () => time,
-    onChange: () => {},
-    onError: error => t.fail(String(error))
+    run: createRun(() => {}),
+    onChange: () => {}
   })
   const takeAttempts = (limit: number, admit?: (account: string) => boolean) => {
     const attempts = queue.take('send', time, limit, admit) as WaitingAttempt[]
