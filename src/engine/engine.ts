@@ -105,7 +105,11 @@ export const startEngine = async (options: Options): Promise<Engine> => {
   await heartbeat.beat()
   // The first answers are slow: the connection is new. Slow answers say little about the time.
   for (let read = 0; read < 3; read++) await readClock(fn, clock)
-  const jobs = await startJobs(pools.rest, log, outageLog, metrics.jobFailed)
+  const jobs = await startJobs(pools.rest, log, {
+    outageLog,
+    onFailed: metrics.jobFailed,
+    onDue: () => running.keeper?.soon('read wake times')
+  })
   const wakeTimes = createWakeTimes({ ...parts, jobs })
   running.readWakeTimes = wakeTimes.read
   const listener = await listen(parts, jobs, running)

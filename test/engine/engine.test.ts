@@ -183,13 +183,14 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
     deadline_at: null,
     due_at: null,
     window_at: null,
-    job_wait_ms: null,
+    job_queues: [],
+    job_waits_ms: [],
     has_flights: false
   }
   let read = never
   let time = 1000
   const flights = { isEmpty: true }
-  const passedOn: [string, number][] = []
+  const passedOn: [string, number | undefined][] = []
   const note = (what: string) => (at: number) => void passedOn.push([what, at])
   const wakes = createWakeTimes({
     fn: { nextWakes: async () => read },
@@ -197,7 +198,7 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
     pump: { expectWaiting: note('waiting') },
     deadlines: { isAt: note('deadline') },
     ahead: { firstIs: note('due') },
-    jobs: { firstIn: note('job') },
+    jobs: { expect: (queues, waits) => void passedOn.push([`jobs ${queues}`, waits[0]]) },
     now: () => time
   })
   t.ok(!wakes.isIdle() && wakes.mayHavePassedWindow(), 'until it has read otherwise')
@@ -209,16 +210,23 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
   }
   t.strictSame(await after({}), [
     ['due', Number.POSITIVE_INFINITY],
-    ['job', Number.POSITIVE_INFINITY]
+    ['jobs ', undefined]
   ])
   t.ok(wakes.isIdle())
   t.notOk(wakes.mayHavePassedWindow())
-  const all = { waiting_at: new Date(900), due_at: new Date(800), job_wait_ms: 700, has_flights: true, window_at: new Date(1500) }
+  const all = {
+    waiting_at: new Date(900),
+    due_at: new Date(800),
+    job_queues: ['mails'],
+    job_waits_ms: [700],
+    has_flights: true,
+    window_at: new Date(1500)
+  }
   t.strictSame(await after({ ...all, deadline_at: new Date(2000) }), [
     ['waiting', 900],
     ['deadline', 2000],
     ['due', 800],
-    ['job', 700]
+    ['jobs mails', 700]
   ])
   t.notOk(wakes.isIdle())
   t.ok(wakes.mayHavePassedWindow(), 'a cue that is due does not fire')
