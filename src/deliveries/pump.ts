@@ -54,12 +54,12 @@ const pauseMs = 500
 export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
-  const { fn, ahead, queue, now, run, onChange } = options
+  const { fn, ahead, queue, now, run } = options
   const { engines = () => 1, isHeld = () => false } = options
   const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines, run })
   const isAllowed = (account: string, open: number) => !isHeld(account) && isWithinLimits(account, open)
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaitingAttempts({ fn, queue, now, run, onChange })
+  const waiting = createWaitingAttempts({ fn, queue, now, run })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)

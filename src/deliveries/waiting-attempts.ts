@@ -14,8 +14,6 @@ type Options = {
   now: () => number
   /** Runs a task unless it is running, and then takes a turn. */
   run: (task: string, work: () => Promise<unknown>) => unknown
-  /** Attempts can be tried again. */
-  onChange: () => void
 }
 
 /** Where reading continues: after this instant, in microseconds, and id. */
@@ -28,8 +26,8 @@ const heldPerAccount = 500
 const lateMs = 10_000
 /** Between pages that are read again, so that this takes at most a tenth of a core of the database. */
 const pauseMs = 20
-/** An attempt that could not be begun is locked, or was begun by another engine: it is tried once more after this, and then left to the next page. */
-const againMs = 250
+/** An attempt that could not be begun is locked, or was begun by another engine: after this, it is read again. */
+const againMs = 500
 /** After a read that failed. */
 const failedMs = 500
 
@@ -46,9 +44,9 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
   let back: Place | null = null
   let backDueAt = Number.POSITIVE_INFINITY
 
-  const readAgainFrom = (place: Place) => {
+  const readAgainFrom = (place: Place, afterMs = pauseMs) => {
     if (!back || isBefore(place, back)) back = place
-    backDueAt = Math.min(backDueAt, now() + pauseMs)
+    backDueAt = Math.min(backDueAt, now() + afterMs)
   }
 
   const readAt = async (from: Place): Promise<{ place: Place; isFull: boolean; next: number }> => {
@@ -109,30 +107,22 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
   }
 }
 
-export const createWaitingAttempts = ({ fn, queue, now, run, onChange }: Options) => {
-  // Ids of attempts that are in the queue, being begun, or to be tried again.
+export const createWaitingAttempts = ({ fn, queue, now, run }: Options) => {
+  // Ids of attempts that are in the queue, or being begun.
   const ids = new Set<string>()
-  // Those that are to be tried again.
-  const failed = new Set<string>()
   // Attempts in the queue.
   const queued = createCounts()
   // Account → place of its first attempt that was read but not held.
   const unheld = new Map<string, Place>()
   let isReading = false
 
-  const enqueue = (attempt: WaitingAttempt) => {
-    queued.add(attempt.account_id, 1)
-    queue.addWaiting(attempt)
-  }
-
   const hold = ({ due_at, is_due: _, ...row }: LookWaitingRow) => {
     const { execution_id, account_id } = row
-    // It was held meanwhile, and is due again.
-    if (failed.delete(execution_id)) return enqueue({ ...row, due: due_at / 1000 })
     if (ids.has(execution_id)) return
     if (queued.of(account_id) < heldPerAccount) {
       ids.add(execution_id)
-      enqueue({ ...row, due: due_at / 1000 })
+      queued.add(account_id, 1)
+      queue.addWaiting({ ...row, due: due_at / 1000 })
     } else if (!unheld.has(account_id)) unheld.set(account_id, { at: due_at - 1, id: firstId })
   }
   const places = createPlaces({ fn, now, hold })
@@ -175,17 +165,10 @@ export const createWaitingAttempts = ({ fn, queue, now, run, onChange }: Options
 
     /** The attempts `tried` are done with; those in `begun` were begun. */
     ended: (tried: readonly WaitingAttempt[], begun: ReadonlySet<string>): void => {
-      const again: WaitingAttempt[] = []
-      for (const attempt of tried) {
-        if (begun.has(attempt.execution_id) || attempt.isAgain) ids.delete(attempt.execution_id)
-        else again.push({ ...attempt, isAgain: true })
+      for (const { execution_id, due } of tried) {
+        ids.delete(execution_id)
+        if (!begun.has(execution_id)) places.readAgainFrom(before(due), againMs)
       }
-      if (again.length === 0) return
-      for (const { execution_id } of again) failed.add(execution_id)
-      setTimeout(() => {
-        for (const attempt of again) if (failed.delete(attempt.execution_id)) enqueue(attempt)
-        onChange()
-      }, againMs)
     }
   }
 }
