@@ -4,7 +4,7 @@ import { setImmediate as tick } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { BegunAttempt, Functions } from '../../src/database/functions.ts'
 import { createDeadlines } from '../../src/engine/deadlines.ts'
-import { startKeeper } from '../../src/engine/keeper.ts'
+import { createKeeper } from '../../src/engine/keeper.ts'
 import { createScheduler } from '../../src/engine/scheduler.ts'
 import { handOver } from '../../src/engine/stop.ts'
 import { createWakeTimes } from '../../src/engine/wake-times.ts'
@@ -252,18 +252,15 @@ t.test('the keeper runs each task at its interval, sooner on request, only when 
   t.intercept(performance, 'now', { value: () => time })
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
-  const keeper = startKeeper({
-    tickMs: 1000,
-    idleTickMs: 4000,
-    isIdle: () => isIdle,
-    run: task => void runs.push(task),
-    tasks: [
-      { task: 'often', everyMs: 0, work: async () => {} },
-      { task: 'rarely', everyMs: 3000, work: async () => {} },
-      { task: 'when due', everyMs: 0, isDue: () => isDue, work: async () => {} }
-    ]
-  })
+  const keeper = createKeeper({ tickMs: 1000, idleTickMs: 4000, isIdle: () => isIdle, run: task => void runs.push(task) })
   t.teardown(keeper.stop)
+  keeper.soon('often')
+  t.same(runs, [], 'not before it is started')
+  keeper.start([
+    { task: 'often', everyMs: 0, work: async () => {} },
+    { task: 'rarely', everyMs: 3000, work: async () => {} },
+    { task: 'when due', everyMs: 0, isDue: () => isDue, work: async () => {} }
+  ])
   const runsIn = (ms: number) => {
     runs.length = 0
     for (const end = time + ms; time < end; ) {
