@@ -58,7 +58,7 @@ export const nullable: Record<string, string> = {
   hold: 'account_id',
   last_taken_at: 'value',
   next_claimable: 'value',
-  next_wakes: 'waiting_at deadline_at due_at window_at job_wait_ms',
+  next_wakes: 'waiting_at deadline_at due_at window_at',
   open_limits: 'account_id',
   passed_windows: 'cron schedule_rules calendars last_success_at',
   passed_exclusions: 'cron schedule_rules calendars',

@@ -11632,7 +11632,7 @@ comment on function cue.next_resumed(text) is 'Returns the next targets of an op
 grant execute on function cue.next_resumed(text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.next_wakes()
- RETURNS TABLE(waiting_at timestamp with time zone, deadline_at timestamp with time zone, due_at timestamp with time zone, window_at timestamp with time zone, job_wait_ms double precision, has_flights boolean)
+ RETURNS TABLE(waiting_at timestamp with time zone, deadline_at timestamp with time zone, due_at timestamp with time zone, window_at timestamp with time zone, job_queues text[], job_waits_ms double precision[], has_flights boolean)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -11653,10 +11653,11 @@ begin
                (select min(s.expires_at) from cue.signals s where s.spent_at is null and not s.is_new)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
          (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at < coalesce(r.next_run, 'infinity')),
-         (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
-         exists (select from cue.flights);
+         job.queues, job.waits_ms, exists (select from cue.flights)
+    from (select coalesce(array_agg(j.queue), '{}') as queues, coalesce(array_agg(j.wait_ms), '{}') as waits_ms
+            from cue.next_jobs('10 seconds') j) job;
 end $function$;
-comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause, an approval or a signal or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
+comment on function cue.next_wakes() is 'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause, an approval or a signal or the next excluded slot, the next cue and the next window for a success that ends before its cue is due again; the queues with waiting jobs, and the milliseconds until the next of each may start; and whether any attempt is in flight.';
 grant execute on function cue.next_wakes() to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.not_overtaking(p_account_id uuid, p_gate text, p_ids uuid[])

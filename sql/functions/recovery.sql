@@ -238,7 +238,8 @@ comment on function cue.expire_outcomes is 'Ends executions whose outcome deadli
 -- "min" over so many partitions would take twice as long to plan. A job that
 -- became due some seconds ago may still wait for a worker.
 create or replace function cue.next_wakes()
-returns table (waiting_at timestamptz, deadline_at timestamptz, due_at timestamptz, window_at timestamptz, job_wait_ms float8, has_flights boolean)
+returns table (waiting_at timestamptz, deadline_at timestamptz, due_at timestamptz, window_at timestamptz,
+  job_queues text[], job_waits_ms float8[], has_flights boolean)
 language plpgsql stable security definer as $$
 begin
   return query
@@ -254,9 +255,10 @@ begin
                (select min(s.expires_at) from cue.signals s where s.spent_at is null and not s.is_new)),
          (select min(r.next_run) from cue.cue_runs r where r.next_run is not null),
          (select min(r.success_due_at) from cue.cue_runs r where r.success_due_at < coalesce(r.next_run, 'infinity')),
-         (select min(j.wait_ms) from cue.next_jobs('10 seconds') j),
-         exists (select from cue.flights);
+         job.queues, job.waits_ms, exists (select from cue.flights)
+    from (select coalesce(array_agg(j.queue), '{}') as queues, coalesce(array_agg(j.wait_ms), '{}') as waits_ms
+            from cue.next_jobs('10 seconds') j) job;
 end $$;
 comment on function cue.next_wakes is
   'Returns when the next waiting attempt is due, the next deadline of an outcome, a claim, a lease, a pause, an approval or a signal or the next excluded slot, the next '
-  'cue and the next window for a success that ends before its cue is due again; the milliseconds until the next job starts; and whether any attempt is in flight.';
+  'cue and the next window for a success that ends before its cue is due again; the queues with waiting jobs, and the milliseconds until the next of each may start; and whether any attempt is in flight.';

@@ -139,7 +139,6 @@ export const functions = {
   named_calendars: ['rows', 'account_id names', 'stable'],
   new_account_id: ['value', 'now'],
   next_claimable: ['value', 'account_id now', 'stable'],
-  next_jobs: ['rows', 'past limit', 'stable'],
   next_resumed: ['rows', 'operation_id', 'stable'],
   next_wakes: ['row', '', 'stable'],
   note_failed_payment: ['value', 'event_id type customer_id subscription_id next_attempt_at now'],
@@ -866,11 +865,6 @@ export type NamedCalendarsRow = {
   ranges: { from: string; to: string }[]
 }
 
-export type NextJobsRow = {
-  queue: string
-  wait_ms: number
-}
-
 export type NextResumedRow = {
   account_id: string
   cue_id: string
@@ -881,7 +875,8 @@ export type NextWakesRow = {
   deadline_at: Date | null
   due_at: Date | null
   window_at: Date | null
-  job_wait_ms: number | null
+  job_queues: string[]
+  job_waits_ms: number[]
   has_flights: boolean
 }
 
@@ -1445,7 +1440,6 @@ export type Functions = {
   namedCalendars: (args: { account_id: string; names: string[] }) => Promise<NamedCalendarsRow[]>
   newAccountId: (args: object) => Promise<string>
   nextClaimable: (args: { account_id: string }) => Promise<Date | null>
-  nextJobs: (args: { past?: string | null; limit?: number | null }) => Promise<NextJobsRow[]>
   nextResumed: (args: { operation_id: string }) => Promise<NextResumedRow[]>
   nextWakes: (args: object) => Promise<NextWakesRow>
   noteFailedPayment: (args: { event_id: string; type: string; customer_id: string; subscription_id?: string | null; next_attempt_at?: Date | null }) => Promise<boolean>

@@ -2,6 +2,7 @@
  * How many open deliveries each account may have. Its limit is read only while it has as many as the smallest limit of all, which few have,
  * and again every few seconds. The engines share an account's limit evenly.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Functions } from '../database/functions.ts'
 
 type Options = {
@@ -10,11 +11,8 @@ type Options = {
   least: number
   /** Number of live engines. */
   engines: () => number
-  /** Limits were read, so that accounts may have room. */
-  onChange: () => void
-  onError: (error: unknown, task: string) => void
-  /** A task has succeeded. */
-  onDone?: (task: string) => void
+  /** Runs a task unless it is running, and then takes a turn: accounts may have room. */
+  run: (task: string, work: () => Promise<unknown>) => unknown
 }
 
 /** A changed limit takes effect within this time. */
@@ -22,37 +20,27 @@ const keptMs = 5000
 const accountsKept = 10_000
 
 /** Returns a function: whether an account that holds `open` deliveries may open another. */
-export const createLimits = ({ fn, least: leastOfPlans, engines, onChange, onError, onDone = () => {} }: Options) => {
+export const createLimits = ({ fn, least: leastOfPlans, engines, run }: Options) => {
   const recent = new Map<string, { limit: number; readAt: number }>()
   const accountsToRead = new Set<string>()
-  let reading = false
   /** The smallest limit, and when it was read. */
   let least = leastOfPlans
   let leastReadAt = -keptMs
 
   const read = async () => {
+    await nextTurn() // others may follow
     const account_ids = [...accountsToRead]
     accountsToRead.clear()
-    try {
-      const limits = new Map((await fn.openLimits({ account_ids })).map(row => [row.account_id, row.open_deliveries]))
-      least = Math.min(leastOfPlans, limits.get(null) ?? leastOfPlans)
-      onDone('read delivery limits')
-      if (recent.size > accountsKept) recent.clear()
-      const readAt = performance.now()
-      for (const id of account_ids) recent.set(id, { limit: limits.get(id) ?? least, readAt })
-    } catch (error) {
-      onError(error, 'read delivery limits')
-    } finally {
-      reading = false
-      onChange()
-    }
+    const limits = new Map((await fn.openLimits({ account_ids })).map(row => [row.account_id, row.open_deliveries]))
+    least = Math.min(leastOfPlans, limits.get(null) ?? leastOfPlans)
+    if (recent.size > accountsKept) recent.clear()
+    const readAt = performance.now()
+    for (const id of account_ids) recent.set(id, { limit: limits.get(id) ?? least, readAt })
   }
 
   const ask = (account?: string) => {
     if (account) accountsToRead.add(account)
-    if (reading) return
-    reading = true
-    setImmediate(read)
+    void run('read delivery limits', read)
   }
 
   const shareOf = (limit: number) => Math.ceil(limit / Math.max(1, engines()))

@@ -28,6 +28,8 @@ type Options = Omit<SenderOptions, 'fn' | 'capacity' | 'close' | 'metrics'> & {
   isHeld?: (account?: string) => boolean
   /** Length of an outage from which `catch_up` applies, as an interval. */
   missedAfter: string
+  /** Runs a task unless it is running or has just failed, and then takes a turn. */
+  run: (task: string, work: () => Promise<unknown>) => unknown
   onError: (error: unknown, task: string) => void
   /** A task has succeeded. */
   onDone?: (task: string) => void
@@ -52,12 +54,12 @@ const pauseMs = 500
 export type Pump = ReturnType<typeof createPump>
 
 export const createPump = (options: Options) => {
-  const { fn, ahead, queue, now, onChange, onError, onDone = () => {} } = options
+  const { fn, ahead, queue, now, run } = options
   const { engines = () => 1, isHeld = () => false } = options
-  const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines, onChange, onError, onDone })
+  const isWithinLimits = createLimits({ fn, least: options.leastOpen, engines, run })
   const isAllowed = (account: string, open: number) => !isHeld(account) && isWithinLimits(account, open)
   const capacity = createCapacity({ ...options.capacity, isAllowed })
-  const waiting = createWaitingAttempts({ fn, queue, now, onChange, onError, onDone })
+  const waiting = createWaitingAttempts({ fn, queue, now, run })
   const close = (account: string) => {
     capacity.close(account)
     if (capacity.hasRoom(account)) ahead.expectFrom(account)
@@ -65,24 +67,13 @@ export const createPump = (options: Options) => {
   const sender = createSender({ ...options, capacity, close })
   const taker = createTaker({ ...options, capacity, waiting, sender, close })
 
-  const look = async () => {
-    try {
-      await ahead.look(capacity.full())
-      onDone('look ahead')
-    } catch (error) {
-      onError(error, 'look ahead')
-    } finally {
-      onChange()
-    }
-  }
-
   return {
     /** Sends and takes what there is room for, and looks ahead if it is time. */
     turn: (): void => {
       sender.send()
       if (!isHeld()) waiting.lookIfDue()
       taker.take()
-      if (ahead.isLookDue()) void look()
+      if (ahead.isLookDue()) void run('look ahead', () => ahead.look(capacity.full()))
     },
     /** An attempt waits that is due at `at`, in epoch milliseconds. */
     expectWaiting: waiting.expect,

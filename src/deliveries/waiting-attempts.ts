@@ -12,11 +12,8 @@ type Options = {
   queue: Pick<DueQueue, 'addWaiting' | 'count'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
-  /** Attempts were read, or can be tried again. */
-  onChange: () => void
-  onError: (error: unknown, task: string) => void
-  /** A task has succeeded. */
-  onDone?: (task: string) => void
+  /** Runs a task unless it is running, and then takes a turn. */
+  run: (task: string, work: () => Promise<unknown>) => unknown
 }
 
 /** Where reading continues: after this instant, in microseconds, and id. */
@@ -29,8 +26,10 @@ const heldPerAccount = 500
 const lateMs = 10_000
 /** Between pages that are read again, so that this takes at most a tenth of a core of the database. */
 const pauseMs = 20
-/** An attempt that could not be begun is locked, or was begun by another engine: it is tried once more after this, and then left to the next page. */
-const againMs = 250
+/** An attempt that could not be begun is locked, or was begun by another engine: after this, it is read again. */
+const againMs = 500
+/** After a read that failed. */
+const failedMs = 500
 
 const firstId = '00000000-0000-0000-0000-000000000000'
 const before = (at: number): Place => ({ at: Math.floor(at) * 1000 - 1, id: firstId })
@@ -45,9 +44,9 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
   let back: Place | null = null
   let backDueAt = Number.POSITIVE_INFINITY
 
-  const readAgainFrom = (place: Place) => {
+  const readAgainFrom = (place: Place, afterMs = pauseMs) => {
     if (!back || isBefore(place, back)) back = place
-    backDueAt = Math.min(backDueAt, now() + pauseMs)
+    backDueAt = Math.min(backDueAt, now() + afterMs)
   }
 
   const readAt = async (from: Place): Promise<{ place: Place; isFull: boolean; next: number }> => {
@@ -92,7 +91,7 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
         await (frontDueAt <= now() ? readFront() : readBack())
       } catch (error) {
         readAgainFrom(front)
-        frontDueAt = now() + againMs
+        frontDueAt = now() + failedMs
         throw error
       }
     },
@@ -108,30 +107,22 @@ const createPlaces = ({ fn, now, hold }: Pick<Options, 'fn' | 'now'> & { hold: (
   }
 }
 
-export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDone = () => {} }: Options) => {
-  // Ids of attempts that are in the queue, being begun, or to be tried again.
+export const createWaitingAttempts = ({ fn, queue, now, run }: Options) => {
+  // Ids of attempts that are in the queue, or being begun.
   const ids = new Set<string>()
-  // Those that are to be tried again.
-  const failed = new Set<string>()
   // Attempts in the queue.
   const queued = createCounts()
   // Account → place of its first attempt that was read but not held.
   const unheld = new Map<string, Place>()
   let isReading = false
 
-  const enqueue = (attempt: WaitingAttempt) => {
-    queued.add(attempt.account_id, 1)
-    queue.addWaiting(attempt)
-  }
-
   const hold = ({ due_at, is_due: _, ...row }: LookWaitingRow) => {
     const { execution_id, account_id } = row
-    // It was held meanwhile, and is due again.
-    if (failed.delete(execution_id)) return enqueue({ ...row, due: due_at / 1000 })
     if (ids.has(execution_id)) return
     if (queued.of(account_id) < heldPerAccount) {
       ids.add(execution_id)
-      enqueue({ ...row, due: due_at / 1000 })
+      queued.add(account_id, 1)
+      queue.addWaiting({ ...row, due: due_at / 1000 })
     } else if (!unheld.has(account_id)) unheld.set(account_id, { at: due_at - 1, id: firstId })
   }
   const places = createPlaces({ fn, now, hold })
@@ -142,15 +133,9 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
 
   const look = async () => {
     isReading = true
-    try {
-      await places.read()
-      onDone('read waiting attempts')
-    } catch (error) {
-      onError(error, 'read waiting attempts')
-    } finally {
+    await places.read().finally(() => {
       isReading = false
-      onChange()
-    }
+    })
   }
 
   return {
@@ -159,7 +144,7 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
 
     /** Reads the next page if it is time. */
     lookIfDue: (): void => {
-      if (dueAt() <= now()) void look()
+      if (dueAt() <= now()) void run('read waiting attempts', look)
     },
 
     /** When to read next, as far as is known, in epoch milliseconds; 0 for at once. */
@@ -180,17 +165,10 @@ export const createWaitingAttempts = ({ fn, queue, now, onChange, onError, onDon
 
     /** The attempts `tried` are done with; those in `begun` were begun. */
     ended: (tried: readonly WaitingAttempt[], begun: ReadonlySet<string>): void => {
-      const again: WaitingAttempt[] = []
-      for (const attempt of tried) {
-        if (begun.has(attempt.execution_id) || attempt.isAgain) ids.delete(attempt.execution_id)
-        else again.push({ ...attempt, isAgain: true })
+      for (const { execution_id, due } of tried) {
+        ids.delete(execution_id)
+        if (!begun.has(execution_id)) places.readAgainFrom(before(due), againMs)
       }
-      if (again.length === 0) return
-      for (const { execution_id } of again) failed.add(execution_id)
-      setTimeout(() => {
-        for (const attempt of again) if (failed.delete(attempt.execution_id)) enqueue(attempt)
-        onChange()
-      }, againMs)
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Starts followers of executions that ended: after a notification, and every second, for what a locked row or a lost connection left. */
+/** Starts followers of executions that ended. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Functions } from '../database/functions.ts'
 
@@ -6,29 +6,14 @@ import type { Functions } from '../database/functions.ts'
 const restMs = 50
 const mostLooks = 20
 
-export const createChains = ({ fn }: { fn: Pick<Functions, 'startFollowers'> }) => {
-  let isNoticed = false
-
-  return {
-    /** There are new signals. */
-    notice: (): void => {
-      isNoticed = true
-    },
-    /** Starts followers, until there are no new signals that this engine knows of. */
-    start: async (): Promise<void> => {
-      let looks = 0
-      do {
-        isNoticed = false
-        let isBehind = false
-        for (let after: string | null = ''; after !== null; ) {
-          const page = await fn.startFollowers({ after })
-          after = page.after
-          isBehind ||= page.is_behind
-        }
-        if (!isBehind) continue
-        await delay(restMs)
-        isNoticed ||= ++looks < mostLooks
-      } while (isNoticed)
+export const startFollowers = async (fn: Pick<Functions, 'startFollowers'>): Promise<void> => {
+  for (let looks = 0, isBehind = true; isBehind && looks < mostLooks; looks++) {
+    if (looks > 0) await delay(restMs)
+    isBehind = false
+    for (let after: string | null = ''; after !== null; ) {
+      const page = await fn.startFollowers({ after })
+      after = page.after
+      isBehind ||= page.is_behind
     }
   }
 }

@@ -11,7 +11,7 @@ import type { Clock } from '../database/clock.ts'
 import { readClock } from '../database/follow-clock.ts'
 import { createFunctions } from '../database/functions.ts'
 import { createListener, type Listener } from '../database/listener.ts'
-import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
+import type { OutageLog } from '../database/outage-log.ts'
 import { answerMs, createPool, longAnswerMs, type PoolOptions } from '../database/pool.ts'
 import type { AddressRules } from '../deliveries/address.ts'
 import { createFlights } from '../deliveries/flights.ts'
@@ -37,17 +37,17 @@ import { startHousekeeping } from '../jobs/housekeeping.ts'
 import { startMails } from '../mails/mail.ts'
 import { release } from '../memory/block.ts'
 import { startMemoryUpdates } from '../memory/updates.ts'
-import { createMetrics, type Metrics } from '../metrics/metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { startOperations } from '../operations/work.ts'
 import { startTracker } from '../support/tracker.ts'
-import { type Traces, untraced } from '../traces/traces.ts'
-import { createChains } from './chains.ts'
+import type { Traces } from '../traces/traces.ts'
+import { startFollowers } from './chains.ts'
 import { createDeadlines } from './deadlines.ts'
 import { createGates } from './gates.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHolds } from './holds.ts'
-import { startKeeper } from './keeper.ts'
-import { createPublisher } from './publisher.ts'
+import { createKeeper, type PeriodicTask } from './keeper.ts'
+import { publishEvents } from './publisher.ts'
 import { createScheduler } from './scheduler.ts'
 import { handOver } from './stop.ts'
 import { createWakeTimes } from './wake-times.ts'
@@ -79,14 +79,21 @@ type Options = {
   clock: Clock
   /** Decrypts an account's API key; undefined if no encryption key fits. */
   decryptKey: (ciphertext: string, purpose: Purpose) => string | undefined
-  metrics?: Metrics
-  /** None by default. */
-  traces?: Traces
+  metrics: Metrics
+  traces: Traces
   /** Shared with the API of the same process. */
-  outageLog?: OutageLog
+  outageLog: OutageLog
   /** For tests, whose engines use connections one after the other. */
   openPool?: typeof createPool
   log: FastifyBaseLogger
+}
+
+/** Shared by the parts. */
+type State = {
+  isStopped: boolean
+  /** The database was unavailable since the latest heartbeat. */
+  wasAway: boolean
+  listener?: Listener
 }
 
 /**
@@ -94,31 +101,39 @@ type Options = {
  * @throws {ConfigError} if LISTEN_URL is not a direct connection; the database's error if it is unavailable
  */
 export const startEngine = async (options: Options): Promise<Engine> => {
-  const { clock, log, outageLog = createOutageLog(log), metrics = createMetrics() } = options
+  const { config, clock, metrics, outageLog, openPool, log } = options
+  const state: State = { isStopped: false, wasAway: false }
+  const onError = (error: unknown, task: string) => {
+    if (state.isStopped) return
+    state.wasAway ||= isUnavailable(error)
+    // Notifications may be lost as well.
+    if (isSilent(error)) state.listener?.renew()
+    // The failed task may have read or been notified of an instant, so all are read again.
+    parts?.keeper.soon('read wake times')
+    if (!outageLog.lost(error, task)) log.error({ err: error, task }, 'engine task failed')
+  }
+  let parts: Parts | undefined
+  const pools = openPools(config, metrics, error => onError(error, 'idle connection'), openPool)
+  // The first answers are slow: the connection is new. Slow answers say little about the time.
+  for (let read = 0; read < 3; read++) await readClock(createFunctions(pools.rest), clock)
+  const onDue = () => parts?.keeper.soon('read wake times')
+  const jobs = await startJobs(pools.rest, log, { outageLog, onFailed: metrics.jobFailed, onDue })
   const engineId = randomUUID()
-  const now = () => clock.now().getTime()
-  const running: Running = { isStopped: false, wasAway: false }
-  const onError = createOnError(running, outageLog, log)
-  const parts = buildParts({ ...options, outageLog, metrics, engineId, now, onError }, running)
-  const { pools, fn, client, heartbeat, flights, results, pump, scheduler } = parts
+  const built = buildParts({ ...options, engineId, state, pools, jobs, onError })
+  parts = built
+  const { fn, client, heartbeat, flights, results, pump, scheduler, keeper } = built
 
   await heartbeat.beat()
-  // The first answers are slow: the connection is new. Slow answers say little about the time.
-  for (let read = 0; read < 3; read++) await readClock(fn, clock)
-  const jobs = await startJobs(pools.rest, log, outageLog, metrics.jobFailed)
-  const wakeTimes = createWakeTimes({ ...parts, jobs })
-  running.readWakeTimes = wakeTimes.read
-  const listener = await listen(parts, jobs, running)
-  running.listener = listener
-  await startQueues(parts, jobs)
-  const keeper = startTasks(parts, wakeTimes, running)
-  running.keeper = keeper
+  const listener = await listen(built)
+  state.listener = listener
+  await startQueues(built)
+  keeper.start(tasksOf(built))
   scheduler.wake()
 
   return {
     stop: async () => {
       const returned = await handOver({ engineId, pump, flights, results, fn, onError })
-      running.isStopped = true
+      state.isStopped = true
       keeper.stop()
       scheduler.stop()
       await jobs.stop().catch(error => log.warn({ err: error }, 'pg-boss did not stop'))
@@ -129,122 +144,6 @@ export const startEngine = async (options: Options): Promise<Engine> => {
     }
   }
 }
-
-/** What parts need of others that start later. */
-type Running = {
-  isStopped: boolean
-  /** The database was unavailable since the latest heartbeat. */
-  wasAway: boolean
-  keeper?: ReturnType<typeof startKeeper>
-  listener?: Listener
-  readWakeTimes?: () => Promise<void>
-}
-
-const createOnError = (running: Running, outageLog: OutageLog, log: FastifyBaseLogger) => (error: unknown, task: string) => {
-  if (running.isStopped) return
-  running.wasAway ||= isUnavailable(error)
-  // Notifications may be lost as well.
-  if (isSilent(error)) running.listener?.renew()
-  // The failed task may have read or been notified of an instant, so all are read again.
-  running.keeper?.soon('read wake times')
-  if (!outageLog.lost(error, task)) log.error({ err: error, task }, 'engine task failed')
-}
-
-type Building = Options &
-  Required<Pick<Options, 'metrics' | 'outageLog'>> & {
-    engineId: string
-    now: () => number
-    onError: (error: unknown, task: string) => void
-  }
-
-/** Builds the parts that look ahead, take, send and record. */
-const buildParts = (building: Building, running: Running) => {
-  const { config, rules, clock, decryptKey, metrics, traces = untraced, outageLog, openPool, log, engineId, now, onError } = building
-  const missedAfter = `${config.missedAfterSeconds} seconds`
-  const wake = () => scheduler.wake()
-  const pools = openPools(config, metrics, (error: Error) => onError(error, 'idle connection'), openPool)
-  const fn = createFunctions(pools.rest)
-  const client = traces.client(createWebhookClient({ rules }))
-
-  const heartbeat = createHeartbeat({
-    fn,
-    engineId,
-    name: config.replicaName,
-    missedAfterMs: config.missedAfterSeconds * 1000,
-    pump: () => pump,
-    passedOver: () => ahead.passedOver(),
-    clock,
-    onOutage: () => ahead.reset(),
-    log
-  })
-  const flights = createFlights(createFunctions(pools.leases))
-  const leases = createLeases({ fn, flights, now, connectedAt: () => running.listener?.connectedAt ?? null, metrics, log })
-  const computing = createComputing()
-  const sweeping = { fn, calendars: createCalendars(fn), computing, onError, now }
-  const queue = createDueQueue()
-  const ahead = createAhead({ ...sweeping, queue, pollIntervalMs: config.pollIntervalMs, onPrepared: wake })
-  const holds = createHolds({ fn, onChange: () => ahead.expect(0) })
-  const results = createResults({ fn: createFunctions(pools.results), flights, onWritten: wake, log })
-  const pump = createPump({
-    fn: traces.taking(fn),
-    ahead,
-    queue,
-    flights,
-    results,
-    client,
-    request: traces.attempts(createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })),
-    now,
-    missedAfter,
-    onError,
-    onDone: outageLog.back,
-    metrics,
-    log,
-    concurrency: config.deliveryConcurrency,
-    leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
-    capacity: capacityFor(config.deliveryConcurrency, log, undefined, config.engineCells.length),
-    engines: () => heartbeat.engines,
-    isHeld: holds.isHeld,
-    onChange: () => {
-      wake()
-      running.keeper?.notice()
-    }
-  })
-  metrics.watchDeliveries(pump)
-  const deadlines = createDeadlines({
-    fn,
-    endPauses: createPauseSweep(sweeping),
-    recordExclusions: createExclusionSweep(sweeping),
-    readNext: async () => running.readWakeTimes?.(),
-    metrics,
-    now
-  })
-  const firing = createFiring({ fn, ahead, missedAfter, log })
-  const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
-  const publisher = createPublisher({ fn })
-  const gates = createGates({ fn })
-  const chains = createChains({ fn })
-  return {
-    ...building,
-    pools,
-    fn,
-    client,
-    heartbeat,
-    flights,
-    leases,
-    sweeping,
-    ahead,
-    holds,
-    results,
-    pump,
-    deadlines,
-    publisher,
-    gates,
-    chains,
-    scheduler
-  }
-}
-
-type Parts = ReturnType<typeof buildParts>
 
 const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => void, openPool = createPool) => {
   const open = (name: string, max: number, options?: PoolOptions) => {
@@ -259,32 +158,121 @@ const openPools = (config: Config, metrics: Metrics, onError: (error: Error) => 
   }
 }
 
-/** Passes notifications on to the parts that wait for them. */
-const listen = (
-  { config, ahead, pump, deadlines, publisher, gates, chains, outageLog, scheduler, onError }: Parts,
-  jobs: Jobs,
-  running: Running
-): Promise<Listener> => {
-  const soon = (...tasks: string[]) => {
-    for (const task of tasks) running.keeper?.soon(task)
+type Building = Options & {
+  engineId: string
+  state: State
+  pools: ReturnType<typeof openPools>
+  jobs: Jobs
+  onError: (error: unknown, task: string) => void
+}
+
+/** Builds what fires and delivers. The parts wake the scheduler, which is the last one. */
+const buildParts = (building: Building) => {
+  const { config, rules, clock, traces, outageLog, metrics, log, engineId, state, pools, jobs, onError } = building
+  const now = () => clock.now().getTime()
+  const wake = () => scheduler.wake()
+  const fn = createFunctions(pools.rest)
+  const flights = createFlights(createFunctions(pools.leases))
+  const leases = createLeases({ fn, flights, now, connectedAt: () => state.listener?.connectedAt ?? null, metrics, log })
+  const sweeping = { fn, calendars: createCalendars(fn), computing: createComputing(), onError, now }
+  const queue = createDueQueue()
+  const ahead = createAhead({ ...sweeping, queue, pollIntervalMs: config.pollIntervalMs, onPrepared: wake })
+  const holds = createHolds({ fn, onChange: () => ahead.expect(0) })
+  const results = createResults({ fn: createFunctions(pools.results), flights, onWritten: wake, log })
+  const client = traces.client(createWebhookClient({ rules }))
+  const pump = createPump({
+    ...pumpSettings(building),
+    fn: traces.taking(fn),
+    ahead,
+    queue,
+    flights,
+    results,
+    client,
+    now,
+    run: (task, work) => scheduler.run(task, work),
+    engines: () => heartbeat.engines,
+    isHeld: holds.isHeld,
+    onChange: () => {
+      wake()
+      keeper.notice()
+    }
+  })
+  metrics.watchDeliveries(pump)
+  const { replicaName: name, missedAfterSeconds } = config
+  const heartbeat = createHeartbeat({ fn, engineId, name, missedAfterMs: missedAfterSeconds * 1000, pump, ahead, clock, log })
+  const deadlines = createDeadlines({
+    fn,
+    endPauses: createPauseSweep(sweeping),
+    recordExclusions: createExclusionSweep(sweeping),
+    readNext: () => wakeTimes.read(),
+    metrics,
+    now
+  })
+  const firing = createFiring({ fn, ahead, missedAfter: missedAfterOf(config), log })
+  const scheduler = createScheduler({ pump, ahead, firing, deadlines, now, onError, onDone: outageLog.back })
+  const wakeTimes = createWakeTimes({ fn, flights, pump, deadlines, ahead, jobs, now })
+  const gates = createGates({ fn })
+  const keeper = createKeeper({
+    tickMs: times.extendMs,
+    idleTickMs: Math.min(times.idleMs, heartbeatMsOf(config), config.pollIntervalMs),
+    isIdle: wakeTimes.isIdle,
+    run: scheduler.run
+  })
+  return {
+    ...{
+      now,
+      fn,
+      flights,
+      leases,
+      sweeping,
+      ahead,
+      holds,
+      results,
+      client,
+      pump,
+      heartbeat,
+      deadlines,
+      scheduler,
+      wakeTimes,
+      gates,
+      keeper
+    },
+    ...building
   }
-  return createListener(config, {
+}
+
+type Parts = ReturnType<typeof buildParts>
+
+const missedAfterOf = ({ missedAfterSeconds }: Config) => `${missedAfterSeconds} seconds`
+
+const heartbeatMsOf = ({ missedAfterSeconds }: Config) => Math.min(beatMs, (missedAfterSeconds * 1000) / 4)
+
+/** How a pump takes and sends. */
+const pumpSettings = ({ config, decryptKey, traces, outageLog, metrics, log, onError }: Building) => ({
+  request: traces.attempts(createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })),
+  missedAfter: missedAfterOf(config),
+  concurrency: config.deliveryConcurrency,
+  leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),
+  capacity: capacityFor(config.deliveryConcurrency, log, undefined, config.engineCells.length),
+  onError,
+  onDone: outageLog.back,
+  metrics,
+  log
+})
+
+/** Passes notifications on to the parts that wait for them. */
+const listen = ({ config, fn, ahead, pump, deadlines, gates, jobs, keeper, outageLog, scheduler, onError }: Parts): Promise<Listener> =>
+  createListener(config, {
     channels: ['cue_due', 'cue_waiting', 'cue_deadline', 'cue_jobs', 'cue_hold', 'cue_event', 'cue_gate', 'cue_signal'],
     onNotification: (channel, payload) => {
       if (channel === 'cue_jobs') return jobs.wake(payload)
-      if (channel === 'cue_hold') return soon('read holds')
+      if (channel === 'cue_hold') return keeper.soon('read holds')
       if (channel === 'cue_gate') {
         gates.notice(payload)
         return void scheduler.run('release held executions', gates.release)
       }
-      if (channel === 'cue_signal') {
-        chains.notice()
-        return void scheduler.run('start followers', chains.start)
-      }
-      if (channel === 'cue_event') {
-        publisher.notice()
-        return void scheduler.run('publish events', publisher.publish)
-      }
+      if (channel === 'cue_signal') return void scheduler.run('start followers', () => startFollowers(fn), true)
+      if (channel === 'cue_event') return void scheduler.run('publish events', () => publishEvents(fn), true)
       const at = Number(payload)
       if (channel === 'cue_due') ahead.expect(at)
       else if (channel === 'cue_waiting') pump.expectWaiting(at)
@@ -296,15 +284,14 @@ const listen = (
       outageLog.back('listening')
       ahead.forgive()
       ahead.expect(0)
-      soon('read wake times', 'read holds', 'read clock', 'start followers')
+      for (const task of ['read wake times', 'read holds', 'read clock', 'start followers']) keeper.soon(task)
       scheduler.wake()
     },
     onLost: error => onError(error, 'listening')
   })
-}
 
 /** Starts to work off the queues of pg-boss. */
-const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweeping, now }: Parts, jobs: Jobs): Promise<void> => {
+const startQueues = async ({ jobs, config, decryptKey, log, pools, fn, client, sweeping, now }: Parts): Promise<void> => {
   await startNotifications({ jobs, fn, client, baseUrl: config.baseUrl, now, log })
   await startNotices({ jobs, fn, client, config, now, log })
   await startEndpoints({ jobs, fn, client, now, log })
@@ -317,36 +304,42 @@ const startQueues = async ({ config, decryptKey, log, pools, fn, client, sweepin
   await startHousekeeping({ jobs, fn: patient, config, release, now, log })
 }
 
-/** Starts the tasks that run again and again. */
-const startTasks = (parts: Parts, wakeTimes: ReturnType<typeof createWakeTimes>, running: Running) => {
-  const { config, clock, fn, heartbeat, leases, sweeping, ahead, holds, pump, publisher, gates, chains, scheduler } = parts
-  const heartbeatMs = Math.min(beatMs, (config.missedAfterSeconds * 1000) / 4)
+/** The tasks that run again and again. */
+const tasksOf = ({
+  config,
+  clock,
+  fn,
+  heartbeat,
+  leases,
+  sweeping,
+  ahead,
+  holds,
+  pump,
+  gates,
+  wakeTimes,
+  keeper,
+  state
+}: Parts): PeriodicTask[] => {
   const beat = async () => {
     await heartbeat.beat()
-    if (running.wasAway) ahead.forgive()
-    running.wasAway = false
+    if (state.wasAway) ahead.forgive()
+    state.wasAway = false
   }
-  const readWakeTimes = () => wakeTimes.read().finally(() => running.keeper?.notice())
-  return startKeeper({
-    tickMs: times.extendMs,
-    idleTickMs: Math.min(times.idleMs, heartbeatMs, config.pollIntervalMs),
-    isIdle: wakeTimes.isIdle,
-    run: scheduler.run,
-    tasks: [
-      { task: 'extend leases', everyMs: 0, work: leases.extend },
-      { task: 'abort unwanted attempts', everyMs: 0, work: pump.abortGone },
-      { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
-      { task: 'heartbeat', everyMs: heartbeatMs, work: beat },
-      { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
-      { task: 'read holds', everyMs: times.idleMs, work: holds.read },
-      { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
-      { task: 'publish events', everyMs: publishMs, work: publisher.publish },
-      { task: 'sweep gates', everyMs: gatesMs, work: gates.sweep },
-      { task: 'start followers', everyMs: chainsMs, work: chains.start },
-      { task: 'note unattended tasks', everyMs: unattendedMs, work: () => fn.noteUnattended({}) },
-      { task: 'end snoozes', everyMs: noticesMs, work: () => fn.endSnoozes({}) },
-      { task: 'requeue notices', everyMs: noticesMs, work: () => fn.requeueNotices({}) },
-      { task: 'check missed windows', everyMs: windowsMs, isDue: wakeTimes.mayHavePassedWindow, work: createWindowSweep(sweeping) }
-    ]
-  })
+  const readWakeTimes = () => wakeTimes.read().finally(keeper.notice)
+  return [
+    { task: 'extend leases', everyMs: 0, work: leases.extend },
+    { task: 'abort unwanted attempts', everyMs: 0, work: pump.abortGone },
+    { task: 'recover flights', everyMs: 0, isDue: leases.isRecoveryDue, work: leases.recover },
+    { task: 'heartbeat', everyMs: heartbeatMsOf(config), work: beat },
+    { task: 'read clock', everyMs: clockMs, work: () => readClock(fn, clock) },
+    { task: 'read holds', everyMs: times.idleMs, work: holds.read },
+    { task: 'read wake times', everyMs: Math.min(times.idleMs, config.pollIntervalMs), work: readWakeTimes },
+    { task: 'publish events', everyMs: publishMs, work: () => publishEvents(fn) },
+    { task: 'sweep gates', everyMs: gatesMs, work: gates.sweep },
+    { task: 'start followers', everyMs: chainsMs, work: () => startFollowers(fn) },
+    { task: 'note unattended tasks', everyMs: unattendedMs, work: () => fn.noteUnattended({}) },
+    { task: 'end snoozes', everyMs: noticesMs, work: () => fn.endSnoozes({}) },
+    { task: 'requeue notices', everyMs: noticesMs, work: () => fn.requeueNotices({}) },
+    { task: 'check missed windows', everyMs: windowsMs, isDue: wakeTimes.mayHavePassedWindow, work: createWindowSweep(sweeping) }
+  ]
 }

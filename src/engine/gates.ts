@@ -10,8 +10,6 @@ const gatherMs = 10
 /** Gates released in one call. */
 const batch = 200
 
-export type Gates = ReturnType<typeof createGates>
-
 export const createGates = ({ fn }: { fn: Pick<Functions, 'releaseGates' | 'admitHeld'> }) => {
   const noticed = new Set<string>()
   let after: string | null = null

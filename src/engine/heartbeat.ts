@@ -4,6 +4,7 @@ import { version } from '../config.ts'
 import type { Clock } from '../database/clock.ts'
 import type { Functions } from '../database/functions.ts'
 import type { Pump } from '../deliveries/pump.ts'
+import type { Ahead } from '../firing/look-ahead.ts'
 
 type Options = {
   fn: Pick<Functions, 'beatEngine'>
@@ -12,19 +13,16 @@ type Options = {
   name: string
   /** Length of an outage from which `catch_up` applies. */
   missedAfterMs: number
-  pump: () => Pick<Pump, 'lateness' | 'open' | 'fullAccounts'>
-  /** Ids of due cues that could not be fired. */
-  passedOver: () => string[]
+  pump: Pick<Pump, 'lateness' | 'open' | 'fullAccounts'>
+  ahead: Pick<Ahead, 'passedOver' | 'reset'>
   clock: Pick<Clock, 'learn'>
-  /** This heartbeat was the first after an outage. */
-  onOutage: () => void
   log: Pick<FastifyBaseLogger, 'warn'>
 }
 
 /** Accounts, and cues. */
 const reportedAtMost = 1000
 
-export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, passedOver, clock, onOutage, log }: Options) => {
+export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, ahead, clock, log }: Options) => {
   let engines = 1
   let beatAt = Number.NEGATIVE_INFINITY
   return {
@@ -33,16 +31,15 @@ export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, passe
       return engines
     },
     beat: async (): Promise<void> => {
-      const { lateness, open, fullAccounts } = pump()
       const askedAt = performance.now()
       const { database_now, outage_recorded, ...live } = await fn.beatEngine({
         engine_id: engineId,
         name,
         version,
-        lateness_ms: lateness,
-        open_deliveries: open,
-        full_accounts: fullAccounts().slice(0, reportedAtMost),
-        passed_over: passedOver().slice(0, reportedAtMost),
+        lateness_ms: pump.lateness,
+        open_deliveries: pump.open,
+        full_accounts: pump.fullAccounts().slice(0, reportedAtMost),
+        passed_over: ahead.passedOver().slice(0, reportedAtMost),
         missed_after: `${missedAfterMs} milliseconds`
       })
       // Whether the clock was set. A Date lacks up to a millisecond.
@@ -53,7 +50,7 @@ export const createHeartbeat = ({ fn, engineId, name, missedAfterMs, pump, passe
       if (!outage_recorded) return
       const cause = silentMs < missedAfterMs ? "the database's clock jumped" : 'no engine was running'
       log.warn(`${cause}: catch_up of each cue decides about the slots that came due`)
-      onOutage()
+      ahead.reset()
     }
   }
 }

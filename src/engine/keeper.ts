@@ -4,10 +4,9 @@
  */
 
 /** `everyMs` is rounded to ticks; 0 means at every tick. `isDue` decides as well, if there is one, and is called at every tick. */
-type PeriodicTask = { task: string; everyMs: number; isDue?: () => boolean; work: () => Promise<unknown> }
+export type PeriodicTask = { task: string; everyMs: number; isDue?: () => boolean; work: () => Promise<unknown> }
 
 type Options = {
-  tasks: PeriodicTask[]
   /** Runs a task; does nothing while it is still running. */
   run: (task: string, work: () => Promise<unknown>) => unknown
   tickMs: number
@@ -16,8 +15,8 @@ type Options = {
   isIdle: () => boolean
 }
 
-/** Runs all tasks at once, and then each at its interval. */
-export const startKeeper = ({ tasks, run, tickMs, idleTickMs, isIdle }: Options) => {
+export const createKeeper = ({ run, tickMs, idleTickMs, isIdle }: Options) => {
+  let tasks: PeriodicTask[] = []
   const lastAt = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let isResting = false
@@ -39,7 +38,6 @@ export const startKeeper = ({ tasks, run, tickMs, idleTickMs, isIdle }: Options)
     }
     tickIn(nextMs)
   }
-  tick()
 
   const rouse = () => {
     if (!isResting) return
@@ -48,6 +46,11 @@ export const startKeeper = ({ tasks, run, tickMs, idleTickMs, isIdle }: Options)
   }
 
   return {
+    /** Runs all tasks at once, and then each at its interval. */
+    start: (periodicTasks: PeriodicTask[]): void => {
+      tasks = periodicTasks
+      tick()
+    },
     /** Runs a task at the next tick, which comes within `tickMs`. */
     soon: (task: string): void => {
       lastAt.delete(task)

@@ -27,7 +27,8 @@ const pauseMs = 500
 const maxSleepMs = 60_000
 
 export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError, onDone = () => {} }: Options) => {
-  const running = new Set<string>()
+  // Task → whether to run it again.
+  const running = new Map<string, boolean>()
   let isAsked = false
   let stopped = false
   let timer: NodeJS.Timeout | undefined
@@ -49,11 +50,13 @@ export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError, 
     if (next < Number.POSITIVE_INFINITY) timer = setTimeout(wake, Math.min(Math.max(next - now(), 1), maxSleepMs))
   }
 
-  const run = async (task: string, work: () => Promise<unknown>): Promise<void> => {
-    if (running.has(task)) return
-    running.add(task)
+  const run = async (task: string, work: () => Promise<unknown>, isNotified = false): Promise<void> => {
+    if (running.has(task)) return void (isNotified && running.set(task, true))
     try {
-      await work()
+      do {
+        running.set(task, false)
+        await work()
+      } while (running.get(task))
       onDone(task)
     } catch (error) {
       onError(error, task)
@@ -67,7 +70,10 @@ export const createScheduler = ({ pump, ahead, firing, deadlines, now, onError, 
   return {
     /** Asks for a turn. Several calls in one round of the event loop make one turn. */
     wake,
-    /** Runs a task, then asks for a turn. Does nothing while a task of this name is running, or for half a second after it failed. */
+    /**
+     * Runs a task, then asks for a turn. Does nothing while a task of this name is running, or for half a second after it failed; `isNotified`: one
+     * that is running runs again, as it may have missed what the notification was for.
+     */
     run,
     /** Takes no further turns. */
     stop: (): void => {

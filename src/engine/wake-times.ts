@@ -15,7 +15,7 @@ type Options = {
   pump: Pick<Pump, 'expectWaiting'>
   deadlines: Pick<Deadlines, 'isAt'>
   ahead: Pick<Ahead, 'firstIs'>
-  jobs: Pick<Jobs, 'firstIn'>
+  jobs: Pick<Jobs, 'expect'>
   /** The database's clock, in epoch milliseconds. */
   now: () => number
 }
@@ -35,12 +35,12 @@ export const createWakeTimes = ({ fn, flights, pump, deadlines, ahead, jobs, now
     /** Whether a window for a success may have passed: one that ends before its cue is due again, or that of a cue that is due and does not fire. */
     mayHavePassedWindow: (): boolean => Math.min(windowAt, dueAt) <= now(),
     read: async (): Promise<void> => {
-      const { waiting_at, deadline_at, due_at, window_at, job_wait_ms, has_flights } = await fn.nextWakes({})
+      const { waiting_at, deadline_at, due_at, window_at, job_queues, job_waits_ms, has_flights } = await fn.nextWakes({})
       if (waiting_at) pump.expectWaiting(waiting_at.getTime())
       if (deadline_at) deadlines.isAt(deadline_at.getTime())
       dueAt = due_at?.getTime() ?? Number.POSITIVE_INFINITY
       ahead.firstIs(dueAt)
-      jobs.firstIn(job_wait_ms ?? Number.POSITIVE_INFINITY)
+      jobs.expect(job_queues, job_waits_ms)
       windowAt = window_at?.getTime() ?? Number.POSITIVE_INFINITY
       hasFlights = has_flights
     }

@@ -2,6 +2,7 @@
  * Computes schedules, and charges the time to the accounts they belong to. Together, accounts may use a quarter of each second; each has an equal
  * share of that. One that has used more than its share of the last second is passed over until it is below its share again, and nobody else waits.
  */
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { createTurnQueue } from './turn-queue.ts'
 
 /** A long computation, which yields where others may go on. */
@@ -34,9 +35,7 @@ export const createComputing = (now = () => performance.now()) => {
   const used = new Map<string, number>()
   let share = budgetMs
   let paidAt = now()
-  let turnBeganAt = Number.NEGATIVE_INFINITY
-  let isYielding = false
-  let timer: NodeJS.Timeout | undefined
+  let isWorking = false
   let onSettled: (() => void)[] = []
 
   const pay = () => {
@@ -65,38 +64,29 @@ export const createComputing = (now = () => performance.now()) => {
     used.set(task.account, (used.get(task.account) ?? 0) + now() - startedAt)
   }
 
-  /** The first call in a turn of the event loop begins a turn here. */
-  const beginTurn = () => {
-    if (turnBeganAt > Number.NEGATIVE_INFINITY) return
-    turnBeganAt = now()
-    setImmediate(() => {
-      turnBeganAt = Number.NEGATIVE_INFINITY
-    })
-    if (now() - paidAt >= restMs) pay()
-  }
-
-  const work = () => {
-    beginTurn()
-    clearTimeout(timer)
-    while (tasks.size > 0 && !isYielding) {
-      if (now() - turnBeganAt >= turnMs) {
-        isYielding = true
-        setImmediate(() => {
-          isYielding = false
-          work()
-        })
-        return
-      }
-      const [task] = tasks.take(1, isBelowShare)
-      if (!task) {
-        timer = setTimeout(work, restMs).unref()
-        break
-      }
-      advance(task)
-    }
-    if (isYielding) return
+  const settle = () => {
     for (const resolve of onSettled) resolve()
     onSettled = []
+  }
+
+  const work = async () => {
+    if (isWorking) return
+    isWorking = true
+    do {
+      for (const since = now(); tasks.size > 0 && now() - since < turnMs; ) {
+        if (now() - paidAt >= restMs) pay()
+        const [task] = tasks.take(1, isBelowShare)
+        if (task) advance(task)
+        else {
+          settle()
+          await delay(restMs, undefined, { ref: false })
+        }
+      }
+      // What is started until then shares the next turn.
+      await nextTurn()
+    } while (tasks.size > 0)
+    isWorking = false
+    settle()
   }
 
   return {
@@ -104,7 +94,7 @@ export const createComputing = (now = () => performance.now()) => {
     run: <T>(account: string, compute: () => T | Steps<T>): Promise<T> => {
       const { promise, resolve, reject } = Promise.withResolvers<T>()
       tasks.add(account, { account, steps: stepsOf(compute), resolve, reject })
-      work()
+      void work()
       return promise
     },
 
@@ -112,7 +102,7 @@ export const createComputing = (now = () => performance.now()) => {
     settled: (): Promise<void> =>
       new Promise(resolve => {
         onSettled.push(resolve)
-        work()
+        void work()
       }),
 
     /** The accounts that are passed over. */

@@ -6,8 +6,8 @@ import type { LookWaitingRow } from '../database/functions.ts'
 import type { DueCue } from './due-cue.ts'
 import { createTurnQueue, insertByDue } from './turn-queue.ts'
 
-/** An attempt that waits in the database, and is due. `isAgain`: it could not be begun the first time. */
-export type WaitingAttempt = Omit<LookWaitingRow, 'due_at' | 'is_due'> & { due: number; isAgain?: boolean }
+/** An attempt that waits in the database, and is due. */
+export type WaitingAttempt = Omit<LookWaitingRow, 'due_at' | 'is_due'> & { due: number }
 type Item = DueCue | WaitingAttempt
 
 /** Consecutive items of an account. More than one, because a batch that spans fewer accounts updates fewer usage counters. */

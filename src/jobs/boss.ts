@@ -2,9 +2,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { type Clock, type JobWithMetadata, PgBoss, type Queue, systemClock } from 'pg-boss'
-import { createFunctions } from '../database/functions.ts'
 import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
-import { createJobTimers } from './job-timers.ts'
 import { workPerAccount } from './per-account-workers.ts'
 
 /** A replica runs the jobs of a queue one by one; with `perAccount`, concurrently, with at most that many of an account. */
@@ -77,6 +75,9 @@ type Run<T> = (data: T, id: string, tries: number) => Promise<void> | Promise<Fa
 
 /** Notifications on cue_jobs announce new jobs, and timers wake waiting ones; polling finds what they miss. */
 const pollSeconds = 60
+/** Jobs that start within this time get a timer, which may fire a little early. */
+const soonMs = 10_000
+const slackMs = 20
 const stopMs = 3000
 
 /**
@@ -85,12 +86,19 @@ const stopMs = 3000
  */
 const clock: Clock = { ...systemClock, setInterval: (call, ms) => systemClock.setInterval(call, Math.max(ms, pollSeconds * 1000)) }
 
-/** Starts pg-boss on the given pool. Its schema and queues are created by migrations. `onFailed` is called for each failed try of a job, the last one with `isFinal`. */
+type Options = {
+  outageLog?: Pick<OutageLog, 'lost'>
+  /** A try of a job has failed; `isFinal` if it was the last. */
+  onFailed?: (queue: string, isFinal: boolean) => void
+  /** A job was due: its queue's next may start soon. */
+  onDue?: () => void
+}
+
+/** Starts pg-boss on the given pool. Its schema and queues are created by migrations. */
 export const startJobs = async (
   pool: pg.Pool,
   log: Pick<FastifyBaseLogger, 'warn'>,
-  outageLog: Pick<OutageLog, 'lost'> = createOutageLog(log),
-  onFailed: (queue: string, isFinal: boolean) => void = () => {}
+  { outageLog = createOutageLog(log), onFailed = () => {}, onDue = () => {} }: Options = {}
 ) => {
   const warn = (error: unknown, what: string, fields: object = {}) => {
     if (!outageLog.lost(error, what, false)) log.warn({ err: error, ...fields }, what)
@@ -111,12 +119,18 @@ export const startJobs = async (
   await boss.start()
   const workers = new Map<string, (() => void)[]>()
   const crews: ReturnType<typeof workPerAccount>[] = []
-  const { nextJobs } = createFunctions(pool)
-  const timers = createJobTimers({
-    read: past => nextJobs({ past }),
-    wake,
-    onError: error => warn(error, 'reading when jobs are due failed')
-  })
+  let timers: NodeJS.Timeout[] = []
+  const expect = (queues: string[], waitsMs: number[]) => {
+    for (const timer of timers) clearTimeout(timer)
+    const start = (queue: string, waitMs: number) => {
+      wake(queue)
+      if (waitMs > 0) onDue()
+    }
+    // pg-boss has queues of its own.
+    timers = queues.flatMap((queue, n) =>
+      workers.has(queue) && waitsMs[n]! <= soonMs ? setTimeout(start, Math.max(waitsMs[n]!, 0) + slackMs, queue, waitsMs[n]!).unref() : []
+    )
+  }
 
   return {
     /** Works off a queue. If `run` rejects, its job is retried; `tries` is the number of tries before this one. */
@@ -159,10 +173,12 @@ export const startJobs = async (
     schedule: (queue: string, key: string, cron: string, data: object) => boss.schedule(queue, cron, data, { key }),
     /** Looks for jobs in a queue at once. */
     wake: (queue: string) => wake(queue),
-    firstIn: timers.firstIn,
+    /** A reading has found queues with waiting jobs, and in how many milliseconds the next of each may start. Those that start soon are woken then. */
+    expect,
     /** Takes no more jobs, waits a few seconds for running ones, and returns the others to their queues. */
     stop: async () => {
-      timers.stop()
+      expect([], [])
+      workers.clear()
       await Promise.all(crews.map(crew => crew.stop(stopMs)))
       await boss.stop({ graceful: true, timeout: stopMs })
     }

@@ -1,5 +1,5 @@
 /** Work on JSON whose size a client chooses: pure functions of texts, so that the thread that `large-json.ts` starts can run them, too. */
-import { parentPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { canonicalJson, JsonError, mergeJson, split, splitList } from './canonical-json.ts'
 
 export const work = {
@@ -11,14 +11,14 @@ export const work = {
   literal: (text: string): string => JSON.stringify(text)
 }
 
-export type Asked = { id: number; name: keyof typeof work; args: unknown[] }
-export type Answered = { id: number; result?: unknown; fault?: { reason: JsonError['reason']; message: string } }
+export type Asked = { name: keyof typeof work; args: unknown[]; port: MessagePort }
+export type Answered = { result?: unknown; fault?: { reason: JsonError['reason']; message: string } }
 
 /** Identifies that thread. */
 export const threadData = 'large JSON'
 
 /** Anything else thrown than a JsonError is a bug, and ends the thread. */
-const outcomeOf = (name: keyof typeof work, args: unknown[]): Omit<Answered, 'id'> => {
+const outcomeOf = (name: keyof typeof work, args: unknown[]): Answered => {
   try {
     return { result: (work[name] as (...args: unknown[]) => unknown)(...args) }
   } catch (error) {
@@ -28,7 +28,5 @@ const outcomeOf = (name: keyof typeof work, args: unknown[]): Omit<Answered, 'id
 }
 
 if (workerData === threadData) {
-  parentPort!.on('message', ({ id, name, args }: Asked) => {
-    parentPort!.postMessage({ id, ...outcomeOf(name, args) } satisfies Answered)
-  })
+  parentPort!.on('message', ({ name, args, port }: Asked) => port.postMessage(outcomeOf(name, args)))
 }

@@ -2,7 +2,8 @@
  * Runs work on small JSON at once, and on large JSON in a thread, so that the event loop can serve other requests. The thread starts when it is
  * first needed, and ends when it has been idle for a while.
  */
-import { Worker } from 'node:worker_threads'
+import { once } from 'node:events'
+import { MessageChannel, Worker } from 'node:worker_threads'
 import { unavailable } from '../errors.ts'
 import { JsonError } from './canonical-json.ts'
 import { type Answered, type Asked, threadData, work } from './json-worker.ts'
@@ -15,56 +16,54 @@ type Work = typeof work
 type Beside = { [Name in keyof Work]: (...args: Parameters<Work[Name]>) => Promise<ReturnType<Work[Name]>> }
 export type LargeJson = Beside & { close: () => Promise<void> }
 
-type Waiting = { resolve: (result: never) => void; reject: (error: unknown) => void }
+type Thread = { worker: Worker; ended: AbortSignal }
 
 /** Rejects with JsonError for invalid JSON, and with ApiError unavailable if the thread ends, such as for lack of memory. */
 export const createLargeJson = (): LargeJson => {
-  let thread: Worker | undefined
+  let thread: Thread | undefined
   let idle: NodeJS.Timeout | undefined
-  let lastId = 0
-  const waiting = new Map<number, Waiting>()
+  let open = 0
 
-  const start = (): Worker => {
-    const started = new Worker(new URL(`./json-worker${import.meta.url.slice(-3)}`, import.meta.url), {
+  const start = (): Thread => {
+    const worker = new Worker(new URL(`./json-worker${import.meta.url.slice(-3)}`, import.meta.url), {
       workerData: threadData,
       resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 32 }
     })
-    started.unref()
-    started.on('message', ({ id, result, fault }: Answered) => {
-      const { resolve, reject } = waiting.get(id)!
-      waiting.delete(id)
-      if (waiting.size === 0) idle = setTimeout(close, IDLE_MS).unref()
-      if (fault) reject(new JsonError(fault.reason, fault.message))
-      else resolve(result as never)
-    })
-    const lost = (error: unknown) => {
-      if (thread === started) forget(error)
+    worker.unref()
+    const ending = new AbortController()
+    const end = (error: unknown) => {
+      ending.abort(error)
+      if (thread?.worker === worker) thread = undefined
     }
-    started.on('error', lost)
-    started.on('exit', lost)
-    return started
-  }
-
-  const forget = (error: unknown): void => {
-    clearTimeout(idle)
-    thread = undefined
-    for (const { reject } of waiting.values()) reject(unavailable(error))
-    waiting.clear()
+    worker.once('error', end).once('exit', end)
+    return { worker, ended: ending.signal }
   }
 
   const close = async (): Promise<void> => {
-    const ending = thread
-    forget(new Error('the service stops'))
-    await ending?.terminate()
+    clearTimeout(idle)
+    const worker = thread?.worker
+    thread = undefined
+    await worker?.terminate()
   }
 
-  const ask = (name: keyof Work, args: unknown[]) =>
-    new Promise<never>((resolve, reject) => {
-      clearTimeout(idle)
-      thread ??= start()
-      waiting.set(++lastId, { resolve, reject })
-      thread.postMessage({ id: lastId, name, args } satisfies Asked)
-    })
+  const ask = async (name: keyof Work, args: unknown[]) => {
+    clearTimeout(idle)
+    open++
+    thread ??= start()
+    const { worker, ended } = thread
+    const { port1, port2 } = new MessageChannel()
+    try {
+      worker.postMessage({ name, args, port: port2 } satisfies Asked, [port2])
+      const [{ result, fault }] = (await once(port1, 'message', { signal: ended })) as [Answered]
+      if (fault) throw new JsonError(fault.reason, fault.message)
+      return result
+    } catch (error) {
+      throw error instanceof JsonError ? error : unavailable(error)
+    } finally {
+      port1.close()
+      if (--open === 0) idle = setTimeout(close, IDLE_MS).unref()
+    }
+  }
 
   const beside =
     (name: keyof Work) =>

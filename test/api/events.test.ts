@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import t, { type Test } from 'tap'
-import { createPublisher } from '../../src/engine/publisher.ts'
+import { publishEvents } from '../../src/engine/publisher.ts'
 import { exactly, pluck } from '../support/exactly.ts'
 import { serviceAt } from '../support/service.ts'
 import { build, eventually, invalid } from '../support/setup.ts'
@@ -15,9 +15,9 @@ const serve = async () => {
   const { app, fn } = built
   if (!app.server.listening) await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
-  const publisher = createPublisher({ fn })
-  await publisher.publish() // of the account's key
-  return { ...built, publish: publisher.publish, url: `http://127.0.0.1:${port}/v1/events` }
+  const publish = () => publishEvents(fn)
+  await publish() // of the account's key
+  return { ...built, publish, url: `http://127.0.0.1:${port}/v1/events` }
 }
 
 /** Reads a stream message by message, each with its fields. */

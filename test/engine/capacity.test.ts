@@ -3,6 +3,7 @@ import t from 'tap'
 import { createCapacity } from '../../src/deliveries/capacity.ts'
 import { createLimits } from '../../src/deliveries/limits.ts'
 import { createTurnQueue } from '../../src/firing/turn-queue.ts'
+import { createRun } from '../support/run.ts'
 
 const names = (count: number, prefix = 'account') => Array.from({ length: count }, (_, n) => `${prefix}-${n}`)
 const unlimited = () => true
@@ -76,8 +77,7 @@ t.test('reads limits of accounts only when they hold as many as the smallest pla
     },
     least: 50,
     engines: () => engines,
-    onChange: () => read(),
-    onError: error => t.fail(String(error))
+    run: createRun(() => read())
   })
   t.ok(isAllowed('a', 49))
   t.same(asked, [])
@@ -106,8 +106,7 @@ t.test('reads the limits of all accounts once any account has a smaller one than
     },
     least: 50,
     engines: () => 1,
-    onChange: () => read(),
-    onError: error => t.fail(String(error))
+    run: createRun(() => read())
   })
   const next = () => new Promise<void>(resolve => (read = resolve))
   t.ok(isAllowed('small', 0))

@@ -117,10 +117,9 @@ t.test('an outage that only a jump of the clock made is named as such', async t 
     engineId: '',
     name: '',
     missedAfterMs: 60_000,
-    pump: () => ({ lateness: null, open: 0, fullAccounts: () => [] }),
-    passedOver: () => [],
+    pump: { lateness: null, open: 0, fullAccounts: () => [] },
+    ahead: { passedOver: () => [], reset: () => {} },
     clock: createClock(),
-    onOutage: () => {},
     log: { warn: (line: string) => lines.push(line) } as never
   })
   await beat()

@@ -4,7 +4,7 @@ import { setImmediate as tick } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { BegunAttempt, Functions } from '../../src/database/functions.ts'
 import { createDeadlines } from '../../src/engine/deadlines.ts'
-import { startKeeper } from '../../src/engine/keeper.ts'
+import { createKeeper } from '../../src/engine/keeper.ts'
 import { createScheduler } from '../../src/engine/scheduler.ts'
 import { handOver } from '../../src/engine/stop.ts'
 import { createWakeTimes } from '../../src/engine/wake-times.ts'
@@ -89,7 +89,7 @@ t.test('the next turn starts when the first part is due', async t => {
   }
 })
 
-t.test('a task does not run concurrently with itself', async t => {
+t.test('a task does not run concurrently with itself, and again if it was notified meanwhile', async t => {
   const { scheduler } = schedulerOf(t)
   const ends: (() => void)[] = []
   const work = () => new Promise<void>(resolve => void ends.push(resolve))
@@ -101,7 +101,15 @@ t.test('a task does not run concurrently with itself', async t => {
   await tick()
   void scheduler.run('a', work)
   t.equal(ends.length, 3)
-  for (const end of ends) end()
+  for (let n = 0; n < 2; n++) void scheduler.run('a', work, true)
+  t.equal(ends.length, 3)
+  ends[2]!()
+  await tick()
+  t.equal(ends.length, 4, 'once more, as it may have missed something')
+  ends[3]!()
+  await tick()
+  t.equal(ends.length, 4)
+  ends[1]!()
 })
 
 t.test('reports a failed task, and retries it no sooner than half a second later', async t => {
@@ -175,13 +183,14 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
     deadline_at: null,
     due_at: null,
     window_at: null,
-    job_wait_ms: null,
+    job_queues: [],
+    job_waits_ms: [],
     has_flights: false
   }
   let read = never
   let time = 1000
   const flights = { isEmpty: true }
-  const passedOn: [string, number][] = []
+  const passedOn: [string, number | undefined][] = []
   const note = (what: string) => (at: number) => void passedOn.push([what, at])
   const wakes = createWakeTimes({
     fn: { nextWakes: async () => read },
@@ -189,7 +198,7 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
     pump: { expectWaiting: note('waiting') },
     deadlines: { isAt: note('deadline') },
     ahead: { firstIs: note('due') },
-    jobs: { firstIn: note('job') },
+    jobs: { expect: (queues, waits) => void passedOn.push([`jobs ${queues}`, waits[0]]) },
     now: () => time
   })
   t.ok(!wakes.isIdle() && wakes.mayHavePassedWindow(), 'until it has read otherwise')
@@ -201,16 +210,23 @@ t.test('passes on what it reads: when the next work of each kind is due', async 
   }
   t.strictSame(await after({}), [
     ['due', Number.POSITIVE_INFINITY],
-    ['job', Number.POSITIVE_INFINITY]
+    ['jobs ', undefined]
   ])
   t.ok(wakes.isIdle())
   t.notOk(wakes.mayHavePassedWindow())
-  const all = { waiting_at: new Date(900), due_at: new Date(800), job_wait_ms: 700, has_flights: true, window_at: new Date(1500) }
+  const all = {
+    waiting_at: new Date(900),
+    due_at: new Date(800),
+    job_queues: ['mails'],
+    job_waits_ms: [700],
+    has_flights: true,
+    window_at: new Date(1500)
+  }
   t.strictSame(await after({ ...all, deadline_at: new Date(2000) }), [
     ['waiting', 900],
     ['deadline', 2000],
     ['due', 800],
-    ['job', 700]
+    ['jobs mails', 700]
   ])
   t.notOk(wakes.isIdle())
   t.ok(wakes.mayHavePassedWindow(), 'a cue that is due does not fire')
@@ -236,18 +252,15 @@ t.test('the keeper runs each task at its interval, sooner on request, only when 
   t.intercept(performance, 'now', { value: () => time })
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
-  const keeper = startKeeper({
-    tickMs: 1000,
-    idleTickMs: 4000,
-    isIdle: () => isIdle,
-    run: task => void runs.push(task),
-    tasks: [
-      { task: 'often', everyMs: 0, work: async () => {} },
-      { task: 'rarely', everyMs: 3000, work: async () => {} },
-      { task: 'when due', everyMs: 0, isDue: () => isDue, work: async () => {} }
-    ]
-  })
+  const keeper = createKeeper({ tickMs: 1000, idleTickMs: 4000, isIdle: () => isIdle, run: task => void runs.push(task) })
   t.teardown(keeper.stop)
+  keeper.soon('often')
+  t.same(runs, [], 'not before it is started')
+  keeper.start([
+    { task: 'often', everyMs: 0, work: async () => {} },
+    { task: 'rarely', everyMs: 3000, work: async () => {} },
+    { task: 'when due', everyMs: 0, isDue: () => isDue, work: async () => {} }
+  ])
   const runsIn = (ms: number) => {
     runs.length = 0
     for (const end = time + ms; time < end; ) {

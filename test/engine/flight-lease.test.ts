@@ -9,6 +9,7 @@ import { createPump } from '../../src/deliveries/pump.ts'
 import { createDueQueue } from '../../src/firing/due-queue.ts'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
+import { createRun } from '../support/run.ts'
 import { once, refused, stage } from '../support/stage.ts'
 
 t.test('every function that grants a lease uses its constant', async t => {
@@ -100,6 +101,7 @@ t.test('an engine keeps to the lease it is granted: it extends it in time and st
       concurrency: 1,
       leastOpen: 50,
       missedAfter: '1 minute',
+      run: createRun(none),
       onChange: none,
       onError: (error: Error) => t.error(error)
     } as never)

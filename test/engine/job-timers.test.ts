@@ -1,11 +1,9 @@
 /** Waiting jobs start when they are due, on a real pg-boss: every time limit here is shorter than its poll. */
 import { randomUUID } from 'node:crypto'
-import { mock } from 'node:test'
 import { type Logger, pino } from 'pino'
 import t, { type Test } from 'tap'
 import { createFunctions } from '../../src/database/functions.ts'
 import { queues, startJobs } from '../../src/jobs/boss.ts'
-import { createJobTimers } from '../../src/jobs/job-timers.ts'
 import { createDatabase } from '../support/database.ts'
 import { eventually } from '../support/eventually.ts'
 import { exactly } from '../support/exactly.ts'
@@ -22,8 +20,16 @@ const setup = async (
   const { pool } = await createDatabase(t)
   const fn = createFunctions(pool)
   const startedAt = new Map<string, number[]>()
-  const jobs = await startJobs(pool, log)
-  t.teardown(() => jobs.stop())
+  const read = async () => {
+    const { job_queues, job_waits_ms } = await fn.nextWakes({})
+    jobs.expect(job_queues, job_waits_ms)
+  }
+  const jobs = await startJobs(pool, log, { onDue: read })
+  const reading = setInterval(read, 4000)
+  t.teardown(async () => {
+    clearInterval(reading)
+    await jobs.stop()
+  })
   for (const queue of queues) {
     await jobs.work<{ name: string }>(queue, async ({ name }, _, tries) => {
       startedAt.set(name, [...(startedAt.get(name) ?? []), Date.now()])
@@ -78,43 +84,14 @@ t.test('finds the next start of each queue, excluding executions and running job
   await pool.query("update pgboss.job set state = 'active' where name = 'notifications'")
   await pool.query("insert into pgboss.job (name, start_after) select 'attempts', now() + interval '1 second' from generate_series(1, 3)")
   const found = async (past: string) =>
-    (await fn.nextJobs({ past })).map(({ queue, wait_ms }) => [queue, Math.round(wait_ms / 10_000) * 10]).sort()
+    (await pool.query('select * from cue.next_jobs($1)', [past])).rows
+      .map(({ queue, wait_ms }) => [queue, Math.round(wait_ms / 10_000) * 10])
+      .sort()
   t.same(await found('0 seconds'), [['alerts', 60]])
   t.same(await found('1 minute'), [
     ['alerts', 60],
     ['mails', 0]
   ])
-})
-
-t.test('reads every five seconds unless another reading says that no job starts soon', async t => {
-  const times: number[] = []
-  let time = 0
-  mock.timers.enable({ apis: ['setTimeout'] })
-  t.teardown(() => mock.timers.reset())
-  const timers = createJobTimers({
-    read: async () => {
-      times.push(time)
-      return []
-    },
-    wake: () => t.fail('nothing starts'),
-    onError: error => t.fail(String(error))
-  })
-  t.teardown(timers.stop)
-  const until = async (end: number) => {
-    while (time < end) {
-      await new Promise(setImmediate)
-      time += 1000
-      mock.timers.tick(1000)
-    }
-  }
-  await until(9000)
-  timers.firstIn(10_001)
-  await until(13_000)
-  timers.firstIn(Number.POSITIVE_INFINITY)
-  await until(16_000)
-  timers.firstIn(10_000)
-  await until(24_000)
-  t.strictSame(times, [0, 5000, 18_000, 23_000])
 })
 
 t.test('logs each try of a job that fails, in every queue', async t => {

@@ -5,6 +5,7 @@ import type { BegunAttempt } from '../../src/database/functions.ts'
 import { createFastSlots } from '../../src/deliveries/capacity.ts'
 import { createPump } from '../../src/deliveries/pump.ts'
 import { createDueQueue } from '../../src/firing/due-queue.ts'
+import { createRun } from '../support/run.ts'
 
 /** An hour: no receiver is slow in a test that doesn't set the time. */
 const slowAfterMs = 3_600_000
@@ -62,6 +63,7 @@ const setup = (t: Test, { due = 5000, concurrency = 100, spoiled = '' } = {}) =>
     leastOpen: 50,
     slowAfterMs,
     missedAfter: '60 seconds',
+    run: createRun(() => pump.turn()),
     onChange: () => pump.turn(),
     onError: (error: unknown) => spoiled || t.error(error as Error),
     metrics: { taken: none, attemptEnded: none, attemptTook: none },

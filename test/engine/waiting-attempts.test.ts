@@ -3,6 +3,7 @@ import { setImmediate as tick } from 'node:timers/promises'
 import t from 'tap'
 import { createWaitingAttempts } from '../../src/deliveries/waiting-attempts.ts'
 import { createDueQueue, type WaitingAttempt } from '../../src/firing/due-queue.ts'
+import { createRun } from '../support/run.ts'
 
 type Row = { account_id: string; at: number }
 const start = Date.parse('2030-01-15T09:00:00Z')
@@ -28,8 +29,7 @@ const setup = (given: Row[]) => {
       }
     },
     now: () => time,
-    onChange: () => {},
-    onError: error => t.fail(String(error))
+    run: createRun(() => {})
   })
   const takeAttempts = (limit: number, admit?: (account: string) => boolean) => {
     const attempts = queue.take('send', time, limit, admit) as WaitingAttempt[]
@@ -109,4 +109,18 @@ t.test('takes nothing before it is due, and knows when the next attempt is', asy
   advance(5000)
   await read()
   t.same(take(10), ['a'])
+})
+
+t.test('reads an attempt that could not be begun again after half a second', async t => {
+  const { waiting, read, takeAttempts, remove, advance } = setup([0, 1].map(n => ({ account_id: `${n}`, at: (start - 1000 + n) * 1000 })))
+  await read()
+  const [locked, begun] = takeAttempts(2)
+  const ids = new Set([begun!.execution_id])
+  remove(ids)
+  waiting.ended([locked!, begun!], ids)
+  await read()
+  t.same(takeAttempts(2), [])
+  advance(500)
+  await read()
+  t.same(takeAttempts(2), [locked])
 })

@@ -167,7 +167,6 @@ root.test('costs on small and on large tables', async t => {
     requeue_attempts: on => on.requeueAttempts({}),
     begin_attempts: on => beginWaiting(on, { limit: 100 }),
     next_wakes: on => on.nextWakes({}),
-    next_jobs: on => on.nextJobs({ past: '5 seconds' }),
     recover_leases: on => on.recoverLeases({}),
     miss_unclaimed: on => on.missUnclaimed({}),
     ended_pauses: on => on.endedPauses({}),

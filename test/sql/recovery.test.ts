@@ -97,7 +97,7 @@ t.test('a deferred fire is not begun before its time', async t => {
 
 t.test('finds the next cue, window and job, and whether anything is in flight', async t => {
   const { cue, take, fn, rows } = await stage(t)
-  const empty = { waiting_at: null, deadline_at: null, due_at: null, window_at: null, job_wait_ms: null, has_flights: false }
+  const empty = { waiting_at: null, deadline_at: null, due_at: null, window_at: null, job_queues: [], job_waits_ms: [], has_flights: false }
   t.strictSame(await fn.nextWakes({}), empty)
   const [first, second] = [await cue(), await cue()]
   const [run] = await rows('select min(next_run) as due_at from cue.cue_runs')
@@ -121,7 +121,12 @@ t.test('finds the next cue, window and job, and whether anything is in flight', 
   t.equal((await fn.nextWakes({})).has_flights, false)
   await fn.addJob({ queue: 'mails', data: {}, start_after: new Date(Date.now() + 120_000) })
   await fn.addJob({ queue: 'alerts', data: {}, start_after: new Date(Date.now() + 60_000) })
-  t.equal(Math.round((await fn.nextWakes({})).job_wait_ms! / 10_000), 6)
+  const { job_queues, job_waits_ms } = await fn.nextWakes({})
+  const waits = job_queues.map((queue, n) => [queue, Math.round(job_waits_ms[n]! / 10_000)])
+  t.same(waits.sort(), [
+    ['alerts', 6],
+    ['mails', 12]
+  ])
 })
 
 t.test('simultaneous begin_attempts calls share the attempts and begin each once', async t => {
