@@ -3093,12 +3093,8 @@ declare
   o cue.operations;
 begin
   select * into o from cue.operations where id = p_operation_id and account_id = p_account_id for update;
-  if not found then
-    raise exception 'operation % not found', p_operation_id using errcode = cue.refusal('QU009');
-  end if;
-  if o.status = 'completed' then
-    raise exception 'Only a running operation can be aborted; operation % is completed.', o.id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU009', format('operation %s not found', p_operation_id));
+  perform cue.refuse_if(o.status = 'completed', 'QU011', format('Only a running operation can be aborted; operation %s is completed.', o.id));
   if o.status = 'running' then
     update cue.operations set status = 'aborted', ended_at = p_now where id = o.id returning * into o;
     delete from cue.operation_targets where operation_id = o.id;
@@ -3122,9 +3118,7 @@ declare
 begin
   select a.* into l from cue.alerts a join cue.cues c on c.id = a.cue_id
    where a.id = p_alert_id and a.account_id = p_account_id and c.deleted_at is null for no key update of a;
-  if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
-  end if;
+  perform cue.refuse_if(not found, 'QU003', format('alert %s not found', p_alert_id));
   if l.acknowledged_at is not null then return; end if;
   update cue.alerts set acknowledged_at = p_now where id = l.id;
   perform cue.add_alert_event('alert.acknowledged', l.id, p_now);
@@ -3169,9 +3163,8 @@ begin
       v_done := found;
     when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null, p_may_approve => o.may_approve);
     when 'pause' then
-      if (o.settings ->> 'paused_until')::timestamptz > c.at then
-        raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
-      end if;
+      perform cue.refuse_if((o.settings ->> 'paused_until')::timestamptz > c.at, 'QU011',
+        format('Cue %s would never run: it is due before the pause ends.', c.id));
       v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now, p_actor => null);
     when 'resume' then
       if p_resumed -> p_target ? 'code' then
@@ -4049,9 +4042,8 @@ begin
   select executions_per_month into v_limit from cue.limits_of(a);
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
-    if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Change the plan, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
-    end if;
+    perform cue.refuse_if(v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now), 'QU032',
+      format('Execution limit reached: the plan allows %s executions per month. Change the plan, or wait until next month.', v_limit));
     perform cue.start_grace(a, p_now);
   end if;
   perform cue.count_executions(array[a.id], p_now);
@@ -4073,10 +4065,8 @@ declare
 begin
   select t.fired_at into v_oldest from cue.fires t
    where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
-  if found and v_limit is not null then
-    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.refuse_if(found and v_limit is not null, 'QU031', format('Fire limit reached: %s per cue per hour.', v_limit),
+    ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text);
 end $function$;
 comment on function cue.admit_fire(uuid,text,timestamp with time zone) is 'Raises QU031 if the cue was fired as often as the plan allows in an hour.';
 grant execute on function cue.admit_fire(uuid,text,timestamp with time zone) to cue_service;
@@ -4131,10 +4121,9 @@ declare
 begin
   select p.payload_bytes_per_day into v_cap from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id;
   if v_cap is null then return; end if;
-  if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Change the plan, or wait until the next day.',
-      v_cap, p_bytes using errcode = cue.refusal('QU032');
-  end if;
+  perform cue.refuse_if(cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap, 'QU032',
+    format('Payload limit reached: the plan allows %s bytes per UTC day, and this payload has %s bytes. Change the plan, or wait until the next day.',
+      v_cap, p_bytes));
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
@@ -4446,9 +4435,7 @@ declare
   k cue.api_keys;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id;
-  if not found then
-    raise exception 'Invalid link. Start again on the device.' using errcode = cue.refusal('QU070');
-  end if;
+  perform cue.refuse_if(not found, 'QU070', 'Invalid link. Start again on the device.');
   -- Waits for an account that is being deleted; the loop then creates a new one.
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
@@ -4461,11 +4448,8 @@ begin
     end if;
   end loop;
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id for update;
-  if not found or d.expires_at <= p_now then
-    raise exception 'This link has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'email_sent' then
-    raise exception 'This link was already used.' using errcode = cue.refusal('QU073');
-  end if;
+  perform cue.refuse_if(not found or d.expires_at <= p_now, 'QU071', 'This link has expired. Start again on the device.');
+  perform cue.refuse_if(d.status <> 'email_sent', 'QU073', 'This link was already used.');
   perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
@@ -4525,12 +4509,9 @@ declare
   v_spent boolean;
 begin
   perform cue.refuse_superseded(old);
-  if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
-  end if;
-  if old.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = cue.refusal('QU021');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and old.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. The evidence was not recorded.', old.id));
+  perform cue.refuse_if(old.outcome_recorded_at is null, 'QU021', format('Execution %s has no outcome yet. Report it first.', old.id));
   e := old;
   e.external_id := coalesce(p_external_id, e.external_id);
   e.result_url := coalesce(p_result_url, e.result_url);
@@ -4544,9 +4525,8 @@ begin
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
-  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes() then
-    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = cue.refusal('QU022');
-  end if;
+  perform cue.refuse_if(p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes(), 'QU022',
+    'metadata exceeds 10 KB of JSON, including members already stored.');
   if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
@@ -4605,12 +4585,8 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
-  if c.schedule_type = 'once' then
-    raise exception 'Cue % runs once. Fire it, or replay its execution.', p_cue_id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
+  perform cue.refuse_if(c.schedule_type = 'once', 'QU011', format('Cue %s runs once. Fire it, or replay its execution.', p_cue_id));
   if exists (select from cue.backfilled_slots where cue_id = p_cue_id and slot = p_slot) then return; end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(c.payload, c.payload_id), p_now);
@@ -4748,9 +4724,7 @@ declare
 begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
   perform cue.require_tests(p_account_id, p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
@@ -4813,7 +4787,7 @@ declare
 begin
   perform cue.require_unheld(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   perform cue.require_tests(p_account_id, p_now);
   return query select e.url, e.secret;
 end $function$;
@@ -4873,9 +4847,8 @@ CREATE OR REPLACE FUNCTION cue.begin_idempotent(p_account_id uuid, p_route text,
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)) then
-    raise exception 'A request with this Idempotency-Key is in progress. Retry to get its response.' using errcode = cue.refusal('QU019');
-  end if;
+  perform cue.refuse_if(not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)), 'QU019',
+    'A request with this Idempotency-Key is in progress. Retry to get its response.');
   -- A new statement, which sees what the lock's last holder has committed.
   return query select * from cue.stored_response(p_account_id, p_route, p_key, p_request_hash, p_now);
 end $function$;
@@ -4961,11 +4934,9 @@ begin
     select * into c from cue.cues
      where id = coalesce((select x.id from cue.cues x where x.id = p_cue_id and x.account_id = p_account_id), cue.cue_id_by_key(p_account_id, p_cue_id))
        and account_id = p_account_id and deleted_at is null for no key update;
-    if not found then
-      raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-    elsif c.transport <> 'webhook' then
-      raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
-    end if;
+    perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
+    perform cue.refuse_if(c.transport <> 'webhook', 'QU011',
+      format('Only a webhook cue can be tested; workers claim the executions of cue %s.', c.id));
     if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'test it'); end if;
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
@@ -4985,7 +4956,7 @@ begin
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
          a.secrets, case when p_url is null then a.api_key end, false, case when c.template then cue.example_values(c, v_id, p_now, 'manual_fire', p_now) end
     from cue.signing_account(p_account_id, p_now) a;
-  if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
+  perform cue.refuse_if(not found, 'QU007', 'This account no longer exists.');
 end $function$;
 comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) is 'Counts a test and returns the request to send; stores nothing else.';
 grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) to cue_service;
@@ -5173,11 +5144,8 @@ begin
   select a.id into v_account from cue.deletions d join cue.accounts a on a.id = d.account_id
    where d.id = p_deletion_id for no key update of a;
   select status into v_status from cue.deletion_status(p_deletion_id, p_now);
-  if v_status = 'cancelled' then
-    raise exception 'This deletion was already cancelled.' using errcode = cue.refusal('QU044');
-  elsif v_status = 'completed' then
-    raise exception 'The account has been deleted.' using errcode = cue.refusal('QU045');
-  end if;
+  perform cue.refuse_if(v_status = 'cancelled', 'QU044', 'This deletion was already cancelled.');
+  perform cue.refuse_if(v_status = 'completed', 'QU045', 'The account has been deleted.');
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
 end $function$;
@@ -5197,9 +5165,8 @@ declare
   e cue.executions;
 begin
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready'), 'QU011',
+    format('Only a waiting execution can be cancelled; execution %s is %s.', e.id, e.status));
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   perform cue.follow_end(c, p_now);
@@ -5436,16 +5403,13 @@ begin
   for v_cue in
     select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) where g.cue -> 'same' = 'false' order by g.place
   loop
-    if v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key') then
-      raise exception 'Cue % was changed at the same time. Try again.', v_cue ->> 'key' using errcode = cue.refusal('QU014');
-    end if;
+    perform cue.refuse_if(v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key'), 'QU014',
+      format('Cue %s was changed at the same time. Try again.', v_cue ->> 'key'));
     continue when v_cue ->> 'cue_id' is null;
     v_before := cue.cue_definition(v_cue ->> 'cue_id');
     begin
-      if v_before ->> 'managed_by' <> p_set and not p_take_over then
-        raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key',
-          v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
-      end if;
+      perform cue.refuse_if(v_before ->> 'managed_by' <> p_set and not p_take_over, 'QU024',
+        format('Cue %s belongs to the set %s. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key', v_before ->> 'managed_by'));
       perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
                              (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
       v_results := v_results || jsonb_build_object(
@@ -5599,9 +5563,8 @@ CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
-    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = cue.refusal('QU023');
-  end if;
+  perform cue.refuse_if(cue.json_bytes(p_artifacts) > cue.artifacts_bytes(), 'QU023',
+    'artifacts exceed 64 KB of JSON, including those already stored.');
 end $function$;
 comment on function cue.check_artifacts(jsonb) is 'Raises QU023 if artifacts exceed 64 KB.';
 grant execute on function cue.check_artifacts(jsonb) to cue_service;
@@ -5618,12 +5581,13 @@ declare
   l record;
 begin
   for l in select * from jsonb_each(p_limits) loop
-    if not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan') then
-      raise exception 'Unknown limit %', l.key using errcode = cue.refusal('QU034');
-    elsif l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
-                                 or l.key = 'max_timeout_seconds' and l.value > '3600') then
-      raise exception 'Invalid limit: % cannot be %', l.key, l.value using errcode = cue.refusal('QU034');
-    end if;
+    perform cue.refuse_if(
+      not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan'),
+      'QU034', format('Unknown limit %s', l.key));
+    perform cue.refuse_if(
+      l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
+                             or l.key = 'max_timeout_seconds' and l.value > '3600'),
+      'QU034', format('Invalid limit: %s cannot be %s', l.key, l.value));
   end loop;
   perform jsonb_populate_record(null::cue.plans, p_limits);
 end $function$;
@@ -5639,9 +5603,8 @@ CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if octet_length(p_metadata::text) > 4 * cue.metadata_bytes() then
-    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = cue.refusal('QU022');
-  end if;
+  perform cue.refuse_if(octet_length(p_metadata::text) > 4 * cue.metadata_bytes(), 'QU022',
+    'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.');
 end $function$;
 comment on function cue.check_metadata(jsonb) is 'Raises QU022 if metadata exceeds 40 KB as stored.';
 grant execute on function cue.check_metadata(jsonb) to cue_service;
@@ -6000,9 +5963,7 @@ CREATE OR REPLACE FUNCTION cue.confirm_address(p_address_id uuid, p_now timestam
 AS $function$
 begin
   update cue.addresses set confirmed_at = coalesce(confirmed_at, p_now) where id = p_address_id;
-  if not found then
-    raise exception 'This link is too old, or the account no longer exists.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'This link is too old, or the account no longer exists.');
 end $function$;
 comment on function cue.confirm_address(uuid,timestamp with time zone) is 'Records that an address may be used in channels; QU007 if nobody asks for it any more.';
 grant execute on function cue.confirm_address(uuid,timestamp with time zone) to cue_service;
@@ -6017,9 +5978,7 @@ CREATE OR REPLACE FUNCTION cue.confirm_email(p_account_id uuid, p_now timestamp 
 AS $function$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
-  if not found then
-    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'This account no longer exists.');
 end $function$;
 comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
@@ -6356,9 +6315,7 @@ begin
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
-  if not found then
-    raise exception 'This device code is already in use. Generate a new one.' using errcode = cue.refusal('QU072');
-  end if;
+  perform cue.refuse_if(not found, 'QU072', 'This device code is already in use. Generate a new one.');
 end $function$;
 comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a device''s code; QU031 above the limit, QU072 in use.';
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
@@ -6404,9 +6361,8 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   e cue.event_endpoints;
 begin
-  if (select count(*) from cue.event_endpoints n where n.account_id = a.id) >= 20 then
-    raise exception 'Event endpoint limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.event_endpoints n where n.account_id = a.id) >= 20, 'QU035',
+    'Event endpoint limit reached: 20 per account. Delete one first.');
   insert into cue.event_endpoints (id, account_id, url, types, tag, cue_ids, description, secret, place, created_at)
   select cue.uuid_v7(p_now), a.id, p_url, p_types, p_tag, p_cue_ids, p_description, cue.new_secret(), o.last_place, p_now from cue.event_order o
   returning * into e;
@@ -6429,9 +6385,8 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
-  if 'approve' = any (p_scopes) and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can create a key with scope approve.' using errcode = cue.refusal('QU052');
-  end if;
+  perform cue.refuse_if('approve' = any (p_scopes) and not p_may_approve, 'QU052',
+    'Only a signed-in person, or a key with scope approve, can create a key with scope approve.');
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
@@ -6457,22 +6412,17 @@ declare
   v_running text;
   v_oldest timestamptz;
 begin
-  if p_type in ('approve', 'reject') and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can approve and reject.' using errcode = cue.refusal('QU052');
-  end if;
+  perform cue.refuse_if(p_type in ('approve', 'reject') and not p_may_approve, 'QU052',
+    'Only a signed-in person, or a key with scope approve, can approve and reject.');
   -- Rather than the account's row, which others need.
   perform pg_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, 'operations'), 0));
   select id into v_running from cue.operations where account_id = p_account_id and type = p_type and status = 'running';
-  if found then
-    raise exception 'Operation % of type % is still running. Wait until it has ended, or abort it.', v_running, p_type
-      using errcode = cue.refusal('QU025'), detail = v_running;
-  end if;
+  perform cue.refuse_if(found, 'QU025', format('Operation %s of type %s is still running. Wait until it has ended, or abort it.', v_running, p_type),
+    v_running);
   select t.created_at into v_oldest from cue.operations t
    where t.account_id = p_account_id and t.created_at > p_now - interval '1 hour' order by t.created_at desc, t.id desc offset 9 limit 1;
-  if found then
-    raise exception 'Operation limit reached: 10 per hour.' using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.refuse_if(found, 'QU031', 'Operation limit reached: 10 per hour.',
+    ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text);
   insert into cue.operations (id, account_id, type, name, status, settings, rate_per_minute, total, failed, errors, paced_at, worked_at,
                               created_by, may_approve, created_at, ended_at)
   values ('op_' || substring(cue.new_cue_id() from 5), p_account_id, p_type, p_name,
@@ -6508,12 +6458,9 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_id int;
 begin
-  if a.created_at > p_now - interval '1 hour' then
-    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = cue.refusal('QU060');
-  end if;
-  if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
-    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = cue.refusal('QU061');
-  end if;
+  perform cue.refuse_if(a.created_at > p_now - interval '1 hour', 'QU060', 'Accounts can open tickets one hour after registration. Try again later.');
+  perform cue.refuse_if(not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check),
+    'QU061', 'A ticket requires an active cue. Create or resume one first.');
   perform cue.require_within('support:' || a.id, 5, '1 hour', 'Ticket limit reached: 5 per hour.', p_now);
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
@@ -6733,16 +6680,15 @@ begin
     a.decision := 'expired';
     a.decided_at := a.expires_at;
   end if;
-  if a.decision is not null then perform cue.raise_decided(a); end if;
-  if a.execution_id is null then
-    raise exception 'Only an execution that waits for approval can be %; execution % is %.', p_decision, e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
-  if p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link) then
-    raise exception 'Links cannot decide for this account. Sign in.' using errcode = cue.refusal('QU076');
-  end if;
-  if p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor) then
-    raise exception 'Execution % was requested with this key, which therefore cannot approve it.', e.id using errcode = cue.refusal('QU075');
-  end if;
+  perform cue.refuse_if(a.decision is not null, 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
+    jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at))::text);
+  perform cue.refuse_if(a.execution_id is null, 'QU011',
+    format('Only an execution that waits for approval can be %s; execution %s is %s.', p_decision, e.id, e.status));
+  perform cue.refuse_if(p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link), 'QU076',
+    'Links cannot decide for this account. Sign in.');
+  perform cue.refuse_if(
+    p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor), 'QU075',
+    format('Execution %s was requested with this key, which therefore cannot approve it.', e.id));
   select p_decision, p_now, p_actor, p_source, p_reason into a.decision, a.decided_at, a.decided_by, a.decided_via, a.reason;
   perform cue.end_approval(c, e, a, p_ip, p_now);
   return query select a.execution_id, a.decision, a.decided_by, a.decided_at;
@@ -6771,15 +6717,11 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   perform from cue.calendars where account_id = p_account_id and name = p_name;
-  if not found then
-    raise exception 'calendar % not found', p_name using errcode = cue.refusal('QU008');
-  end if;
+  perform cue.refuse_if(not found, 'QU008', format('calendar %s not found', p_name));
   v_ids := array(select cue.cue_ids_of_calendar(p_account_id, p_name, 101));
-  if v_ids <> '{}' then
-    raise exception 'Calendar % is used by %. Remove it from their schedule.exclude_calendars first.', p_name,
-      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
-      using errcode = cue.refusal('QU026'), detail = array_to_json(v_ids[1:100])::text;
-  end if;
+  perform cue.refuse_if(v_ids <> '{}', 'QU026',
+    format('Calendar %s is used by %s. Remove it from their schedule.exclude_calendars first.', p_name, cue.first_names(v_ids)),
+    array_to_json(v_ids[1:100])::text);
   delete from cue.calendars where account_id = p_account_id and name = p_name;
 end $function$;
 comment on function cue.delete_calendar(uuid,text) is 'Deletes a calendar; QU008 if not found, QU026 if cues use it; the detail is a JSON array of at most 100 of their ids.';
@@ -6798,9 +6740,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   delete from cue.channels where account_id = p_account_id and name = p_name returning id into v_id;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
   delete from cue.notices where account_id = p_account_id and channel_id = v_id;
   perform cue.subscribe_channels(p_account_id);
   perform cue.record_event(p_account_id, 'channel.deleted', p_actor, p_ip, jsonb_build_object('name', p_name), p_now);
@@ -6820,15 +6760,12 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   if p_version is not null then
     perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
-    if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
-      raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-    end if;
+    perform cue.refuse_if(p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id), 'QU014',
+      format('Cue %s was changed at the same time. Try again.', p_cue_id));
   end if;
   perform cue.require_no_followers(p_account_id, p_cue_id);
   perform cue.remove_cues(p_account_id, array[p_cue_id], p_now, p_actor, p_may_approve);
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
 end $function$;
 comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed, QU066 if others follow it.';
 grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) to cue_service;
@@ -6901,7 +6838,7 @@ AS $function$
 begin
   perform cue.lock_account(p_account_id);
   delete from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   perform cue.move_endpoint_job(p_endpoint_id, p_account_id, null);
   perform cue.subscribe_endpoints(p_account_id);
   perform cue.record_event(p_account_id, 'event_endpoint.deleted', p_actor, p_ip, jsonb_build_object('endpoint_id', p_endpoint_id), p_now);
@@ -6941,17 +6878,13 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   perform from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   v_ids := array(
     select c.id from cue.cues c
      where c.account_id = p_account_id and c.gate is not null and split_part(c.gate, '#', 1) = p_key and c.deleted_at is null order by c.id limit 101);
-  if v_ids <> '{}' then
-    raise exception 'Gate % is used by %. Remove it from their gate first.', p_key,
-      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
-      using errcode = cue.refusal('QU040'), detail = array_to_json(v_ids[1:100])::text;
-  end if;
+  perform cue.refuse_if(v_ids <> '{}', 'QU040',
+    format('Gate %s is used by %s. Remove it from their gate first.', p_key, cue.first_names(v_ids)),
+    array_to_json(v_ids[1:100])::text);
   delete from cue.gates where account_id = p_account_id and key = p_key;
   perform cue.record_event(p_account_id, 'gate.deleted', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
 end $function$;
@@ -7016,9 +6949,7 @@ begin
     end if;
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
-  if not found then
-    raise exception 'worker % not found', p_worker_id using errcode = cue.refusal('QU005');
-  end if;
+  perform cue.refuse_if(not found, 'QU005', format('worker %s not found', p_worker_id));
 end $function$;
 comment on function cue.delete_worker(uuid,text,timestamp with time zone) is 'Removes a worker and releases its claims; QU005 if not found.';
 grant execute on function cue.delete_worker(uuid,text,timestamp with time zone) to cue_service;
@@ -7194,13 +7125,9 @@ declare
 begin
   select x.* into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id);
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.status not in ('failed', 'missed', 'outcome_timeout') then
-    raise exception 'Only an execution that failed, was missed or timed out can be dismissed; execution % is %.', e.id, e.status
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.status not in ('failed', 'missed', 'outcome_timeout'), 'QU011',
+    format('Only an execution that failed, was missed or timed out can be dismissed; execution %s is %s.', e.id, e.status));
   perform cue.settle_dead_letter(e.id);
   return next e;
 end $function$;
@@ -7221,9 +7148,7 @@ declare
   v_due_at timestamptz;
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
-  if not found then
-    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'The account no longer exists, or this link is older than 30 days.');
   if cue.is_untouched(a) then
     perform cue.erase_account(a.id);
     return null;
@@ -7359,9 +7284,8 @@ declare
   v_month text;
   v_kept boolean;
 begin
-  if p_before > p_now - interval '35 days' then
-    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(p_before > p_now - interval '35 days', 'QU011',
+    format('Executions are kept for at least 35 days; %s is more recent.', p_before));
   for v_month in select cue.months_before(p_before) loop
     execute format(
       'select exists (select from cue.%1$I where attempt_due_at is not null) or exists (select from cue.%1$I where claimable_at is not null)
@@ -7415,7 +7339,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id for update;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   v_last := cue.latest_place();
   update cue.event_endpoints
      set status = 'enabled', disabled_at = null, failing_since = null, tries = 0, turn = turn + 1, due_at = p_now,
@@ -7565,11 +7489,10 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into newest from cue.idempotency_keys where account_id = p_account_id order by created_at desc, place desc limit 1;
   select * into oldest from cue.idempotency_keys where account_id = p_account_id and created_at > v_since order by created_at, place limit 1;
-  if newest.bytes_before + newest.bytes - oldest.bytes_before + v_bytes > cue.idempotency_bytes() then
-    raise exception 'Too many responses are kept for Idempotency-Keys: at most % MB in 24 hours. Wait, or send the request without a key.',
-      cue.idempotency_bytes() / 1024 / 1024 using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from oldest.created_at - v_since))::text;
-  end if;
+  perform cue.refuse_if(newest.bytes_before + newest.bytes - oldest.bytes_before + v_bytes > cue.idempotency_bytes(), 'QU031',
+    format('Too many responses are kept for Idempotency-Keys: at most %s MB in 24 hours. Wait, or send the request without a key.',
+      cue.idempotency_bytes() / 1024 / 1024),
+    ceil(extract(epoch from oldest.created_at - v_since))::text);
   perform cue.admit_payload(p_account_id, v_bytes, p_now);
   delete from cue.idempotency_keys where account_id = p_account_id and route = p_route and key = p_key; -- expired
   insert into cue.idempotency_keys (account_id, route, key, request_hash, status, body, place, bytes_before, bytes, created_at)
@@ -8482,27 +8405,21 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
   if p_idempotency_key is not null then
     select * into f from cue.fires
      where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
     if found then
-      if f.request_hash is distinct from p_request_hash then
-        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
-      end if;
+      perform cue.refuse_if(f.request_hash is distinct from p_request_hash, 'QU013',
+        'This idempotency_key was already used for a different request. Use a new key.');
       return query select * from cue.executions where id = f.execution_id;
       return;
     end if;
   end if;
-  if c.status not in ('active', 'paused') then
-    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(c.status not in ('active', 'paused'), 'QU011',
+    format('Only an active or paused cue can be fired; cue %s is %s.', p_cue_id, c.status));
   select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
-  if v_version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(v_version <> p_version, 'QU014', format('Cue %s was changed at the same time. Try again.', p_cue_id));
   perform cue.admit_fire(p_account_id, p_cue_id, p_now);
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
@@ -8617,6 +8534,14 @@ AS $function$
 $function$;
 comment on function cue.first_instant(timestamp without time zone,text) is 'Returns when a local day begins, from its midnight.';
 grant execute on function cue.first_instant(timestamp without time zone,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.first_names(p_names text[])
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$ select array_to_string(p_names[:10], ', ') || case when cardinality(p_names) > 10 then ' and more' else '' end $function$;
+comment on function cue.first_names(text[]) is 'Returns up to ten names as a refusal lists them.';
+grant execute on function cue.first_names(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
  RETURNS json
@@ -9429,15 +9354,11 @@ declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
   perform cue.refuse_superseded(e);
-  if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
-  end if;
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'Execution % is claimed by another worker.', e.id using errcode = cue.refusal('QU017');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. Stop working on it.', e.id));
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be extended; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(p_worker_id is not null and e.claimed_by_worker <> p_worker_id, 'QU017',
+    format('Execution %s is claimed by another worker.', e.id));
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
    where account_id = p_account_id and worker_id = e.claimed_by_worker and last_heartbeat < p_now - interval '10 seconds';
@@ -9559,9 +9480,8 @@ CREATE OR REPLACE FUNCTION cue.hold(p_reason text, p_account_id uuid DEFAULT NUL
 AS $function$
 #variable_conflict use_column
 begin
-  if p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id) then
-    raise exception 'account % not found', p_account_id using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id), 'QU007',
+    format('account %s not found', p_account_id));
   return query
   insert into cue.holds as h (account_id, reason, held_by, from_at) values (p_account_id, p_reason, p_actor, p_now)
   on conflict (account_id) where until_at = 'infinity' do update set reason = excluded.reason, held_by = excluded.held_by
@@ -9674,9 +9594,8 @@ declare
   a cue.accounts;
 begin
   perform cue.lock_address(p_email);
-  if exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()) then
-    raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()), 'QU014',
+    'Another cell has this email address. Try again.');
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
   values (p_account_id, p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning * into a;
@@ -10312,9 +10231,7 @@ declare
   a cue.accounts;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
-  if not found then
-    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU051');
-  end if;
+  perform cue.refuse_if(not found, 'QU051', 'This account no longer exists.');
   return a;
 end $function$;
 comment on function cue.lock_account(uuid) is 'Locks and returns an account; QU051 if it no longer exists.';
@@ -10388,9 +10305,7 @@ AS $function$
 declare
   c cue.cues := cue.lock_cue((select cue_id from cue.executions where id = p_execution_id and account_id = p_account_id));
 begin
-  if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(c.id is null or c.deleted_at is not null, 'QU002', format('execution %s not found', p_execution_id));
   return c;
 end $function$;
 comment on function cue.lock_cue_of(uuid,uuid) is 'Locks and returns the cue of an account''s execution, as the lock order demands; QU002 if not found.';
@@ -10446,9 +10361,7 @@ begin
   select * into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id
      and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   return e;
 end $function$;
 comment on function cue.lock_execution(uuid,uuid) is 'Locks and returns an account''s execution, but not its cue; QU002 if not found.';
@@ -11913,9 +11826,7 @@ begin
   select a1.* into a from cue.api_keys k1 join cue.accounts a1 on a1.id = k1.account_id
    where k1.key_hash = p_key_hash and k1.revoked_at is null for no key update of a1;
   select * into k from cue.api_keys where key_hash = p_key_hash and revoked_at is null;
-  if not found then
-    raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
-  end if;
+  perform cue.refuse_if(not found, 'QU051', 'Invalid API key: mistyped, unknown or revoked.');
   s := cue.add_session(a.id, k.scopes, k.id, p_lifetime, p_now);
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -12284,14 +12195,12 @@ CREATE OR REPLACE FUNCTION cue.pause_gate(p_account_id uuid, p_key text, p_reaso
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
+  perform cue.refuse_if(p_until <= p_now, 'QU034', 'until must be in the future.');
   perform cue.lock_account(p_account_id);
   update cue.gates
      set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
   perform cue.add_event(
     p_account_id, 'gate.paused', jsonb_build_object('gate', p_key, 'paused_by', p_actor, 'pause_reason', p_reason, 'paused_until', cue.iso(p_until)), p_now);
@@ -12384,22 +12293,17 @@ AS $function$
 declare
   v_place record;
 begin
-  if cue.is_gate_full(c.account_id, c.gate) then
-    raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
-  end if;
-  if c.approval is not null and cue.has_approval_queue(c.id) then
-    raise exception '% executions of cue % wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id
-      using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if(cue.is_gate_full(c.account_id, c.gate), 'QU046',
+    format('Gate %s is full: %s executions wait. Try again later.', c.gate, cue.gate_limit()), '60');
+  perform cue.refuse_if(c.approval is not null and cue.has_approval_queue(c.id), 'QU035',
+    format('%s executions of cue %s wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id));
   if p_overlap = 'allow' then return null; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
-  if v_place.refused = 'queue_full' then
-    raise exception 'The queue of cue % is full: % executions. Try again when one has ended.', c.id, cue.queue_limit() using errcode = cue.refusal('QU029');
-  elsif v_place.refused is not null then
-    raise exception 'Cue % is running% (overlap: %). Try again when it has ended.', c.id,
-      case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap using errcode = cue.refusal('QU029');
-  end if;
+  perform cue.refuse_if(v_place.refused = 'queue_full', 'QU029',
+    format('The queue of cue %s is full: %s executions. Try again when one has ended.', c.id, cue.queue_limit()));
+  perform cue.refuse_if(v_place.refused is not null, 'QU029', format('Cue %s is running%s (overlap: %s). Try again when it has ended.', c.id,
+    case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap));
   return v_place.held_by;
 end $function$;
 comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU035 or QU046 if too many wait for approval or at its gate.';
@@ -12850,12 +12754,9 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select revision into v_revision from cue.calendars where account_id = p_account_id and name = p_name;
-  if v_revision is distinct from p_revision then
-    raise exception 'Calendar % was changed at the same time. Try again.', p_name using errcode = cue.refusal('QU014');
-  end if;
-  if v_revision is null and (select count(*) from cue.calendars where account_id = p_account_id) >= 100 then
-    raise exception 'Calendar limit reached: 100 per account. Delete one, or add the dates to another.' using errcode = cue.refusal('QU033');
-  end if;
+  perform cue.refuse_if(v_revision is distinct from p_revision, 'QU014', format('Calendar %s was changed at the same time. Try again.', p_name));
+  perform cue.refuse_if(v_revision is null and (select count(*) from cue.calendars where account_id = p_account_id) >= 100, 'QU033',
+    'Calendar limit reached: 100 per account. Delete one, or add the dates to another.');
   insert into cue.calendars as k (account_id, name, description, dates, ranges, revision, created_at, updated_at)
   values (p_account_id, p_name, p_description, p_dates, p_ranges, nextval('cue.calendar_revisions'), p_now, p_now)
   on conflict (account_id, name) do update
@@ -12880,9 +12781,8 @@ declare
   v_address uuid;
 begin
   select * into old from cue.channels where account_id = a.id and name = p_name;
-  if old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20 then
-    raise exception 'Channel limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if(old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20, 'QU035',
+    'Channel limit reached: 20 per account. Delete one first.');
   if old.type = p_type and p_target = cue.mask_target(old.type, old.target) then p_target := old.target; end if;
   if p_type = 'email' and not (a.email_confirmed_at is not null and lower(a.email) = lower(p_target))
      and not exists (select from cue.addresses where account_id = a.id and lower(email) = lower(p_target) and confirmed_at is not null) then
@@ -12966,9 +12866,8 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100 then
-    raise exception 'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.' using errcode = cue.refusal('QU039');
-  end if;
+  perform cue.refuse_if(not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100, 'QU039',
+    'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.');
   g := jsonb_populate_record(null::cue.gates, '{"ordered": false, "on_failure": "continue", "max_wait": "24h"}' || p_gate || jsonb_build_object(
     'account_id', p_account_id, 'key', p_key, 'paused_at', old.paused_at, 'paused_by', old.paused_by, 'pause_reason', old.pause_reason,
     'paused_until', old.paused_until, 'created_at', coalesce(old.created_at, p_now), 'updated_at', old.updated_at));
@@ -13098,28 +12997,6 @@ begin
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.raise_decided(a cue.approvals)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  raise exception 'Execution % was % before. The first decision counts.', a.execution_id, a.decision using errcode = cue.refusal('QU074'),
-    detail = jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at));
-end $function$;
-comment on function cue.raise_decided(cue.approvals) is 'Raises QU074 with the first decision.';
-grant execute on function cue.raise_decided(cue.approvals) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.raise_no_endpoint(p_endpoint_id uuid)
- RETURNS void
- LANGUAGE plpgsql
- IMMUTABLE
-AS $function$
-begin
-  raise exception 'event endpoint % not found', p_endpoint_id using errcode = cue.refusal('QU047');
-end $function$;
-comment on function cue.raise_no_endpoint(uuid) is 'Raises QU047.';
-grant execute on function cue.raise_no_endpoint(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_refused(p_account_id uuid, p_refusal text, p_key text, p_gate text)
  RETURNS void
@@ -13431,9 +13308,8 @@ declare
   v_from timestamptz := p_bounds[1];
   v_until timestamptz := p_bounds[cardinality(p_bounds)];
 begin
-  if not exists (select from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null) then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not exists (select from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null), 'QU001',
+    format('cue %s not found', p_cue_id));
   return query
   with newest as materialized (
     select e.created_at, e.scheduled_for, e.status = 'missed' as was_missed, e.ended_at is null as is_open,
@@ -13467,9 +13343,8 @@ declare
   m cue.memory_versions;
   v_content jsonb;
 begin
-  if not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled) then
-    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = cue.refusal('QU062');
-  end if;
+  perform cue.refuse_if(not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled), 'QU062',
+    'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.');
   v_content := cue.memory_content(p_account_id, p_release);
   select * into m from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 1;
   if m.content is distinct from v_content then
@@ -13935,9 +13810,7 @@ declare
 begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
    where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into former;
-  if not found then
-    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not found, 'QU050', 'Only an active session can be refreshed. Sign in again.');
   s := cue.add_session(a.id, former.scopes, former.key_id,
     case when former.expires_at - former.created_at <= interval '12 hours' then interval '12 hours' else interval '1 year' end, p_now);
   perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
@@ -13959,6 +13832,17 @@ begin
 end $function$;
 comment on function cue.refusal(text) is 'Returns the SQLSTATE of a refusal, and keeps PostgreSQL from logging it as an error.';
 grant execute on function cue.refusal(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.refuse(p_sqlstate text, p_message text, p_detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_detail is null then raise exception using message = p_message, errcode = cue.refusal(p_sqlstate); end if;
+  raise exception using message = p_message, errcode = cue.refusal(p_sqlstate), detail = p_detail;
+end $function$;
+comment on function cue.refuse(text,text,text) is 'Raises a refusal.';
+grant execute on function cue.refuse(text,text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refuse_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
@@ -14019,6 +13903,16 @@ end $function$;
 comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Skips slots of accounts above a limit; returns the number of cues moved.';
 grant execute on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.refuse_if(p_is_refused boolean, p_sqlstate text, p_message text, p_detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_is_refused then perform cue.refuse(p_sqlstate, p_message, p_detail); end if;
+end $function$;
+comment on function cue.refuse_if(boolean,text,text,text) is 'Raises a refusal if this is true.';
+grant execute on function cue.refuse_if(boolean,text,text,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.refuse_moved()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -14043,8 +13937,7 @@ CREATE OR REPLACE FUNCTION cue.refuse_protected(c cue.cues, p_what text)
  LANGUAGE plpgsql
 AS $function$
 begin
-  raise exception 'Cue % has an approval, and only a signed-in person, or a key with scope approve, can %.', c.id, p_what
-    using errcode = cue.refusal('QU076');
+  perform cue.refuse('QU076', format('Cue %s has an approval, and only a signed-in person, or a key with scope approve, can %s.', c.id, p_what));
 end $function$;
 comment on function cue.refuse_protected(cue.cues,text) is 'Raises QU076 for what would get around the approval of a cue.';
 grant execute on function cue.refuse_protected(cue.cues,text) to cue_service;
@@ -14055,9 +13948,8 @@ CREATE OR REPLACE FUNCTION cue.refuse_superseded(e cue.executions)
  IMMUTABLE
 AS $function$
 begin
-  if e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded() then
-    raise exception 'Claim lost: execution % was %. Stop working on it.', e.id, e.error_message using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded(), 'QU016',
+    format('Claim lost: execution %s was %s. Stop working on it.', e.id, e.error_message));
 end $function$;
 comment on function cue.refuse_superseded(cue.executions) is 'Raises QU016 for a worker whose execution was ended for the next one.';
 grant execute on function cue.refuse_superseded(cue.executions) to cue_service;
@@ -14100,10 +13992,8 @@ declare
   old cue.api_keys;
   k cue.api_keys;
 begin
-  if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
-    raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
-      using errcode = cue.refusal('QU042');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1, 'QU042',
+    'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.');
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
@@ -14216,12 +14106,8 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_superseded(e);
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if e.claim_token <> p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be released; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(e.claim_token <> p_claim_token, 'QU016', format('Claim lost: execution %s may have been claimed by another worker.', e.id));
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $function$;
 comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Releases a claim; QU002 not found, QU016 claim lost, QU018 not claimed.';
@@ -14474,9 +14360,7 @@ declare
   k cue.api_keys;
 begin
   update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
-  if not found then
-    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
-  end if;
+  perform cue.refuse_if(not found, 'QU004', format('key %s not found', p_key_id));
   perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
 end $function$;
 comment on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) is 'Changes the label of an API key; QU004 if not found.';
@@ -14571,12 +14455,8 @@ begin
     perform from cue.accounts where id = p_account_id for no key update;
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.ended_at is null then
-    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
-  end if;
+  perform cue.refuse_if(c.id is null, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.ended_at is null, 'QU012', format('Only an ended execution can be replayed; execution %s is %s.', e.id, e.status));
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
@@ -14584,7 +14464,7 @@ begin
   c.tracked := c.tracked or p_overlap <> 'allow';
   if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+    perform cue.refuse('QU002', format('execution %s not found', p_execution_id));
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
@@ -14630,16 +14510,12 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_superseded(e);
-  if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and e.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. The report was not recorded.', e.id));
   -- That of a worker's execution which is claimed is the report of an earlier claim.
-  if e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook') then
-    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = cue.refusal('QU020');
-  end if;
-  if e.status = 'pending' then
-    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook'), 'QU020',
+    format('The outcome of execution %s was already reported. Add evidence with PATCH /evidence.', e.id));
+  perform cue.refuse_if(e.status = 'pending', 'QU011', format('Execution %s is pending. Claim it before reporting its outcome.', e.id));
   perform cue.check_artifacts(p_artifacts);
   perform cue.check_metadata(p_metadata);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
@@ -14723,10 +14599,8 @@ AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
-  if exists (select from cue.deletions where account_id = a.id and cancelled_at is null) then
-    raise exception 'Deletion of this account is already pending. To cancel it, follow the link in the email.'
-      using errcode = cue.refusal('QU043');
-  end if;
+  perform cue.refuse_if(exists (select from cue.deletions where account_id = a.id and cancelled_at is null), 'QU043',
+    'Deletion of this account is already pending. To cancel it, follow the link in the email.');
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
 end $function$;
@@ -14879,12 +14753,10 @@ CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if exists (
+  perform cue.refuse_if(exists (
     select from jsonb_each_text(p_revisions) u
-     where not exists (select from cue.calendars k where k.account_id = p_account_id and k.name = u.key and k.revision = u.value::bigint))
-  then
-    raise exception 'A calendar was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
-  end if;
+     where not exists (select from cue.calendars k where k.account_id = p_account_id and k.name = u.key and k.revision = u.value::bigint)),
+    'QU014', 'A calendar was changed at the same time. Try again.');
 end $function$;
 comment on function cue.require_calendars(uuid,jsonb) is 'Raises QU014 if a calendar has changed since its revision was read.';
 grant execute on function cue.require_calendars(uuid,jsonb) to cue_service;
@@ -14903,25 +14775,21 @@ declare
 begin
   select r.ref into v_text from cue.cues c cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (ref)
    where c.id = any (p_cue_ids) and not exists (select from cue.cue_parents p where p.cue_id = c.id and p.parent_id = r.ref) limit 1;
-  if found then
-    raise exception 'cue % not found; after.cues has keys or ids of cues of this account', v_text
-      using errcode = cue.refusal('QU063'), detail = v_text;
-  end if;
+  perform cue.refuse_if(found, 'QU063', format('cue %s not found; after.cues has keys or ids of cues of this account', v_text), v_text);
   select p.parent_id into v_text from (select distinct q.parent_id from cue.cue_parents q where q.cue_id = any (p_cue_ids)) p
    where (select count(*) from cue.cue_parents f where f.parent_id = p.parent_id) > 50 limit 1;
-  if found then
-    raise exception 'Cue % has 50 followers, which is the maximum. Follow one of those, or merge some.', cue.name_cue(v_text)
-      using errcode = cue.refusal('QU065');
-  end if;
+  perform cue.refuse_if(found, 'QU065',
+    format('Cue %s has 50 followers, which is the maximum. Follow one of those, or merge some.', cue.name_cue(v_text)));
   if not cue.is_chain_too_long(p_cue_ids) then return; end if;
   foreach v_text in array p_cue_ids loop
     v_cycle := cue.find_cycle(v_text);
     if v_cycle is not null then
-      raise exception 'The cues would follow each other: %. Remove one of them from the after of the next.',
-        (select string_agg(cue.name_cue(u.id), ' → ' order by u.n) from unnest(v_cycle) with ordinality as u (id, n)) using errcode = cue.refusal('QU064');
+      perform cue.refuse('QU064',
+        format('The cues would follow each other: %s. Remove one of them from the after of the next.',
+          (select string_agg(cue.name_cue(u.id), ' → ' order by u.n) from unnest(v_cycle) with ordinality as u (id, n))));
     end if;
   end loop;
-  raise exception 'More than 20 cues would follow one another in a line. Shorten the chain.' using errcode = cue.refusal('QU065');
+  perform cue.refuse('QU065', 'More than 20 cues would follow one another in a line. Shorten the chain.');
 end $function$;
 comment on function cue.require_chains(text[]) is 'Raises QU063 if a cue that these follow is not found, QU064 for a cycle, QU065 for a line of more than 20 cues or more than 50 followers.';
 grant execute on function cue.require_chains(text[]) to cue_service;
@@ -14937,19 +14805,16 @@ AS $function$
 begin
   if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
   if c.gate is distinct from old.gate then perform cue.require_gate(c.account_id, c.gate); end if;
-  if old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
-       is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)) then
-    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
-      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id using errcode = cue.refusal('QU011');
-  end if;
-  if p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
-    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', c.id, r.fired_count - coalesce(r.skipped_count, 0)
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(
+    old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+      is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)),
+    'QU011', format('Cue %s belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id));
+  perform cue.refuse_if(p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0, 'QU011',
+    format('Cue %s has used up its runs: schedule.max_runs must be more than %s.', c.id, r.fired_count - coalesce(r.skipped_count, 0)));
   if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
-  if c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot then
-    raise exception 'Cue % ran at the same time. Try again.', c.id using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot, 'QU014',
+    format('Cue %s ran at the same time. Try again.', c.id));
 end $function$;
 comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030 or QU038.';
 grant execute on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) to cue_service;
@@ -14983,7 +14848,7 @@ AS $function$
 declare
   v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
+  perform cue.refuse_if(v_fault is not null, 'QU038', v_fault);
 end $function$;
 comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 grant execute on function cue.require_gate(uuid,text) to cue_service;
@@ -15000,18 +14865,14 @@ declare
   v_unknown text;
   v_marks int := (length(p_text) - length(replace(p_text, '{{', ''))) / 2;
 begin
-  if v_marks > cue.max_placeholders() then
-    raise exception 'at most % placeholders are allowed, and {{{{ counts as two; this text has %', cue.max_placeholders(), v_marks
-      using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+  perform cue.refuse_if(v_marks > cue.max_placeholders(), 'QU048',
+    format('at most %s placeholders are allowed, and {{{{ counts as two; this text has %s', cue.max_placeholders(), v_marks), p_member);
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
    where u.name !~ cue.template_names()
      and not exists (
        select from cue.parent_keys(c) k
         where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
-  if found then
-    raise exception '{{%}} is not a known name', left(v_unknown, 100) using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+  perform cue.refuse_if(found, 'QU048', format('{{%s}} is not a known name', left(v_unknown, 100)), p_member);
 end $function$;
 comment on function cue.require_names(cue.cues,text,text) is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
 grant execute on function cue.require_names(cue.cues,text,text) to cue_service;
@@ -15028,10 +14889,10 @@ declare
   v_ids text[] := array(select p.cue_id from cue.cue_parents p where p.parent_id = p_cue_id and p.account_id = p_account_id order by 1);
 begin
   if v_ids <> '{}' then
-    raise exception 'Cue % is followed by %. Remove it from their after, or delete them too, in one bulk delete.', cue.name_cue(p_cue_id),
-      (select string_agg(cue.name_cue(u.id), ', ' order by u.n) from unnest(v_ids[:10]) with ordinality as u (id, n))
-        || case when cardinality(v_ids) > 10 then ' and more' else '' end
-      using errcode = cue.refusal('QU066'), detail = array_to_json(v_ids)::text;
+    perform cue.refuse('QU066',
+      format('Cue %s is followed by %s. Remove it from their after, or delete them too, in one bulk delete.', cue.name_cue(p_cue_id),
+        cue.first_names(array(select cue.name_cue(u.id) from unnest(v_ids[:11]) with ordinality as u (id, n) order by u.n))),
+      array_to_json(v_ids)::text);
   end if;
 end $function$;
 comment on function cue.require_no_followers(uuid,text) is 'Raises QU066 if other cues follow a cue; the detail is a JSON array of their ids.';
@@ -15050,13 +14911,12 @@ declare
 begin
   if c.memory_check then return; end if;
   select p.cues into v_limit from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id;
-  if c.status = 'paused' and not cue.may_resume(c) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or change the plan.', v_limit using errcode = cue.refusal('QU030');
-  end if;
+  perform cue.refuse_if(c.status = 'paused' and not cue.may_resume(c), 'QU030',
+    format('Cue limit reached: the plan allows %s active cues. Pause or delete one, or change the plan.', v_limit));
   if c.status in ('completed', 'failed') then
     if v_limit <= (select count(*) from cue.cues
                     where account_id = c.account_id and deleted_at is null and status in ('active', 'paused') and not memory_check) then
-      raise exception '%', cue.cue_limit_message(c.account_id) using errcode = cue.refusal('QU030');
+      perform cue.refuse('QU030', cue.cue_limit_message(c.account_id));
     end if;
     update cue.cue_rooms set room = greatest(0, room - 1) where account_id = c.account_id;
   end if;
@@ -15093,8 +14953,8 @@ declare
   v_reason text := cue.held_reason(p_account_id);
 begin
   if v_reason is not null then
-    raise exception 'The operator holds %: %. Try again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
-      using errcode = cue.refusal('QU027');
+    perform cue.refuse('QU027', format('The operator holds %s: %s. Try again later.',
+      case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason));
   end if;
 end $function$;
 comment on function cue.require_unheld(uuid) is 'Raises QU027 if the service or the account is held.';
@@ -15113,9 +14973,7 @@ declare
 begin
   if p_subject is null then return; end if;
   select * into w from cue.allow(p_subject, p_limit, p_window, p_now);
-  if not w.allowed then
-    raise exception '%', p_refusal using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
+  perform cue.refuse_if(not w.allowed, 'QU031', p_refusal, w.retry_after::text);
 end $function$;
 comment on function cue.require_within(text,integer,interval,text,timestamp with time zone) is 'Counts one hit like allow, and raises QU031 with this message above the limit; a null subject has none.';
 grant execute on function cue.require_within(text,integer,interval,text,timestamp with time zone) to cue_service;
@@ -15302,9 +15160,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
    where account_id = p_account_id and key = p_key and paused_at is not null;
   if found then
@@ -15392,12 +15248,9 @@ declare
   k cue.api_keys;
 begin
   select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
-  if 'key:' || k.id = p_actor then
-    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = cue.refusal('QU050');
-  end if;
-  if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
-    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = cue.refusal('QU053');
-  end if;
+  perform cue.refuse_if('key:' || k.id = p_actor, 'QU050', 'The default key cannot reveal itself. Use a session or another key.');
+  perform cue.refuse_if(k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids), 'QU053',
+    'The default key can no longer be shown. Create or regenerate a key.');
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
 end $function$;
@@ -15431,13 +15284,10 @@ declare
   k cue.api_keys;
 begin
   select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
-  if not found then
-    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
-  end if;
+  perform cue.refuse_if(not found, 'QU004', format('key %s not found', p_key_id));
   if k.revoked_at is null then
-    if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
-      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = cue.refusal('QU041');
-    end if;
+    perform cue.refuse_if(not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null), 'QU041',
+      'The last active key cannot be revoked. Create another key first.');
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
     delete from cue.sessions where account_id = a.id and key_id = k.id;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -15459,9 +15309,7 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
   delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
-  if not found then
-    raise exception 'session % not found', p_session_id using errcode = cue.refusal('QU028');
-  end if;
+  perform cue.refuse_if(not found, 'QU028', format('session %s not found', p_session_id));
   perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
     jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
 end $function$;
@@ -15480,9 +15328,8 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_count int;
 begin
-  if not p_all and p_actor not like 'session:%' then
-    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not p_all and p_actor not like 'session:%', 'QU050',
+    'An API key is not a session. Add ?all=true to end all sessions of the account.');
   delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
   if p_all then
@@ -15795,13 +15642,9 @@ declare
   d cue.device_codes;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
-  if not found then
-    raise exception 'Unknown device code. Start again on the device.' using errcode = cue.refusal('QU070');
-  elsif d.expires_at <= p_now then
-    raise exception 'This device code has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'pending' or d.cell is not null then
-    raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
-  end if;
+  perform cue.refuse_if(not found, 'QU070', 'Unknown device code. Start again on the device.');
+  perform cue.refuse_if(d.expires_at <= p_now, 'QU071', 'This device code has expired. Start again on the device.');
+  perform cue.refuse_if(d.status <> 'pending' or d.cell is not null, 'QU073', 'The sign-in email for this device code was already sent.');
   perform cue.require_within(cue.email_window(p_email), 3, '1 hour', 'Email limit reached: 3 per hour to one address.', p_now);
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
@@ -15972,9 +15815,7 @@ CREATE OR REPLACE FUNCTION cue.set_ticket_status(p_ticket_id integer, p_status c
 AS $function$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
-  if not found then
-    raise exception 'ticket % not found', p_ticket_id using errcode = cue.refusal('QU006');
-  end if;
+  perform cue.refuse_if(not found, 'QU006', format('ticket %s not found', p_ticket_id));
 end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
@@ -16111,10 +15952,8 @@ AS $function$
 declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  if e.ended_at is null or cue.is_success(e.status, e.outcome_success) then
-    raise exception 'Only an execution that has ended without success can signal its followers; execution % is %.', e.id, e.status
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.ended_at is null or cue.is_success(e.status, e.outcome_success), 'QU011',
+    format('Only an execution that has ended without success can signal its followers; execution %s is %s.', e.id, e.status));
   if cue.send_signals(array[e.id], p_now, true) > 0 then
     perform cue.record_event(p_account_id, 'execution.signalled', p_actor, null,
       jsonb_build_object('cue_id', e.cue_id, 'execution_id', e.id, 'reason', p_reason), p_now);
@@ -16207,16 +16046,12 @@ CREATE OR REPLACE FUNCTION cue.snooze_alert(p_account_id uuid, p_alert_id uuid, 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if p_until <= p_now then
-    raise exception 'until must be in the future.' using errcode = cue.refusal('QU034');
-  end if;
+  perform cue.refuse_if(p_until <= p_now, 'QU034', 'until must be in the future.');
   update cue.alerts a
      set snoozed_until = p_until, snoozed_at = coalesce(a.snoozed_at, p_now), snoozed_failures = case when a.snoozed_at is null then 0 else a.snoozed_failures end
    where a.id = p_alert_id and a.account_id = p_account_id
      and exists (select from cue.cues c where c.id = a.cue_id and c.deleted_at is null);
-  if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
-  end if;
+  perform cue.refuse_if(not found, 'QU003', format('alert %s not found', p_alert_id));
 end $function$;
 comment on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) is 'Sends no notices of an alert until an instant, which moves if it is snoozed already; QU003, QU034.';
 grant execute on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
@@ -16444,9 +16279,9 @@ begin
   perform cue.require_within('echo:' || p_address, 10, '1 hour', 'Echo limit reached: 10 per hour from one address.', p_now);
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
-  if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
-    raise exception 'The echo buffer is full. Try again in five minutes.' using errcode = cue.refusal('QU031'), detail = '300';
-  end if;
+  perform cue.refuse_if(
+    (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token), 'QU031',
+    'The echo buffer is full. Try again in five minutes.', '300');
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')
   on conflict (token) do update
@@ -16487,9 +16322,7 @@ begin
   select * into k from cue.idempotency_keys i
    where i.account_id = p_account_id and i.route = p_route and i.key = p_key and i.created_at > p_now - interval '24 hours';
   if not found then return; end if;
-  if k.request_hash <> p_request_hash then
-    raise exception 'This Idempotency-Key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
-  end if;
+  perform cue.refuse_if(k.request_hash <> p_request_hash, 'QU013', 'This Idempotency-Key was already used for a different request. Use a new key.');
   return query select k.status, k.body;
 end $function$;
 comment on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) is 'Returns the response to a request with this key; QU013 for another request.';
@@ -16559,10 +16392,8 @@ begin
   select m.version into v_version from cue.read_memory(p_account_id, p_release, p_now => p_now) m;
   update cue.memory_subscriptions set callback_url = p_callback_url where account_id = p_account_id and agent_id = p_agent_id;
   if found then return; end if;
-  if (select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20 then
-    raise exception 'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.'
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20, 'QU011',
+    'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.');
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
 end $function$;
@@ -16709,9 +16540,7 @@ begin
   select a1.* into a from cue.session_tokens t join cue.accounts a1 on a1.id = t.account_id
    where t.token_hash = p_token_hash and t.expires_at > p_now for no key update of a1;
   delete from cue.session_tokens where token_hash = p_token_hash and expires_at > p_now;
-  if not found then
-    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not found, 'QU050', 'This session token is invalid, used or expired. Sign in again.');
   return a;
 end $function$;
 comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time token and returns its account, locked; QU050 invalid.';
@@ -16875,9 +16704,8 @@ declare
   old cue.accounts := cue.lock_account(p_account_id);
   a cue.accounts := jsonb_populate_record(old, p_changes);
 begin
-  if p_changes ? 'approvals_by_link' and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can change approvals_by_link.' using errcode = cue.refusal('QU076');
-  end if;
+  perform cue.refuse_if(p_changes ? 'approvals_by_link' and not p_may_approve, 'QU076',
+    'Only a signed-in person, or a key with scope approve, can change approvals_by_link.');
   update cue.accounts
      set memory_block_enabled = a.memory_block_enabled, alert_webhook_url = nullif(a.alert_webhook_url, ''),
          webhook_authorization = a.webhook_authorization, approvals_by_link = a.approvals_by_link, updated_at = p_now
@@ -16925,16 +16753,11 @@ begin
     perform from cue.accounts where id = p_account_id for share;
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
   select * into r from cue.cue_runs where cue_id = p_cue_id for update;
-  if r.version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
-  if p_changes ? 'status' and old.status in ('completed', 'failed') then
-    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(r.version <> p_version, 'QU014', format('Cue %s was changed at the same time. Try again.', p_cue_id));
+  perform cue.refuse_if(p_changes ? 'status' and old.status in ('completed', 'failed'), 'QU011',
+    format('Cue %s is %s, which is final. Create a new cue.', p_cue_id, old.status));
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
@@ -17036,12 +16859,9 @@ AS $function$
 declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  if e.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = cue.refusal('QU021');
-  end if;
-  if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
-    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.outcome_recorded_at is null, 'QU021', format('Execution %s has no outcome yet. Report it first.', e.id));
+  perform cue.refuse_if(e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending'),
+    'QU011', format('The outcome of execution %s is %s, which cannot be changed this way.', e.id, e.outcome_state));
   update cue.executions
      set outcome_state = p_state, rejected_at = case p_state when 'verification_failed' then p_now end,
          verification_reason = p_reason, updated_at = p_now
@@ -17250,9 +17070,7 @@ begin
     from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
    cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
    where c.id = p_cue_id and c.deleted_at is null;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
 end $function$;
 comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits; gate is the one at which the cue''s first execution waits, and why.';
 grant execute on function cue.why_late(text,timestamp with time zone) to cue_operator, cue_service;

@@ -130,16 +130,13 @@ begin
   for v_cue in
     select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) where g.cue -> 'same' = 'false' order by g.place
   loop
-    if v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key') then
-      raise exception 'Cue % was changed at the same time. Try again.', v_cue ->> 'key' using errcode = cue.refusal('QU014');
-    end if;
+    perform cue.refuse_if(v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key'), 'QU014',
+      format('Cue %s was changed at the same time. Try again.', v_cue ->> 'key'));
     continue when v_cue ->> 'cue_id' is null;
     v_before := cue.cue_definition(v_cue ->> 'cue_id');
     begin
-      if v_before ->> 'managed_by' <> p_set and not p_take_over then
-        raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key',
-          v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
-      end if;
+      perform cue.refuse_if(v_before ->> 'managed_by' <> p_set and not p_take_over, 'QU024',
+        format('Cue %s belongs to the set %s. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key', v_before ->> 'managed_by'));
       perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
                              (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
       v_results := v_results || jsonb_build_object(

@@ -12,8 +12,7 @@ comment on function cue.unapproved_after is 'Returns the seconds after which an 
 create or replace function cue.refuse_protected(c cue.cues, p_what text) returns void
 language plpgsql as $$
 begin
-  raise exception 'Cue % has an approval, and only a signed-in person, or a key with scope approve, can %.', c.id, p_what
-    using errcode = cue.refusal('QU076');
+  perform cue.refuse('QU076', format('Cue %s has an approval, and only a signed-in person, or a key with scope approve, can %s.', c.id, p_what));
 end $$;
 comment on function cue.refuse_protected is 'Raises QU076 for what would get around the approval of a cue.';
 
@@ -108,14 +107,6 @@ begin
 end $$;
 comment on function cue.request_approval is 'Requests the approval that an execution waits for, which is sent to the callback that its cue has now.';
 
-create or replace function cue.raise_decided(a cue.approvals) returns void
-language plpgsql as $$
-begin
-  raise exception 'Execution % was % before. The first decision counts.', a.execution_id, a.decision using errcode = cue.refusal('QU074'),
-    detail = jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at));
-end $$;
-comment on function cue.raise_decided is 'Raises QU074 with the first decision.';
-
 -- The sweep may be late: after expires_at, there is a decision already.
 create or replace function cue.decide_approval(
   p_account_id uuid, p_execution_id uuid, p_decision cue.approval_decision, p_reason text default null, p_source cue.approval_source default 'call',
@@ -134,16 +125,15 @@ begin
     a.decision := 'expired';
     a.decided_at := a.expires_at;
   end if;
-  if a.decision is not null then perform cue.raise_decided(a); end if;
-  if a.execution_id is null then
-    raise exception 'Only an execution that waits for approval can be %; execution % is %.', p_decision, e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
-  if p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link) then
-    raise exception 'Links cannot decide for this account. Sign in.' using errcode = cue.refusal('QU076');
-  end if;
-  if p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor) then
-    raise exception 'Execution % was requested with this key, which therefore cannot approve it.', e.id using errcode = cue.refusal('QU075');
-  end if;
+  perform cue.refuse_if(a.decision is not null, 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
+    jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at))::text);
+  perform cue.refuse_if(a.execution_id is null, 'QU011',
+    format('Only an execution that waits for approval can be %s; execution %s is %s.', p_decision, e.id, e.status));
+  perform cue.refuse_if(p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link), 'QU076',
+    'Links cannot decide for this account. Sign in.');
+  perform cue.refuse_if(
+    p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor), 'QU075',
+    format('Execution %s was requested with this key, which therefore cannot approve it.', e.id));
   select p_decision, p_now, p_actor, p_source, p_reason into a.decision, a.decided_at, a.decided_by, a.decided_via, a.reason;
   perform cue.end_approval(c, e, a, p_ip, p_now);
   return query select a.execution_id, a.decision, a.decided_by, a.decided_at;

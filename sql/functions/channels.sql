@@ -42,9 +42,8 @@ declare
   v_address uuid;
 begin
   select * into old from cue.channels where account_id = a.id and name = p_name;
-  if old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20 then
-    raise exception 'Channel limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if(old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20, 'QU035',
+    'Channel limit reached: 20 per account. Delete one first.');
   if old.type = p_type and p_target = cue.mask_target(old.type, old.target) then p_target := old.target; end if;
   if p_type = 'email' and not (a.email_confirmed_at is not null and lower(a.email) = lower(p_target))
      and not exists (select from cue.addresses where account_id = a.id and lower(email) = lower(p_target) and confirmed_at is not null) then
@@ -81,9 +80,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   delete from cue.channels where account_id = p_account_id and name = p_name returning id into v_id;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
   delete from cue.notices where account_id = p_account_id and channel_id = v_id;
   perform cue.subscribe_channels(p_account_id);
   perform cue.record_event(p_account_id, 'channel.deleted', p_actor, p_ip, jsonb_build_object('name', p_name), p_now);
@@ -108,9 +105,7 @@ declare
 begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
   perform cue.require_tests(p_account_id, p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
@@ -136,9 +131,7 @@ create or replace function cue.confirm_address(p_address_id uuid, p_now timestam
 language plpgsql security definer as $$
 begin
   update cue.addresses set confirmed_at = coalesce(confirmed_at, p_now) where id = p_address_id;
-  if not found then
-    raise exception 'This link is too old, or the account no longer exists.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'This link is too old, or the account no longer exists.');
 end $$;
 comment on function cue.confirm_address is 'Records that an address may be used in channels; QU007 if nobody asks for it any more.';
 

@@ -22,13 +22,9 @@ declare
 begin
   select x.* into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id);
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.status not in ('failed', 'missed', 'outcome_timeout') then
-    raise exception 'Only an execution that failed, was missed or timed out can be dismissed; execution % is %.', e.id, e.status
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.status not in ('failed', 'missed', 'outcome_timeout'), 'QU011',
+    format('Only an execution that failed, was missed or timed out can be dismissed; execution %s is %s.', e.id, e.status));
   perform cue.settle_dead_letter(e.id);
   return next e;
 end $$;

@@ -52,9 +52,8 @@ begin
   select executions_per_month into v_limit from cue.limits_of(a);
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
-    if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Change the plan, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
-    end if;
+    perform cue.refuse_if(v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now), 'QU032',
+      format('Execution limit reached: the plan allows %s executions per month. Change the plan, or wait until next month.', v_limit));
     perform cue.start_grace(a, p_now);
   end if;
   perform cue.count_executions(array[a.id], p_now);
@@ -77,12 +76,8 @@ begin
     perform from cue.accounts where id = p_account_id for no key update;
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.ended_at is null then
-    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
-  end if;
+  perform cue.refuse_if(c.id is null, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.ended_at is null, 'QU012', format('Only an ended execution can be replayed; execution %s is %s.', e.id, e.status));
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
@@ -90,7 +85,7 @@ begin
   c.tracked := c.tracked or p_overlap <> 'allow';
   if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
     -- Retention removed the execution and its payload after it was read.
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+    perform cue.refuse('QU002', format('execution %s not found', p_execution_id));
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
@@ -141,9 +136,8 @@ declare
   e cue.executions;
 begin
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready'), 'QU011',
+    format('Only a waiting execution can be cancelled; execution %s is %s.', e.id, e.status));
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   perform cue.follow_end(c, p_now);

@@ -41,7 +41,7 @@ language plpgsql stable security definer as $$
 declare
   v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
+  perform cue.refuse_if(v_fault is not null, 'QU038', v_fault);
 end $$;
 comment on function cue.require_gate is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 
@@ -56,9 +56,8 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100 then
-    raise exception 'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.' using errcode = cue.refusal('QU039');
-  end if;
+  perform cue.refuse_if(not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100, 'QU039',
+    'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.');
   g := jsonb_populate_record(null::cue.gates, '{"ordered": false, "on_failure": "continue", "max_wait": "24h"}' || p_gate || jsonb_build_object(
     'account_id', p_account_id, 'key', p_key, 'paused_at', old.paused_at, 'paused_by', old.paused_by, 'pause_reason', old.pause_reason,
     'paused_until', old.paused_until, 'created_at', coalesce(old.created_at, p_now), 'updated_at', old.updated_at));
@@ -88,17 +87,13 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   perform from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   v_ids := array(
     select c.id from cue.cues c
      where c.account_id = p_account_id and c.gate is not null and split_part(c.gate, '#', 1) = p_key and c.deleted_at is null order by c.id limit 101);
-  if v_ids <> '{}' then
-    raise exception 'Gate % is used by %. Remove it from their gate first.', p_key,
-      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
-      using errcode = cue.refusal('QU040'), detail = array_to_json(v_ids[1:100])::text;
-  end if;
+  perform cue.refuse_if(v_ids <> '{}', 'QU040',
+    format('Gate %s is used by %s. Remove it from their gate first.', p_key, cue.first_names(v_ids)),
+    array_to_json(v_ids[1:100])::text);
   delete from cue.gates where account_id = p_account_id and key = p_key;
   perform cue.record_event(p_account_id, 'gate.deleted', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
 end $$;
@@ -112,14 +107,12 @@ create or replace function cue.pause_gate(
 ) returns void
 language plpgsql security definer as $$
 begin
-  if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
+  perform cue.refuse_if(p_until <= p_now, 'QU034', 'until must be in the future.');
   perform cue.lock_account(p_account_id);
   update cue.gates
      set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
   perform cue.add_event(
     p_account_id, 'gate.paused', jsonb_build_object('gate', p_key, 'paused_by', p_actor, 'pause_reason', p_reason, 'paused_until', cue.iso(p_until)), p_now);
@@ -135,9 +128,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
    where account_id = p_account_id and key = p_key and paused_at is not null;
   if found then

@@ -56,9 +56,8 @@ declare
   v_month text;
   v_kept boolean;
 begin
-  if p_before > p_now - interval '35 days' then
-    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(p_before > p_now - interval '35 days', 'QU011',
+    format('Executions are kept for at least 35 days; %s is more recent.', p_before));
   for v_month in select cue.months_before(p_before) loop
     execute format(
       'select exists (select from cue.%1$I where attempt_due_at is not null) or exists (select from cue.%1$I where claimable_at is not null)

@@ -164,10 +164,9 @@ declare
 begin
   select p.payload_bytes_per_day into v_cap from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id;
   if v_cap is null then return; end if;
-  if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Change the plan, or wait until the next day.',
-      v_cap, p_bytes using errcode = cue.refusal('QU032');
-  end if;
+  perform cue.refuse_if(cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap, 'QU032',
+    format('Payload limit reached: the plan allows %s bytes per UTC day, and this payload has %s bytes. Change the plan, or wait until the next day.',
+      v_cap, p_bytes));
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $$;
 comment on function cue.admit_payload is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';

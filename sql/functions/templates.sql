@@ -25,18 +25,14 @@ declare
   v_unknown text;
   v_marks int := (length(p_text) - length(replace(p_text, '{{', ''))) / 2;
 begin
-  if v_marks > cue.max_placeholders() then
-    raise exception 'at most % placeholders are allowed, and {{{{ counts as two; this text has %', cue.max_placeholders(), v_marks
-      using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+  perform cue.refuse_if(v_marks > cue.max_placeholders(), 'QU048',
+    format('at most %s placeholders are allowed, and {{{{ counts as two; this text has %s', cue.max_placeholders(), v_marks), p_member);
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
    where u.name !~ cue.template_names()
      and not exists (
        select from cue.parent_keys(c) k
         where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
-  if found then
-    raise exception '{{%}} is not a known name', left(v_unknown, 100) using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+  perform cue.refuse_if(found, 'QU048', format('{{%s}} is not a known name', left(v_unknown, 100)), p_member);
 end $$;
 comment on function cue.require_names is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
 

@@ -14,12 +14,13 @@ declare
   l record;
 begin
   for l in select * from jsonb_each(p_limits) loop
-    if not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan') then
-      raise exception 'Unknown limit %', l.key using errcode = cue.refusal('QU034');
-    elsif l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
-                                 or l.key = 'max_timeout_seconds' and l.value > '3600') then
-      raise exception 'Invalid limit: % cannot be %', l.key, l.value using errcode = cue.refusal('QU034');
-    end if;
+    perform cue.refuse_if(
+      not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan'),
+      'QU034', format('Unknown limit %s', l.key));
+    perform cue.refuse_if(
+      l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
+                             or l.key = 'max_timeout_seconds' and l.value > '3600'),
+      'QU034', format('Invalid limit: %s cannot be %s', l.key, l.value));
   end loop;
   perform jsonb_populate_record(null::cue.plans, p_limits);
 end $$;

@@ -39,9 +39,7 @@ begin
     end if;
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
-  if not found then
-    raise exception 'worker % not found', p_worker_id using errcode = cue.refusal('QU005');
-  end if;
+  perform cue.refuse_if(not found, 'QU005', format('worker %s not found', p_worker_id));
 end $$;
 comment on function cue.delete_worker is 'Removes a worker and releases its claims; QU005 if not found.';
 
@@ -79,15 +77,11 @@ declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
   perform cue.refuse_superseded(e);
-  if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
-  end if;
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'Execution % is claimed by another worker.', e.id using errcode = cue.refusal('QU017');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. Stop working on it.', e.id));
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be extended; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(p_worker_id is not null and e.claimed_by_worker <> p_worker_id, 'QU017',
+    format('Execution %s is claimed by another worker.', e.id));
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
    where account_id = p_account_id and worker_id = e.claimed_by_worker and last_heartbeat < p_now - interval '10 seconds';
@@ -105,12 +99,8 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_superseded(e);
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if e.claim_token <> p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be released; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(e.claim_token <> p_claim_token, 'QU016', format('Claim lost: execution %s may have been claimed by another worker.', e.id));
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $$;
 comment on function cue.release_execution is 'Releases a claim; QU002 not found, QU016 claim lost, QU018 not claimed.';
@@ -120,9 +110,7 @@ language plpgsql security definer as $$
 declare
   c cue.cues := cue.lock_cue((select cue_id from cue.executions where id = p_execution_id and account_id = p_account_id));
 begin
-  if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(c.id is null or c.deleted_at is not null, 'QU002', format('execution %s not found', p_execution_id));
   return c;
 end $$;
 comment on function cue.lock_cue_of is 'Locks and returns the cue of an account''s execution, as the lock order demands; QU002 if not found.';
@@ -135,9 +123,7 @@ begin
   select * into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id
      and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   return e;
 end $$;
 comment on function cue.lock_execution is 'Locks and returns an account''s execution, but not its cue; QU002 if not found.';
