@@ -3534,23 +3534,14 @@ CREATE OR REPLACE FUNCTION cue.add_event_notices(p_account_ids uuid[], p_after b
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  n cue.notices;
 begin
-  if not exists (select from cue.channels h where h.account_id = any (p_account_ids) and h.types is not null and h.enabled) then return; end if;
-  for n in
-    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), h.account_id, h.id, 'event',
-           jsonb_build_object('id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id,
-                              'data', e.data::json), p_now, p_now
-      from cue.channels h
-     cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
-     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
-     order by e.place
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
+  perform cue.add_notices(h.account_id, array[h.id], 'event', p_now, null, jsonb_build_object(
+            'id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id, 'data', e.data::json))
+     from cue.channels h
+    cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
+    where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null
+      and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
+    order by e.place;
 end $function$;
 comment on function cue.add_event_notices(uuid[],bigint,timestamp with time zone) is 'Adds notices of newly published events for the channels that name their types.';
 grant execute on function cue.add_event_notices(uuid[],bigint,timestamp with time zone) to cue_service;
@@ -3668,6 +3659,23 @@ end $function$;
 comment on function cue.add_notice_job(uuid,uuid,timestamp with time zone) is 'Adds the job of a notice, unless one waits.';
 grant execute on function cue.add_notice_job(uuid,uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_notices(p_account_id uuid, p_channel_ids uuid[], p_kind cue.notice_kind, p_now timestamp with time zone, p_alert_id uuid DEFAULT NULL::uuid, p_content jsonb DEFAULT NULL::jsonb, p_snoozed_until timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  with added as (
+    insert into cue.notices (id, account_id, channel_id, alert_id, kind, snoozed_until, content, due_at, created_at)
+    select cue.uuid_v7(p_now), p_account_id, u.id, p_alert_id, p_kind, p_snoozed_until, p_content, p_now, p_now from unnest(p_channel_ids) as u (id)
+    on conflict do nothing returning id)
+  select cue.add_notice_job(a.id, p_account_id, p_now) from added a;
+$function$;
+comment on function cue.add_notices(uuid,uuid[],cue.notice_kind,timestamp with time zone,uuid,jsonb,timestamp with time zone) is 'Adds a notice for each of these channels of an account, with its job.';
+grant execute on function cue.add_notices(uuid,uuid[],cue.notice_kind,timestamp with time zone,uuid,jsonb,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_operation_event(p_operation_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
@@ -3692,69 +3700,38 @@ CREATE OR REPLACE FUNCTION cue.add_payload_bytes(p_account_ids uuid[], p_bytes b
  SET plan_cache_mode TO 'force_generic_plan'
  SET lock_timeout TO '20ms'
 AS $function$
-declare
-  v_day date := (p_now at time zone 'utc')::date;
 begin
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+  loop
+    begin
+      insert into cue.payload_counters as u (account_id, day, slot, bytes)
+      select n.id, (p_now at time zone 'utc')::date, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+      on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $function$;
 comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 grant execute on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_raised_notices(c cue.cues, p_alert_id uuid, p_severity cue.alert_severity, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.add_resolved_notices(p_alert_id uuid, p_now timestamp with time zone)
  RETURNS void
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  n cue.notices;
-begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
-    select cue.uuid_v7(p_now), c.account_id, h.id, p_alert_id, 'raised', p_now, p_now
-      from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
-end $function$;
-comment on function cue.add_raised_notices(cue.cues,uuid,cue.alert_severity,timestamp with time zone) is 'Adds the notices of a new alert for the channels that get it.';
-grant execute on function cue.add_raised_notices(cue.cues,uuid,cue.alert_severity,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.add_resolved_notices(p_alert_ids uuid[], p_now timestamp with time zone)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  n cue.notices;
-begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
-    select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'resolved', p_now, p_now
-      from cue.alerts l join cue.notices r on r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
-     where l.id = any (p_alert_ids) and l.resolved_at is not null and l.snoozed_at is null
-       and not exists (select from cue.notices s
-                        where s.alert_id = l.id and s.channel_id = r.channel_id and s.kind = 'summary' and s.created_at >= l.resolved_at)
-    on conflict do nothing returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
-end $function$;
-comment on function cue.add_resolved_notices(uuid[],timestamp with time zone) is 'Adds the notices of resolved alerts for the channels that the alerts were sent to.';
-grant execute on function cue.add_resolved_notices(uuid[],timestamp with time zone) to cue_service;
+  select cue.add_notices(l.account_id, array(
+           select r.channel_id from cue.notices r
+            where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
+              and not exists (select from cue.notices s
+                               where s.alert_id = l.id and s.channel_id = r.channel_id and s.kind = 'summary' and s.created_at >= l.resolved_at)),
+           'resolved', p_now, l.id)
+    from cue.alerts l where l.id = p_alert_id and l.resolved_at is not null and l.snoozed_at is null
+$function$;
+comment on function cue.add_resolved_notices(uuid,timestamp with time zone) is 'Adds the notices of a resolved alert for the channels that the alert was sent to.';
+grant execute on function cue.add_resolved_notices(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_results(p_execution_ids uuid[], p_attempts integer[], p_http_status integer[], p_errors text[], p_retry_after_ms integer[], p_now timestamp with time zone)
  RETURNS void
@@ -4473,20 +4450,11 @@ CREATE OR REPLACE FUNCTION cue.ask_for_approval(c cue.cues, a cue.approvals, p_n
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  n cue.notices;
 begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), c.account_id, h.id, 'approval', jsonb_build_object(
-             'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
-             'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)), p_now, p_now
-      from cue.channels_for(c, 'approval.requested') h
-     cross join cue.execution_data(array[a.execution_id]) d
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
+  perform cue.add_notices(c.account_id, array[h.id], 'approval', p_now, null, jsonb_build_object(
+            'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
+            'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)))
+     from cue.channels_for(c, 'approval.requested') h cross join cue.execution_data(array[a.execution_id]) d;
   if not found then
     perform cue.add_job('mails', jsonb_build_object('kind', 'approval_requested', 'account_id', a.account_id, 'execution_id', a.execution_id));
   end if;
@@ -4910,7 +4878,7 @@ begin
   else
     perform cue.add_job('mails', jsonb_build_object('kind', 'notice', 'account_id', n.account_id, 'notice_id', n.id));
     update cue.notices set state = 'sent', due_at = null, sent_at = p_now, tries = 1 where id = n.id;
-    if n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+    if n.kind = 'raised' then perform cue.add_resolved_notices(n.alert_id, p_now); end if;
   end if;
 end $function$;
 comment on function cue.begin_notice(uuid,interval,timestamp with time zone) is 'Begins a try of a notice that is due and returns what to send, or no row if there is nothing to send now.';
@@ -6039,14 +6007,15 @@ CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now time
  SET lock_timeout TO '20ms'
 AS $function$
 begin
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+  loop
+    begin
+      insert into cue.usage_counters as u (account_id, month, slot, executions)
+      select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+      on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $function$;
 comment on function cue.count_executions(uuid[],timestamp with time zone) is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 grant execute on function cue.count_executions(uuid[],timestamp with time zone) to cue_service;
@@ -6141,6 +6110,27 @@ begin
 end $function$;
 comment on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) is 'Counts a hit of each subject unless its window is full; leaves out locked windows.';
 grant execute on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.count_mail(p_account_id uuid, p_subject text, p_per_hour integer, p_counted boolean, p_now timestamp with time zone, OUT is_allowed boolean, OUT is_last boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  is_allowed := true;
+  is_last := false;
+  if not p_counted then return; end if;
+  if cue.is_email_confirmed(p_account_id) then
+    select w.allowed, w.remaining = 0 into is_allowed, is_last from cue.allow(p_subject || p_account_id, p_per_hour, '1 hour', p_now) w;
+  else
+    select w.allowed, w.remaining = 0 into is_allowed, is_last from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now) w;
+  end if;
+end $function$;
+comment on function cue.count_mail(uuid,text,integer,boolean,timestamp with time zone) is 'Counts a mail to an account, and returns whether it is within the limit, and whether it is the last one.';
+grant execute on function cue.count_mail(uuid,text,integer,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -6366,7 +6356,7 @@ begin
   insert into cue.event_endpoints (id, account_id, url, types, tag, cue_ids, description, secret, place, created_at)
   select cue.uuid_v7(p_now), a.id, p_url, p_types, p_tag, p_cue_ids, p_description, cue.new_secret(), o.last_place, p_now from cue.event_order o
   returning * into e;
-  perform cue.subscribe_endpoints(a.id);
+  perform cue.subscribe_parts(a.id);
   perform cue.record_event(a.id, 'event_endpoint.created', p_actor, p_ip, jsonb_build_object('endpoint_id', e.id), p_now);
   return query select e.id, e.secret;
 end $function$;
@@ -6742,7 +6732,7 @@ begin
   delete from cue.channels where account_id = p_account_id and name = p_name returning id into v_id;
   perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
   delete from cue.notices where account_id = p_account_id and channel_id = v_id;
-  perform cue.subscribe_channels(p_account_id);
+  perform cue.subscribe_parts(p_account_id);
   perform cue.record_event(p_account_id, 'channel.deleted', p_actor, p_ip, jsonb_build_object('name', p_name), p_now);
 end $function$;
 comment on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) is 'Deletes a channel and its notices; QU036 if not found.';
@@ -6840,7 +6830,7 @@ begin
   delete from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
   perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   perform cue.move_endpoint_job(p_endpoint_id, p_account_id, null);
-  perform cue.subscribe_endpoints(p_account_id);
+  perform cue.subscribe_parts(p_account_id);
   perform cue.record_event(p_account_id, 'event_endpoint.deleted', p_actor, p_ip, jsonb_build_object('endpoint_id', p_endpoint_id), p_now);
 end $function$;
 comment on function cue.delete_event_endpoint(uuid,uuid,text,text,timestamp with time zone) is 'Deletes an endpoint; QU047 if not found.';
@@ -7371,14 +7361,10 @@ begin
   if v_runs then
     perform cue.continue_held(c, h, p_now);
   else
-    update cue.executions
-       set status = case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
-           error_message = case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end,
-           missed_reason = case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason,
-           attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - h.since), 2147483647)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
+    e := cue.end_execution(
+      e, case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
+      case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end, p_now,
+      case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason, h.since);
     perform cue.count_ended(e.status);
     perform cue.end_one_time_cue(c, 'failed', p_now);
     perform cue.follow_end(c, p_now);
@@ -7432,6 +7418,28 @@ begin
 end $function$;
 comment on function cue.end_endpoint_turn(uuid,integer,bigint,integer,text,integer,timestamp with time zone) is 'Records a turn of an endpoint. A failed event is repeated after 10 seconds, 1, 5 and then every 30 minutes; after 3 days and 20 tries the endpoint is disabled.';
 grant execute on function cue.end_endpoint_turn(uuid,integer,bigint,integer,text,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.end_execution(e cue.executions, p_status cue.execution_status, p_error text, p_now timestamp with time zone, p_reason cue.missed_reason DEFAULT NULL::cue.missed_reason, p_held_since timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.executions
+     set status = p_status, error_message = p_error, missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
+         flight_id = null, lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
+         outcome_state = case p_status when 'outcome_timeout' then 'unknown' else outcome_state end,
+         held_ms = case when p_held_since is null then held_ms
+                        else least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - p_held_since), 2147483647) end
+   where id = e.id returning * into e;
+  delete from cue.held_executions where execution_id = e.id;
+  return e;
+end $function$;
+comment on function cue.end_execution(cue.executions,cue.execution_status,text,timestamp with time zone,cue.missed_reason,timestamp with time zone) is 'Ends an execution without a success, and returns it.';
+grant execute on function cue.end_execution(cue.executions,cue.execution_status,text,timestamp with time zone,cue.missed_reason,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_flights(p_flight_ids bigint[])
  RETURNS void
@@ -7559,7 +7567,7 @@ begin
      set state = n.state, due_at = n.due_at, http_status = p_http_status, error = p_error, sent_at = case when n.state = 'sent' then p_now end
    where id = n.id;
   if n.state = 'waiting' then perform cue.add_notice_job(n.id, n.account_id, n.due_at); end if;
-  if n.state = 'sent' and n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+  if n.state = 'sent' and n.kind = 'raised' then perform cue.add_resolved_notices(n.alert_id, p_now); end if;
   return n.state;
 end $function$;
 comment on function cue.end_notice(uuid,integer,integer,text,boolean,integer,timestamp with time zone) is 'Records the result of a try; a failed one is repeated after 10 seconds, 1, 5 and 30 minutes.';
@@ -7598,7 +7606,6 @@ CREATE OR REPLACE FUNCTION cue.end_snoozes(p_limit integer DEFAULT 200, p_now ti
 AS $function$
 declare
   l cue.alerts;
-  n cue.notices;
   v_happened jsonb;
   v_count int := 0;
 begin
@@ -7609,14 +7616,9 @@ begin
                                      'acknowledged', coalesce(l.acknowledged_at >= l.snoozed_at, false));
     update cue.alerts set snoozed_at = null, snoozed_until = null, snoozed_failures = 0 where id = l.id;
     if v_happened <> '{"failures": 0, "resolved": false, "acknowledged": false}' then
-      for n in
-        insert into cue.notices (id, account_id, channel_id, alert_id, kind, snoozed_until, content, due_at, created_at)
-        select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'summary', l.snoozed_until, v_happened, p_now, p_now
-          from cue.notices r where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
-        on conflict do nothing returning *
-      loop
-        perform cue.add_notice_job(n.id, n.account_id, p_now);
-      end loop;
+      perform cue.add_notices(
+        l.account_id, array(select r.channel_id from cue.notices r where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'),
+        'summary', p_now, l.id, v_happened, l.snoozed_until);
     end if;
     v_count := v_count + 1;
   end loop;
@@ -7931,12 +7933,8 @@ begin
      where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
      order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
-    update cue.executions
-       set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'delivered, but no outcome was reported in time'
-     where id = e.id returning * into e;
     select * into c from cue.cues where id = e.cue_id;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(cue.end_execution(e, 'outcome_timeout', 'delivered, but no outcome was reported in time', p_now), c, p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -8937,48 +8935,6 @@ begin
 end $function$;
 comment on function cue.forecast(timestamp with time zone) is 'Returns the slots that are due in each minute of the next hour, all of a cue''s; those that exclusions skip count as well. Reads up to a million cues.';
 grant execute on function cue.forecast(timestamp with time zone) to cue_operator, cue_service;
-
-CREATE OR REPLACE FUNCTION cue.forget_engines(p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_gone int;
-begin
-  delete from cue.engines
-   where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
-  get diagnostics v_gone = row_count;
-  return v_gone;
-end $function$;
-comment on function cue.forget_engines(timestamp with time zone) is 'Removes engines not seen for an hour, except the one seen last; returns how many.';
-grant execute on function cue.forget_engines(timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.forget_workers(p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_gone int;
-begin
-  delete from cue.workers where (account_id, worker_id) in (
-    select w.account_id, w.worker_id from cue.workers w
-     where w.last_heartbeat < p_now - interval '7 days'
-       and not exists (select from cue.executions e
-                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
-       for update of w skip locked);
-  get diagnostics v_gone = row_count;
-  return v_gone;
-end $function$;
-comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold no claim; returns how many.';
-grant execute on function cue.forget_workers(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.free_places(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -10662,10 +10618,7 @@ begin
     perform cue.wake_workers(e.account_id, p_now);
     if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   else
-    update cue.executions
-       set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
-           error_message = format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts)
-     where id = e.id returning * into e;
+    e := cue.end_execution(e, 'missed', format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts), p_now);
     perform cue.after_end(e, c, p_now);
   end if;
 end $function$;
@@ -10680,15 +10633,8 @@ CREATE OR REPLACE FUNCTION cue.mail_approval_requested(p_account_id uuid, p_exec
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_confirmed boolean := cue.is_email_confirmed(p_account_id);
 begin
-  if p_counted and not (
-    select w.allowed from cue.allow(
-      case when v_confirmed then 'approval_mails:' else 'unconfirmed:' end || p_account_id, case when v_confirmed then 100 else 3 end,
-      case when v_confirmed then interval '1 hour' else interval '24 hours' end, p_now) w) then
-    return;
-  end if;
+  if not (select w.is_allowed from cue.count_mail(p_account_id, 'approval_mails:', 100, p_counted, p_now) w) then return; end if;
   return query
   select m.email, c.id, c.name, e.id, e.scheduled_for, a.message, a.expires_at, a.on_expiry, a.reminders, m.approvals_by_link
     from cue.approvals a join cue.executions e on e.id = a.execution_id join cue.cues c on c.id = a.cue_id join cue.accounts m on m.id = a.account_id
@@ -10732,18 +10678,11 @@ AS $function$
 declare
   w record;
 begin
-  select null::boolean as allowed, null::int as remaining into w;
-  if p_counted then
-    if cue.is_email_confirmed(p_account_id) then
-      select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
-    else
-      select * into w from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now);
-    end if;
-    if not w.allowed then return; end if;
-  end if;
+  select * into w from cue.count_mail(p_account_id, 'failures:', 10, p_counted, p_now);
+  if not w.is_allowed then return; end if;
   return query
   select a.email, c.id, c.name, c.status, e.id, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status, e.error_message,
-         coalesce(w.remaining = 0, false)
+         w.is_last
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
 end $function$;
@@ -11157,12 +11096,7 @@ begin
       update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
       continue;
     end if;
-    update cue.executions
-       set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'not claimed in time'
-     where id = e.id
-    returning * into e;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(cue.end_execution(e, 'missed', 'not claimed in time', p_now), c, p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -11203,12 +11137,7 @@ CREATE OR REPLACE FUNCTION cue.miss_waiting(e cue.executions, p_reason cue.misse
 AS $function$
 begin
   if e.ended_at is not null then return; end if;
-  update cue.executions
-     set status = 'missed', missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-         held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
-         updated_at = p_now, error_message = p_error
-   where id = e.id returning * into e;
-  delete from cue.held_executions where execution_id = e.id;
+  e := cue.end_execution(e, 'missed', p_error, p_now, p_reason, (select h.since from cue.held_executions h where h.execution_id = e.id));
   perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
 end $function$;
 comment on function cue.miss_waiting(cue.executions,cue.missed_reason,text,timestamp with time zone) is 'Ends a held execution as missed.';
@@ -12400,10 +12329,7 @@ CREATE OR REPLACE FUNCTION cue.principal_of(p_actor text)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select coalesce((select 'key:' || s.key_id from cue.sessions s where 'session:' || s.id = p_actor and s.id = substring(p_actor from 9)::uuid), p_actor)
-   where p_actor like 'session:%'
-  union all
-  select p_actor where p_actor not like 'session:%'
+  select coalesce((select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
 $function$;
 comment on function cue.principal_of(text) is 'Returns the key that an actor uses, or the actor.';
 grant execute on function cue.principal_of(text) to cue_service;
@@ -12452,8 +12378,14 @@ begin
   delete from cue.operations where ended_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
-  perform cue.forget_engines(p_now);
-  perform cue.forget_workers(p_now);
+  delete from cue.engines where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
+  -- A worker that holds a claim may be sending heartbeats for that claim only.
+  delete from cue.workers where (account_id, worker_id) in (
+    select w.account_id, w.worker_id from cue.workers w
+     where w.last_heartbeat < p_now - interval '7 days'
+       and not exists (select from cue.executions e
+                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
+       for update of w skip locked);
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
   delete from cue.costs where reported_at < p_now - interval '400 days';
@@ -12509,24 +12441,16 @@ declare
   v_first uuid := (
     select min(cue.partition_bound(to_date(substring(p.relname from '\d{4}_\d\d$'), 'YYYY_MM'))::text)::uuid
       from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = 'cue.executions'::regclass);
+  v_table text;
   v_count int;
 begin
-  delete from cue.dead_letters where execution_id = any (array(
-    select execution_id from cue.dead_letters where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  delete from cue.backfilled_slots where execution_id = any (array(
-    select execution_id from cue.backfilled_slots where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  delete from cue.approvals where execution_id = any (array(
-    select execution_id from cue.approvals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  -- One of an execution that can still be replayed keeps its lineage from signalling again.
-  delete from cue.signals where id = any (array(
-    select id from cue.signals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
+  -- A signal of an execution that can still be replayed keeps its lineage from signalling again.
+  foreach v_table in array '{dead_letters,backfilled_slots,approvals,signals}'::text[] loop
+    execute format('delete from cue.%1$I where ctid = any (array(
+                      select ctid from cue.%1$I where execution_id < %2$L order by execution_id limit %3$s for update skip locked))', v_table, v_first, p_batch);
+    get diagnostics v_count = row_count;
+    exit when v_count > 0;
+  end loop;
   return v_count;
 end $function$;
 comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots, approvals and signals whose executions have been dropped; returns how many.';
@@ -12803,7 +12727,7 @@ begin
      set type = excluded.type, target = excluded.target, types = excluded.types, severity = excluded.severity, tags = excluded.tags,
          is_default = excluded.is_default, enabled = excluded.enabled, gets_links = excluded.gets_links,
          updated_at = excluded.updated_at;
-  perform cue.subscribe_channels(a.id);
+  perform cue.subscribe_parts(a.id);
   perform cue.record_event(a.id, 'channel.set', p_actor, p_ip, jsonb_build_object('name', p_name, 'type', p_type), p_now);
   return case when old.id is null then 'created' else 'changed' end;
 end $function$;
@@ -12992,7 +12916,8 @@ begin
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   perform cue.add_alert_event('alert.raised', v_id, p_now);
-  perform cue.add_raised_notices(c, v_id, p_severity, p_now);
+  perform cue.add_notices(
+    c.account_id, array(select h.id from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity), 'raised', p_now, v_id);
   return v_id;
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -13783,10 +13708,7 @@ begin
       perform cue.enqueue_attempts(array[e.id], array[p_now]);
       perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
     else
-      update cue.executions
-         set status = 'missed', flight_id = null, ended_at = p_now, error_message = v_error, updated_at = p_now
-       where id = e.id returning * into e;
-      perform cue.after_end(e, c, p_now);
+      perform cue.after_end(cue.end_execution(e, 'missed', v_error, p_now), c, p_now);
     end if;
   end loop;
   return v_count;
@@ -15055,7 +14977,7 @@ begin
   returning a.id
   loop
     perform cue.add_alert_event('alert.resolved', v_id, p_now);
-    perform cue.add_resolved_notices(array[v_id], p_now);
+    perform cue.add_resolved_notices(v_id, p_now);
   end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
@@ -15078,7 +15000,7 @@ begin
    where a.id = p_alert_id and a.resolved_at is null;
   if found then
     perform cue.add_alert_event('alert.resolved', p_alert_id, p_now);
-    perform cue.add_resolved_notices(array[p_alert_id], p_now);
+    perform cue.add_resolved_notices(p_alert_id, p_now);
   end if;
 end $function$;
 comment on function cue.resolve_gate_alert(uuid,timestamp with time zone) is 'Resolves the alert about a gate that has closed.';
@@ -16237,12 +16159,8 @@ CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p
 AS $function$
 begin
   if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
-  update cue.executions
-     set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
-         lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
-   where id = e.id returning * into e;
+  e := cue.end_execution(e, 'failed', p_reason, p_now);
   perform cue.drop_attempt_jobs(array[e.id]);
-  delete from cue.held_executions where execution_id = e.id;
   delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
@@ -16346,37 +16264,6 @@ end $function$;
 comment on function cue.subscribe(uuid,text,boolean) is 'Notes whether a part of an account wants events of successes, retries and verifications.';
 grant execute on function cue.subscribe(uuid,text,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.subscribe_channels(p_account_id uuid)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select cue.subscribe(p_account_id, 'channels', exists (
-    select from cue.channels h
-     where h.account_id = p_account_id and h.enabled
-       and h.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
-$function$;
-comment on function cue.subscribe_channels(uuid) is 'Notes whether a channel of an account names successes, retries or verifications.';
-grant execute on function cue.subscribe_channels(uuid) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.subscribe_endpoints(p_account_id uuid)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select cue.subscribe(p_account_id, 'endpoints', exists (
-    select from cue.event_endpoints e
-     where e.account_id = p_account_id and e.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
-$function$;
-comment on function cue.subscribe_endpoints(uuid) is 'Notes whether an endpoint of an account names successes, retries or verifications; also a disabled one, which may continue.';
-grant execute on function cue.subscribe_endpoints(uuid) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -16399,6 +16286,24 @@ begin
 end $function$;
 comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Subscribes an agent to the memory block; QU062 if off, QU011 above 20 agents.';
 grant execute on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.subscribe_parts(p_account_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_types constant cue.event_type[] := '{execution.succeeded,execution.retrying,execution.verified}';
+begin
+  perform cue.subscribe(p_account_id, 'channels', exists (
+            select from cue.channels h where h.account_id = p_account_id and h.enabled and h.types && v_types)),
+          cue.subscribe(p_account_id, 'endpoints', exists (select from cue.event_endpoints e where e.account_id = p_account_id and e.types && v_types));
+end $function$;
+comment on function cue.subscribe_parts(uuid) is 'Notes whether a channel or an endpoint of an account names successes, retries or verifications.';
+grant execute on function cue.subscribe_parts(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.supersede_executions(p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -16583,21 +16488,6 @@ $function$;
 comment on function cue.template_names() is 'Returns the pattern of names in templates, except those of parents.';
 grant execute on function cue.template_names() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.template_texts(c cue.cues)
- RETURNS text[]
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select array[
-    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
-    c.callback_url, c.callback_headers::text, c.approval ->> 'message']
-$function$;
-comment on function cue.template_texts(cue.cues) is 'Returns the texts of a cue in which names are replaced.';
-grant execute on function cue.template_texts(cue.cues) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.template_values(c cue.cues, e cue.executions, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(template_values jsonb, is_truncated boolean)
  LANGUAGE plpgsql
@@ -16607,7 +16497,9 @@ CREATE OR REPLACE FUNCTION cue.template_values(c cue.cues, e cue.executions, p_n
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_names text[] := cue.names_in(cue.template_texts(c));
+  v_names text[] := cue.names_in(array[
+    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
+    c.callback_url, c.callback_headers::text, c.approval ->> 'message']);
   v_known jsonb := jsonb_build_object(
     'execution_id', e.id, 'scheduled_for', cue.iso(e.scheduled_for), 'due_at', cue.iso(coalesce(e.due_at, e.scheduled_for)),
     'triggered_by', e.triggered_by, 'cue', jsonb_build_object('id', c.id, 'key', c.key, 'name', c.name));

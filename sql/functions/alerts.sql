@@ -23,7 +23,8 @@ begin
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   perform cue.add_alert_event('alert.raised', v_id, p_now);
-  perform cue.add_raised_notices(c, v_id, p_severity, p_now);
+  perform cue.add_notices(
+    c.account_id, array(select h.id from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity), 'raised', p_now, v_id);
   return v_id;
 end $$;
 comment on function cue.raise_alert is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -84,7 +85,7 @@ begin
   returning a.id
   loop
     perform cue.add_alert_event('alert.resolved', v_id, p_now);
-    perform cue.add_resolved_notices(array[v_id], p_now);
+    perform cue.add_resolved_notices(v_id, p_now);
   end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);

@@ -41,10 +41,7 @@ comment on function cue.has_approval_queue is 'Returns whether as many execution
 -- A session that was opened with a key is the key.
 create or replace function cue.principal_of(p_actor text) returns text
 language sql stable security definer as $$
-  select coalesce((select 'key:' || s.key_id from cue.sessions s where 'session:' || s.id = p_actor and s.id = substring(p_actor from 9)::uuid), p_actor)
-   where p_actor like 'session:%'
-  union all
-  select p_actor where p_actor not like 'session:%'
+  select coalesce((select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
 $$;
 comment on function cue.principal_of is 'Returns the key that an actor uses, or the actor.';
 
@@ -67,20 +64,11 @@ comment on function cue.add_approval_event is 'Adds an event about an approval, 
 -- Without a channel, by mail. Also for reminders.
 create or replace function cue.ask_for_approval(c cue.cues, a cue.approvals, p_now timestamptz) returns void
 language plpgsql security definer as $$
-declare
-  n cue.notices;
 begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), c.account_id, h.id, 'approval', jsonb_build_object(
-             'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
-             'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)), p_now, p_now
-      from cue.channels_for(c, 'approval.requested') h
-     cross join cue.execution_data(array[a.execution_id]) d
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
+  perform cue.add_notices(c.account_id, array[h.id], 'approval', p_now, null, jsonb_build_object(
+            'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
+            'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)))
+     from cue.channels_for(c, 'approval.requested') h cross join cue.execution_data(array[a.execution_id]) d;
   if not found then
     perform cue.add_job('mails', jsonb_build_object('kind', 'approval_requested', 'account_id', a.account_id, 'execution_id', a.execution_id));
   end if;
@@ -155,14 +143,10 @@ begin
   if v_runs then
     perform cue.continue_held(c, h, p_now);
   else
-    update cue.executions
-       set status = case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
-           error_message = case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end,
-           missed_reason = case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason,
-           attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - h.since), 2147483647)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
+    e := cue.end_execution(
+      e, case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
+      case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end, p_now,
+      case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason, h.since);
     perform cue.count_ended(e.status);
     perform cue.end_one_time_cue(c, 'failed', p_now);
     perform cue.follow_end(c, p_now);

@@ -4,14 +4,6 @@
 -- endpoint that has everything has no job until the next publication adds one. That happens after the commit of the events (see publish_events), and a
 -- waiting job is not added twice: whichever job runs then, sees them.
 
-create or replace function cue.subscribe_endpoints(p_account_id uuid) returns void
-language sql security definer as $$
-  select cue.subscribe(p_account_id, 'endpoints', exists (
-    select from cue.event_endpoints e
-     where e.account_id = p_account_id and e.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
-$$;
-comment on function cue.subscribe_endpoints is 'Notes whether an endpoint of an account names successes, retries or verifications; also a disabled one, which may continue.';
-
 create or replace function cue.create_event_endpoint(
   p_account_id uuid, p_url text, p_types cue.event_type[], p_tag text default null, p_cue_ids text[] default null, p_description text default null,
   p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -27,7 +19,7 @@ begin
   insert into cue.event_endpoints (id, account_id, url, types, tag, cue_ids, description, secret, place, created_at)
   select cue.uuid_v7(p_now), a.id, p_url, p_types, p_tag, p_cue_ids, p_description, cue.new_secret(), o.last_place, p_now from cue.event_order o
   returning * into e;
-  perform cue.subscribe_endpoints(a.id);
+  perform cue.subscribe_parts(a.id);
   perform cue.record_event(a.id, 'event_endpoint.created', p_actor, p_ip, jsonb_build_object('endpoint_id', e.id), p_now);
   return query select e.id, e.secret;
 end $$;
@@ -42,7 +34,7 @@ begin
   delete from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
   perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   perform cue.move_endpoint_job(p_endpoint_id, p_account_id, null);
-  perform cue.subscribe_endpoints(p_account_id);
+  perform cue.subscribe_parts(p_account_id);
   perform cue.record_event(p_account_id, 'event_endpoint.deleted', p_actor, p_ip, jsonb_build_object('endpoint_id', p_endpoint_id), p_now);
 end $$;
 comment on function cue.delete_event_endpoint is 'Deletes an endpoint; QU047 if not found.';

@@ -107,18 +107,32 @@ language sql security definer as $$
 $$;
 comment on function cue.log_attempt is 'Logs the running attempt of an execution as ended now, without a response.';
 
--- Also one that is running: engines abort the open request within a second, and a worker loses its claim. The caller has locked the cue, its cue_runs
--- and the execution, and decides what the end means for the cue.
+-- Whatever it waits for or does. The caller has locked the cue, its cue_runs and the execution, and decides what the end means for the cue.
+create or replace function cue.end_execution(
+  e cue.executions, p_status cue.execution_status, p_error text, p_now timestamptz, p_reason cue.missed_reason default null,
+  p_held_since timestamptz default null
+) returns cue.executions
+language plpgsql security definer as $$
+begin
+  update cue.executions
+     set status = p_status, error_message = p_error, missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
+         flight_id = null, lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
+         outcome_state = case p_status when 'outcome_timeout' then 'unknown' else outcome_state end,
+         held_ms = case when p_held_since is null then held_ms
+                        else least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - p_held_since), 2147483647) end
+   where id = e.id returning * into e;
+  delete from cue.held_executions where execution_id = e.id;
+  return e;
+end $$;
+comment on function cue.end_execution is 'Ends an execution without a success, and returns it.';
+
+-- Also one that is running: engines abort the open request within a second, and a worker loses its claim.
 create or replace function cue.stop_execution(e cue.executions, p_reason text, p_now timestamptz default now()) returns cue.executions
 language plpgsql security definer as $$
 begin
   if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
-  update cue.executions
-     set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
-         lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
-   where id = e.id returning * into e;
+  e := cue.end_execution(e, 'failed', p_reason, p_now);
   perform cue.drop_attempt_jobs(array[e.id]);
-  delete from cue.held_executions where execution_id = e.id;
   delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);

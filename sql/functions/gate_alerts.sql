@@ -51,7 +51,7 @@ begin
    where a.id = p_alert_id and a.resolved_at is null;
   if found then
     perform cue.add_alert_event('alert.resolved', p_alert_id, p_now);
-    perform cue.add_resolved_notices(array[p_alert_id], p_now);
+    perform cue.add_resolved_notices(p_alert_id, p_now);
   end if;
 end $$;
 comment on function cue.resolve_gate_alert is 'Resolves the alert about a gate that has closed.';

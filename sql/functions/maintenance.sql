@@ -160,8 +160,14 @@ begin
   delete from cue.operations where ended_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
-  perform cue.forget_engines(p_now);
-  perform cue.forget_workers(p_now);
+  delete from cue.engines where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
+  -- A worker that holds a claim may be sending heartbeats for that claim only.
+  delete from cue.workers where (account_id, worker_id) in (
+    select w.account_id, w.worker_id from cue.workers w
+     where w.last_heartbeat < p_now - interval '7 days'
+       and not exists (select from cue.executions e
+                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
+       for update of w skip locked);
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
   delete from cue.costs where reported_at < p_now - interval '400 days';

@@ -130,17 +130,16 @@ comment on function cue.exceeds_payload_cap is 'Returns whether another executio
 -- Takes another slot if another session holds a row, like count_executions.
 create or replace function cue.add_payload_bytes(p_account_ids uuid[], p_bytes bigint[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
-declare
-  v_day date := (p_now at time zone 'utc')::date;
 begin
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+  loop
+    begin
+      insert into cue.payload_counters as u (account_id, day, slot, bytes)
+      select n.id, (p_now at time zone 'utc')::date, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+      on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $$;
 comment on function cue.add_payload_bytes is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 

@@ -10,14 +10,6 @@ language sql immutable as $$
 $$;
 comment on function cue.names_in is 'Returns the names in placeholders of texts, each once.';
 
-create or replace function cue.template_texts(c cue.cues) returns text[]
-language sql stable security definer as $$
-  select array[
-    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
-    c.callback_url, c.callback_headers::text, c.approval ->> 'message']
-$$;
-comment on function cue.template_texts is 'Returns the texts of a cue in which names are replaced.';
-
 -- For texts that the service does not check, because it does not know all of them, or whether they belong to a template.
 create or replace function cue.require_names(c cue.cues, p_text text, p_member text) returns void
 language plpgsql stable security definer as $$
@@ -122,7 +114,9 @@ create or replace function cue.template_values(
 ) returns table (template_values jsonb, is_truncated boolean)
 language plpgsql stable security definer as $$
 declare
-  v_names text[] := cue.names_in(cue.template_texts(c));
+  v_names text[] := cue.names_in(array[
+    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
+    c.callback_url, c.callback_headers::text, c.approval ->> 'message']);
   v_known jsonb := jsonb_build_object(
     'execution_id', e.id, 'scheduled_for', cue.iso(e.scheduled_for), 'due_at', cue.iso(coalesce(e.due_at, e.scheduled_for)),
     'triggered_by', e.triggered_by, 'cue', jsonb_build_object('id', c.id, 'key', c.key, 'name', c.name));

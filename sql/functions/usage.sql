@@ -50,14 +50,15 @@ comment on function cue.leave_counter_slot is 'Gives this backend another slot o
 create or replace function cue.count_executions(p_account_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+  loop
+    begin
+      insert into cue.usage_counters as u (account_id, month, slot, executions)
+      select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+      on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $$;
 comment on function cue.count_executions is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 

@@ -43,23 +43,6 @@ begin
 end $$;
 comment on function cue.delete_worker is 'Removes a worker and releases its claims; QU005 if not found.';
 
--- A worker that holds a claim may be sending heartbeats for that claim only.
-create or replace function cue.forget_workers(p_now timestamptz default now()) returns int
-language plpgsql security definer as $$
-declare
-  v_gone int;
-begin
-  delete from cue.workers where (account_id, worker_id) in (
-    select w.account_id, w.worker_id from cue.workers w
-     where w.last_heartbeat < p_now - interval '7 days'
-       and not exists (select from cue.executions e
-                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
-       for update of w skip locked);
-  get diagnostics v_gone = row_count;
-  return v_gone;
-end $$;
-comment on function cue.forget_workers is 'Removes workers that were silent for a week and hold no claim; returns how many.';
-
 create or replace function cue.has_live_worker(p_account_id uuid, p_now timestamptz default now()) returns boolean
 language sql stable security definer as $$
   select exists (select from cue.workers where account_id = p_account_id and last_heartbeat > p_now - cue.worker_timeout())
@@ -157,10 +140,7 @@ begin
     perform cue.wake_workers(e.account_id, p_now);
     if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   else
-    update cue.executions
-       set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
-           error_message = format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts)
-     where id = e.id returning * into e;
+    e := cue.end_execution(e, 'missed', format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts), p_now);
     perform cue.after_end(e, c, p_now);
   end if;
 end $$;
@@ -223,12 +203,7 @@ begin
       update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
       continue;
     end if;
-    update cue.executions
-       set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'not claimed in time'
-     where id = e.id
-    returning * into e;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(cue.end_execution(e, 'missed', 'not claimed in time', p_now), c, p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;
