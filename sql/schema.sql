@@ -3411,37 +3411,22 @@ declare
   v_new jsonb[] := array(
     select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
      where g.cue -> 'same' = 'false' and g.cue ->> 'cue_id' is null order by g.place);
-  r record;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
+  v_next_runs timestamptz[] := array(
+    select case when not u.cue @> '{"paused": true}' then (u.cue ->> 'next_run')::timestamptz end from unnest(v_new) with ordinality as u (cue, n) order by u.n);
+  v_next_slots timestamptz[] := array(
+    select case when not u.cue @> '{"paused": true}' then (u.cue ->> 'next_slot')::timestamptz end from unnest(v_new) with ordinality as u (cue, n) order by u.n);
 begin
-  if v_new = '{}' then return v_results; end if;
-  for r in
-    select a.cue ->> 'key' as key, a.cue -> 'changes' ->> 'gate' as gate, a.id, a.refusal
+  if v_new = '{}' then return '[]'; end if;
+  return (
+    select jsonb_agg(jsonb_build_object('key', a.cue -> 'key', 'gate', a.cue -> 'changes' -> 'gate', 'cue_id', a.id, 'refusal', a.refusal) order by a.n)
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
-             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
-                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by n.place)
-                from unnest(v_new) with ordinality as n (cue, place)),
-             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_run')::timestamptz end
-                     from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
-             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_slot')::timestamptz end
-                     from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
-        as a (cue, id, refusal)
-  loop
-    begin
-      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key, r.gate); end if;
-      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
-      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
-    exception when sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
+             (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') || case when u.cue @> '{"paused": true}'
+                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by u.n)
+                from unnest(v_new) with ordinality as u (cue, n)),
+             v_next_runs, p_now, v_next_slots)) with ordinality as a (cue, id, refusal, n));
 end $function$;
-comment on function cue.add_declared(uuid,jsonb,timestamp with time zone) is 'Creates the declared cues that do not exist; returns what it did with each.';
+comment on function cue.add_declared(uuid,jsonb,timestamp with time zone) is 'Creates the declared cues that do not exist; returns the id of each, or why it is refused.';
 grant execute on function cue.add_declared(uuid,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_end_event(e cue.executions, p_now timestamp with time zone DEFAULT now())
@@ -4317,16 +4302,17 @@ begin
   if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' or p_gates <> '[]' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
-      v_gates := cue.put_declared_gates(p_account_id, p_gates, p_actor, p_now);
+      v_gates := cue.apply_each(p_account_id, p_set, 'gate', p_gates, p_take_over, p_may_approve, p_actor, p_now);
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
       perform cue.lock_cues(array(
         select c.id from cue.cues c
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      v_results := cue.prune_declared(p_account_id, v_pruned, p_may_approve, p_now);
-      v_results := v_results || cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_may_approve, p_now);
-      v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
+      v_results := cue.apply_each(p_account_id, p_set, 'prune', (select jsonb_agg(jsonb_build_object('key', u.key)) from unnest(v_pruned) as u (key)),
+                                  p_take_over, p_may_approve, p_actor, p_now)
+        || cue.apply_each(p_account_id, p_set, 'change', jsonb_path_query_array(p_cues, '$[*] ? (@.same == false)'), p_take_over, p_may_approve, null, p_now)
+        || cue.apply_each(p_account_id, p_set, 'create', cue.add_declared(p_account_id, p_cues, p_now), p_take_over, p_may_approve, null, p_now);
       v_results := cue.chain_declared(p_account_id, v_results, p_keys, v_pruned);
       if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
       if v_results <> '[]' or v_pruned <> '{}' then perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
@@ -4351,6 +4337,66 @@ begin
 end $function$;
 comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
 grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.apply_each(p_account_id uuid, p_set text, p_step text, p_items jsonb, p_take_over boolean, p_may_approve boolean, p_actor text, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce(jsonb_agg(a.result), '[]')
+    from (select cue.apply_item(p_account_id, p_set, p_step, g.item, p_take_over, p_may_approve, p_actor, p_now) as result
+            from jsonb_array_elements(p_items) with ordinality as g (item, place) order by g.place offset 0) a
+   where a.result is not null
+$function$;
+comment on function cue.apply_each(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) is 'Takes one of the steps of apply_cues for each of these; returns what it did with each.';
+grant execute on function cue.apply_each(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.apply_item(p_account_id uuid, p_set text, p_step text, p_item jsonb, p_take_over boolean, p_may_approve boolean, p_actor text, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_key text := p_item ->> 'key';
+  v_id text := p_item ->> 'cue_id';
+  v_before jsonb;
+  v_error text;
+  v_message text;
+begin
+  case p_step
+    when 'gate' then
+      return jsonb_build_object('key', v_key, 'action', 'gate ' || cue.put_gate(p_account_id, v_key, p_item -> 'columns', p_actor, null, p_now));
+    when 'prune' then
+      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
+      return null;
+    when 'change' then
+      perform cue.refuse_if(v_id is distinct from cue.cue_id_by_key(p_account_id, v_key), 'QU014',
+        format('Cue %s was changed at the same time. Try again.', v_key));
+      if v_id is null then return null; end if;
+      v_before := cue.cue_definition(v_id);
+      perform cue.refuse_if(v_before ->> 'managed_by' <> p_set and not p_take_over, 'QU024',
+        format('Cue %s belongs to the set %s. Remove it from one of the two, or take it over with take_over.', v_key, v_before ->> 'managed_by'));
+      perform cue.update_cue(p_account_id, v_id, (p_item ->> 'version')::int, p_item -> 'changes', (p_item ->> 'next_run')::timestamptz, p_now,
+                             (p_item ->> 'next_slot')::timestamptz, null, p_may_approve);
+      return jsonb_build_object('key', v_key, 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_id));
+    when 'create' then
+      if p_item ->> 'refusal' is not null then perform cue.raise_refused(p_account_id, p_item ->> 'refusal', v_key, p_item ->> 'gate'); end if;
+      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[v_id], '{}', p_now);
+      return jsonb_build_object('key', v_key, 'action', 'created');
+  end case;
+exception
+  when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU039' or sqlstate 'QU052' or sqlstate 'QU076' then
+    get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+    return jsonb_build_object('key', v_key, 'action', case p_step when 'gate' then 'gate ' else '' end || 'refused', 'error', v_error, 'message', v_message);
+end $function$;
+comment on function cue.apply_item(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) is 'Takes a step of apply_cues; returns what it did, also if it is refused, or null.';
+grant execute on function cue.apply_item(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -5353,45 +5399,6 @@ $function$;
 comment on function cue.chain_of(uuid,text) is 'Returns a cue by id or key, the cues that it follows, and those that follow it, however far away.';
 grant execute on function cue.chain_of(uuid,text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamp with time zone)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_cue jsonb;
-  v_before jsonb;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  for v_cue in
-    select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) where g.cue -> 'same' = 'false' order by g.place
-  loop
-    perform cue.refuse_if(v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key'), 'QU014',
-      format('Cue %s was changed at the same time. Try again.', v_cue ->> 'key'));
-    continue when v_cue ->> 'cue_id' is null;
-    v_before := cue.cue_definition(v_cue ->> 'cue_id');
-    begin
-      perform cue.refuse_if(v_before ->> 'managed_by' <> p_set and not p_take_over, 'QU024',
-        format('Cue %s belongs to the set %s. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key', v_before ->> 'managed_by'));
-      perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
-                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
-      v_results := v_results || jsonb_build_object(
-        'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' or sqlstate 'QU076' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $function$;
-comment on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
-grant execute on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.change_gate(c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -5634,7 +5641,6 @@ AS $function$
 declare
   v_ids uuid[];
   v_tried uuid[];
-  v_gated boolean := cue.has_gates();
 begin
   if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
@@ -5647,18 +5653,13 @@ begin
   else
     v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
-  if cardinality(v_ids) > 1 then
-    select w.execution_ids into v_ids from cue.within_bytes(v_ids, array_fill(1, array[cardinality(v_ids)])) w;
-  end if;
   if cardinality(v_ids) = 0 then return; end if;
-  if v_gated then
-    v_tried := v_ids;
-    select x.passed, x.begun_at into v_ids, p_now from cue.pass_gates(v_ids, p_now) x;
-  end if;
+  v_tried := v_ids;
+  select f.execution_ids, f.begun_at into v_ids, p_now from cue.fit_claims(v_ids, array_fill(1, array[cardinality(v_ids)]), p_now) f;
   return query
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
+  if cue.has_gates() then perform cue.release_behind(v_tried, p_now); end if;
 end $function$;
 comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Claims an execution by id, or the next ones; each goes to exactly one caller.';
 grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
@@ -5678,21 +5679,13 @@ CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAU
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET enable_bitmapscan TO 'off'
- SET enable_sort TO 'off'
 AS $function$
 declare
-  r record;
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_lone int[];
-  v_lone_accounts uuid[];
-  v_more uuid[];
   v_tried uuid[];
-  v_ids uuid[] := '{}';
-  v_claims int[] := '{}';
+  v_wanted int[];
+  v_ids uuid[];
+  v_claims int[];
   v_held int[] := '{}';
-  v_gated boolean := cue.has_gates();
-  v_again int[] := '{}';
   v_now timestamptz;
 begin
   if cue.has_holds() then
@@ -5700,50 +5693,21 @@ begin
       select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
     return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null, null from unnest(v_held) as u (n);
   end if;
-  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
-    select min(c.n)::int as n, c.account_id
-      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.tasks is null and c.n <> all (v_held) group by c.account_id having sum(c."limit") = 1) g
-   where cue.in_turn(1) = 0;
-  if v_lone is not null then
-    -- Like find_claimable, for all of them in one statement.
-    select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
-      from unnest(v_lone, v_lone_accounts) as u (n, account_id)
-     cross join lateral (
-       select e.id from cue.claimable_executions e
-        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
-  end if;
-  for r in
-    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
-      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.n <> all (v_lone || v_held) group by c.account_id, c.tasks
-  loop
-    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
-    v_ids := v_ids || v_more;
-    v_claims := v_claims || (array(
-      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
-  end loop;
-  if cardinality(v_ids) = 0 then return; end if;
-  if cardinality(v_ids) > (select count(distinct u.n) from unnest(v_claims) as u (n)) then
-    select w.execution_ids, w.claims into v_ids, v_claims from cue.within_bytes(v_ids, v_claims) w;
-  end if;
-  if v_gated then
-    v_tried := v_ids;
-    v_again := v_claims;
-    select x.passed, x.begun_at, array(select v_claims[array_position(v_tried, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
-      into v_ids, v_now, v_claims from cue.pass_gates(v_tried, p_now) x;
-    v_again := array(select distinct u.n from unnest(v_again) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
-  end if;
+  select l.execution_ids, l.claims into v_tried, v_wanted from cue.lock_claims(p_claims, v_held, p_now) l;
+  if cardinality(v_tried) = 0 then return; end if;
+  select f.execution_ids, f.claims, f.begun_at into v_ids, v_claims, v_now from cue.fit_claims(v_tried, v_wanted, p_now) f;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
-    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, coalesce(v_now, p_now)) c
+    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, v_now) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, coalesce(v_now, p_now)); end if;
+  if not cue.has_gates() then return; end if;
+  perform cue.release_behind(v_tried, v_now);
   -- All that these found is held by gates now: there may be other work.
-  if v_again <> '{}' then
+  v_wanted := array(select distinct u.n from unnest(v_wanted) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
+  if v_wanted <> '{}' then
     return query
-    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
-      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_again) as u (n)), p_lease, p_now, p_tries - 1) c;
+    select v_wanted[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
+      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_wanted) as u (n)), p_lease, p_now, p_tries - 1) c;
   end if;
 end $function$;
 comment on function cue.claim_next(jsonb,interval,timestamp with time zone,integer) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row without an execution.';
@@ -8541,6 +8505,27 @@ AS $function$ select array_to_string(p_names[:10], ', ') || case when cardinalit
 comment on function cue.first_names(text[]) is 'Returns up to ten names as a refusal lists them.';
 grant execute on function cue.first_names(text[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.fit_claims(p_execution_ids uuid[], p_claims integer[], p_now timestamp with time zone, OUT execution_ids uuid[], OUT claims integer[], OUT begun_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  select p_execution_ids, p_claims, p_now into execution_ids, claims, begun_at;
+  if cardinality(execution_ids) > (select count(distinct u.n) from unnest(claims) as u (n)) then
+    select w.execution_ids, w.claims into execution_ids, claims from cue.within_bytes(execution_ids, claims) w;
+  end if;
+  if cue.has_gates() then
+    select x.passed, x.begun_at, array(select claims[array_position(execution_ids, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
+      into execution_ids, begun_at, claims from cue.pass_gates(execution_ids, p_now) x;
+  end if;
+end $function$;
+comment on function cue.fit_claims(uuid[],integer[],timestamp with time zone) is 'Returns those of these locked executions, each with the number of its claim, that fit into a response and pass their gates; and when they begin.';
+grant execute on function cue.fit_claims(uuid[],integer[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
  RETURNS json
  LANGUAGE plpgsql
@@ -10231,6 +10216,48 @@ CREATE OR REPLACE FUNCTION cue.lock_address(p_email text)
 AS $function$ select pg_advisory_xact_lock(hashtext('cue.directory'), hashtext(lower(p_email))) $function$;
 comment on function cue.lock_address(text) is 'Makes claims of an email address and the creation of its account wait for each other.';
 grant execute on function cue.lock_address(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.lock_claims(p_claims jsonb, p_except integer[], p_now timestamp with time zone, OUT execution_ids uuid[], OUT claims integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+declare
+  r record;
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_lone int[];
+  v_accounts uuid[];
+  v_more uuid[];
+begin
+  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_accounts from (
+    select min(c.n)::int as n, c.account_id
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.tasks is null and c.n <> all (p_except) group by c.account_id having sum(c."limit") = 1) g
+   where cue.in_turn(1) = 0;
+  -- Like find_claimable, for all of them in one statement.
+  select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into execution_ids, claims
+    from unnest(v_lone, v_accounts) as u (n, account_id)
+   cross join lateral (
+     select e.id from cue.claimable_executions e
+      where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
+  for r in
+    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.n <> all (v_lone || p_except) group by c.account_id, c.tasks
+  loop
+    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, execution_ids, p_now);
+    execution_ids := execution_ids || v_more;
+    claims := claims || (array(
+      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
+  end loop;
+end $function$;
+comment on function cue.lock_claims(jsonb,integer[],timestamp with time zone) is 'Locks the next executions for many workers, and returns them, each with the position of its claim.';
+grant execute on function cue.lock_claims(jsonb,integer[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_cue(p_cue_id text)
  RETURNS cue.cues
@@ -12456,33 +12483,6 @@ end $function$;
 comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots, approvals and signals whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamp with time zone)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_key text;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  foreach v_key in array p_keys loop
-    begin
-      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
-    exception when sqlstate 'QU076' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_key, 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $function$;
-comment on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) is 'Deletes cues that a set no longer has; returns those that are refused.';
-grant execute on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.prune_gate_parts(p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -12734,34 +12734,6 @@ end $function$;
 comment on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone,boolean) is 'Creates or replaces a channel; returns created, changed, same, or unconfirmed for an address that gets a link first; QU035 too many.';
 grant execute on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.put_declared_gates(p_account_id uuid, p_gates jsonb, p_actor text, p_now timestamp with time zone)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_gate jsonb;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  for v_gate in select g.gate from jsonb_array_elements(p_gates) with ordinality as g (gate, place) order by g.place loop
-    begin
-      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action',
-        'gate ' || cue.put_gate(p_account_id, v_gate ->> 'key', v_gate -> 'columns', p_actor, null, p_now));
-    exception when sqlstate 'QU039' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action', 'gate refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $function$;
-comment on function cue.put_declared_gates(uuid,jsonb,text,timestamp with time zone) is 'Creates or replaces declared gates; returns what it did with each.';
-grant execute on function cue.put_declared_gates(uuid,jsonb,text,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.put_device_code(p_code_hash bytea, p_ip text, p_created_at timestamp with time zone, p_expires_at timestamp with time zone)
  RETURNS void
  LANGUAGE sql
@@ -12943,6 +12915,52 @@ begin
 end $function$;
 comment on function cue.raise_refused(uuid,text,text,text) is 'Raises the error for a cue that add_cues refused.';
 grant execute on function cue.raise_refused(uuid,text,text,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_attention(p_account_id uuid, p_now timestamp with time zone)
+ RETURNS TABLE(waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  with
+  -- By task, from the account's oldest claimable executions.
+  tasks as (
+    select w.task, count(*)::int as waiting, min(w.claimable_at) as oldest_at, (array_agg(w.id order by w.claimable_at, w.id))[1] as oldest_id
+      from (select * from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now limit 500) w
+     group by w.task order by oldest_at, w.task limit 20),
+  workers as (
+    select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)
+  select (select coalesce(jsonb_agg(jsonb_build_object('task', nullif(t.task, ''), 'waiting', t.waiting, 'since', cue.iso(t.oldest_at),
+                   'execution_id', t.oldest_id,
+                   'has_worker', exists (select from workers w where w.handlers && array[t.task, '*'] or w.handlers = '{}'))
+                   order by t.oldest_at), '[]') from tasks t),
+         (select coalesce(jsonb_agg(jsonb_build_object('execution_id', v.id, 'cue_id', v.cue_id, 'cue_name', c.name,
+                   'since', cue.iso(coalesce(v.ended_at, v.created_at))) order by v.id), '[]')
+            from (select e.id, e.cue_id, e.ended_at, e.created_at from cue.executions e
+                   where e.account_id = p_account_id and e.outcome_state = 'verification_pending' order by e.id limit 20) v
+           cross join lateral (select q.name from cue.cues q where q.id = v.cue_id and q.deleted_at is null limit 1) c),
+         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', p.id, 'cue_name', p.name, 'paused_by', p.paused_by, 'reason', p.pause_reason,
+                   'paused_at', cue.iso(p.paused_at)) order by p.paused_at desc), '[]')
+            from (select c.id, c.name, c.paused_by, c.pause_reason, c.paused_at from cue.cues c
+                   where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
+         (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
+                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
+                   'resolved_at', cue.iso(a.resolved_at)) order by a.id desc), '[]')
+            from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
+                   where not o.acknowledged order by o.id desc limit 20) a),
+         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')
+            from (select c.id, c.name, r.next_run
+                    from (select q.id, q.name, q.status from cue.cues q where q.account_id = p_account_id and q.deleted_at is null
+                           order by q.created_at desc, q.id desc limit 1000) c
+                    join cue.cue_runs r on r.cue_id = c.id
+                   where c.status = 'active' and r.next_run < p_now + interval '1 hour' order by r.next_run, c.id limit 200) u);
+end $function$;
+comment on function cue.read_attention(uuid,timestamp with time zone) is 'Returns what needs attention in an account now, and its next runs.';
+grant execute on function cue.read_attention(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_costs(p_account_id uuid, p_by text, p_from timestamp with time zone, p_to timestamp with time zone, p_limit integer DEFAULT 1000)
  RETURNS TABLE(name text, unit text, amount text)
@@ -13374,8 +13392,9 @@ declare
   v_width interval := greatest(date_trunc('minute', (p_now - v_from) / 48), interval '1 minute');
 begin
   return query
+  select f.*, a.* from cue.read_attention(p_account_id, p_now) a cross join (
   with newest as materialized (
-    select e.id, e.cue_id, e.status, e.outcome_state, e.triggered_by, coalesce(e.due_at, e.scheduled_for) as due_at, e.started_at, e.ended_at, e.created_at, e.attempt_due_at,
+    select e.id, e.cue_id, e.status, e.triggered_by, coalesce(e.due_at, e.scheduled_for) as due_at, e.started_at, e.ended_at, e.created_at,
            e.error_message, e.error,
            e.status in ('failed', 'missed', 'outcome_timeout') or e.outcome_success is false as has_failed,
            e.status = 'success' and e.outcome_success is not false as has_succeeded
@@ -13389,14 +13408,7 @@ begin
       from (select n.cue_id, n.id, n.created_at, n.has_failed,
                    count(*) filter (where n.has_succeeded) over (partition by n.cue_id order by n.id desc) as successes
               from newest n) r
-     where r.has_failed and r.successes = 0 group by r.cue_id order by failures desc, r.cue_id limit 20),
-  -- By task, from the account's oldest claimable executions.
-  tasks as (
-    select w.task, count(*)::int as waiting, min(w.claimable_at) as oldest_at, (array_agg(w.id order by w.claimable_at, w.id))[1] as oldest_id
-      from (select * from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now limit 500) w
-     group by w.task order by oldest_at, w.task limit 20),
-  workers as (
-    select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)
+     where r.has_failed and r.successes = 0 group by r.cue_id order by failures desc, r.cue_id limit 20)
   select case when count(*) = 2000 then min(n.created_at) else v_from end,
          (count(*) filter (where n.ended_at is null))::int, (count(*) filter (where n.has_succeeded))::int,
          (count(*) filter (where n.has_failed))::int,
@@ -13416,33 +13428,9 @@ begin
                    'since', cue.iso(s.first_at), 'execution_id', s.latest_id, 'error', left(coalesce(l.error_message, l.error), 300))
                    order by s.failures desc, s.cue_id), '[]')
             from streaks s join newest l on l.id = s.latest_id
-           cross join lateral (select q.name from cue.cues q where q.id = s.cue_id and q.deleted_at is null limit 1) c),
-         (select coalesce(jsonb_agg(jsonb_build_object('task', nullif(t.task, ''), 'waiting', t.waiting, 'since', cue.iso(t.oldest_at),
-                   'execution_id', t.oldest_id,
-                   'has_worker', exists (select from workers w where w.handlers && array[t.task, '*'] or w.handlers = '{}'))
-                   order by t.oldest_at), '[]') from tasks t),
-         (select coalesce(jsonb_agg(jsonb_build_object('execution_id', v.id, 'cue_id', v.cue_id, 'cue_name', c.name,
-                   'since', cue.iso(coalesce(v.ended_at, v.created_at))) order by v.id), '[]')
-            from (select e.id, e.cue_id, e.ended_at, e.created_at from cue.executions e
-                   where e.account_id = p_account_id and e.outcome_state = 'verification_pending' order by e.id limit 20) v
-           cross join lateral (select q.name from cue.cues q where q.id = v.cue_id and q.deleted_at is null limit 1) c),
-         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', p.id, 'cue_name', p.name, 'paused_by', p.paused_by, 'reason', p.pause_reason,
-                   'paused_at', cue.iso(p.paused_at)) order by p.paused_at desc), '[]')
-            from (select c.id, c.name, c.paused_by, c.pause_reason, c.paused_at from cue.cues c
-                   where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
-         (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
-                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
-                   'resolved_at', cue.iso(a.resolved_at)) order by a.id desc), '[]')
-            from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
-                   where not o.acknowledged order by o.id desc limit 20) a),
-         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')
-            from (select c.id, c.name, r.next_run
-                    from (select q.id, q.name, q.status from cue.cues q where q.account_id = p_account_id and q.deleted_at is null
-                           order by q.created_at desc, q.id desc limit 1000) c
-                    join cue.cue_runs r on r.cue_id = c.id
-                   where c.status = 'active' and r.next_run < p_now + interval '1 hour' order by r.next_run, c.id limit 200) u)
+           cross join lateral (select q.name from cue.cues q where q.id = s.cue_id and q.deleted_at is null limit 1) c)
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
-                           then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
+                           then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n) f;
 end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;

@@ -25,14 +25,14 @@ begin
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
     -- before it returns the first. One for a look would also read the entries of cues that have moved on, until the next vacuum.
     (2, 'enable_bitmapscan = off', '{
-      begin_attempts, begin_claims, claim_next, claimable_tasks, expire_outcomes, fair_page, find_claimable, finish_attempts, gone_attempts,
-      held_attempts, last_success, lock_next, look_ahead_by_schedule, look_waiting, miss_unclaimed, move_due_cues, lock_due_cues, next_claimable,
+      begin_attempts, begin_claims, claimable_tasks, expire_outcomes, fair_page, find_claimable, finish_attempts, gone_attempts,
+      held_attempts, last_success, lock_claims, lock_next, look_ahead_by_schedule, look_waiting, miss_unclaimed, move_due_cues, lock_due_cues, next_claimable,
       passed_windows, previous_success, recover_leases, settle_attempts}'),
 
     -- The oldest execution is the first entry of an index. Sorting would read an account's whole backlog to find it, or lock all that
     -- have passed their deadline. A look hashes cues by their schedules in half the time that sorting them takes.
     (3, 'enable_sort = off', '{
-      claim_next, claimable_tasks, expire_outcomes, fair_page, find_claimable, look_ahead_by_schedule, miss_unclaimed, next_claimable,
+      claimable_tasks, expire_outcomes, fair_page, find_claimable, lock_claims, look_ahead_by_schedule, miss_unclaimed, next_claimable,
       recover_leases}'),
 
     -- Its rows are many, and expected to be few.
