@@ -3233,20 +3233,6 @@ $function$;
 comment on function cue.add_approval_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an approval, with its execution as lists show it.';
 grant execute on function cue.add_approval_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_budget_event(g cue.gates, p cue.gate_parts, p_type cue.event_type, p_now timestamp with time zone)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select cue.add_event(g.account_id, p_type, jsonb_build_object(
-    'gate', p.gate, 'spent', p.spent::text, 'limit', g.budget_limit::text, 'unit', g.budget_unit, 'period_ends_at', cue.iso(cue.budget_end(g, p_now))), p_now)
-$function$;
-comment on function cue.add_budget_event(cue.gates,cue.gate_parts,cue.event_type,timestamp with time zone) is 'Adds an event about the budget of a gate.';
-grant execute on function cue.add_budget_event(cue.gates,cue.gate_parts,cue.event_type,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.add_costs(e cue.executions, p_attempt integer, p_costs jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
  LANGUAGE plpgsql
@@ -4198,7 +4184,14 @@ begin
      limit 100 for no key update skip locked
   loop
     if p.opened_at is null then
-      perform cue.resolve_gate_alert(p.alert_id, p_now);
+      update cue.alerts a
+         set resolved_at = p_now, resolution = jsonb_build_object(
+               'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
+       where a.id = p.alert_id and a.resolved_at is null;
+      if found then
+        perform cue.add_alert_event('alert.resolved', p.alert_id, p_now);
+        perform cue.add_resolved_notices(p.alert_id, p_now);
+      end if;
       p.alert_id := null;
     else
       select * into c from cue.cues q where q.id = cue.cue_at_gate(p) and q.deleted_at is null;
@@ -4739,7 +4732,7 @@ begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
   perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
   end if;
@@ -4802,7 +4795,7 @@ begin
   perform cue.require_unheld(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
   perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   return query select e.url, e.secret;
 end $function$;
 comment on function cue.begin_endpoint_test(uuid,uuid,timestamp with time zone) is 'Counts a test of an endpoint and returns where to send it; QU047 if not found.';
@@ -4941,7 +4934,6 @@ AS $function$
 declare
   c cue.cues;
   v_id uuid := gen_random_uuid();
-  v_limit int;
 begin
   perform cue.require_unheld(p_account_id);
   if p_url is null then
@@ -4955,9 +4947,7 @@ begin
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
   else
-    v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
-    perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
-                               format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
+    perform cue.require_tests(p_account_id, 'url_tests:', 'URLs', p_now);
   end if;
   if p_payload is not null then
     c.payload := p_payload;
@@ -5018,16 +5008,16 @@ end $function$;
 comment on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a breaker lets start now, and when that may change.';
 grant execute on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.budget_end(g cue.gates, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.budget_bound(g cue.gates, p_now timestamp with time zone, p_periods integer DEFAULT 0)
  RETURNS timestamp with time zone
  LANGUAGE sql
  STABLE
 AS $function$
-  select cue.first_instant(
-    date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval, g.budget_timezone)
+  select least(l.midnight at time zone g.budget_timezone, (l.midnight - interval '1 second') at time zone g.budget_timezone + interval '1 second')
+    from (select date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + p_periods * ('1 ' || g.budget_period)::interval as midnight) l
 $function$;
-comment on function cue.budget_end(cue.gates,timestamp with time zone) is 'Returns when the period of a budget ends.';
-grant execute on function cue.budget_end(cue.gates,timestamp with time zone) to cue_service;
+comment on function cue.budget_bound(cue.gates,timestamp with time zone,integer) is 'Returns when the period of a budget began, or the period that many later.';
+grant execute on function cue.budget_bound(cue.gates,timestamp with time zone,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.budget_room(g cue.gates, p cue.gate_parts, p_wanted integer, p_now timestamp with time zone)
  RETURNS integer
@@ -5038,7 +5028,7 @@ CREATE OR REPLACE FUNCTION cue.budget_room(g cue.gates, p cue.gate_parts, p_want
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
+  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_bound(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
 begin
   if g.budget_reserve is null then return case when v_free > 0 then p_wanted else 0 end; end if;
   v_free := v_free - cue.reserved(g, p.gate);
@@ -5047,16 +5037,6 @@ begin
 end $function$;
 comment on function cue.budget_room(cue.gates,cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a budget lets start now.';
 grant execute on function cue.budget_room(cue.gates,cue.gate_parts,integer,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.budget_start(g cue.gates, p_now timestamp with time zone)
- RETURNS timestamp with time zone
- LANGUAGE sql
- STABLE
-AS $function$
-  select cue.first_instant(date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone), g.budget_timezone)
-$function$;
-comment on function cue.budget_start(cue.gates,timestamp with time zone) is 'Returns when the period of a budget began.';
-grant execute on function cue.budget_start(cue.gates,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.budgeted_part(p_cue_id text, p_unit text)
  RETURNS SETOF cue.gate_parts
@@ -5275,7 +5255,11 @@ begin
        -- Slots that were refused end at next_run, so another engine that has recorded them may have left it as it was.
        and (refused_from is not null or next_run is distinct from d.next_run);
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
+    -- Why the slot was not taken when it came due: no engine was alive, or it was held.
+    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, (
+      select o.reason from cue.unserved_periods o
+       where coalesce(o.account_id, c.account_id) = c.account_id and d.expected > o.from_at and d.expected <= o.until_at order by o.until_at desc limit 1),
+      'service_away');
     v_made := 0;
     if d.dropped is not null then
       perform cue.note_missed_slots(
@@ -6144,19 +6128,19 @@ CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integ
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET lock_timeout TO '20ms'
 AS $function$
-declare
-  v_month date := cue.usage_month(p_now);
-  v_slot int := cue.counter_slot();
 begin
-  perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
-  if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
-    v_slot := cue.leave_counter_slot();
-  end if;
-  insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
-  values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
-  on conflict (account_id, month, slot) do update
-     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+  loop
+    begin
+      insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
+      values (p_account_id, cue.usage_month(p_now), cue.counter_slot(), p_reported, p_succeeded, p_failed)
+      on conflict (account_id, month, slot) do update
+         set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $function$;
 comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures in the current UTC month.';
 grant execute on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) to cue_service;
@@ -7680,22 +7664,6 @@ end $function$;
 comment on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) is 'Adds one attempt job per execution, due at its instant, and wakes an engine for the first.';
 grant execute on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.enter_gates(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  perform cue.add_held(p_execution_ids, 'gate', array_fill(p_now, array[cardinality(p_execution_ids)]), p_now);
-  perform cue.release_held(g.account_id, g.gate, p_now) from (
-    select distinct h.account_id, h.gate from cue.held_executions h where h.execution_id = any (p_execution_ids)) g;
-end $function$;
-comment on function cue.enter_gates(uuid[],timestamp with time zone) is 'Has new executions wait at their gates, and releases those for which there is room.';
-grant execute on function cue.enter_gates(uuid[],timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.erase_account(p_account_id uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -8461,7 +8429,10 @@ begin
   select array_agg(f.id) filter (where f.transport = 'webhook' and f.gate is null), array_agg(f.id order by f.expected, f.id) filter (where f.gate is not null)
     into v_webhooks, v_gated from fired f where (select count(*) from woken) >= 0;
   if v_webhooks is not null then perform cue.enqueue_attempts(v_webhooks, array_fill(p_now, array[cardinality(v_webhooks)])); end if;
-  if v_gated is not null then perform cue.enter_gates(v_gated, p_now); end if;
+  if v_gated is not null then
+    perform cue.add_held(v_gated, 'gate', array_fill(p_now, array[cardinality(v_gated)]), p_now);
+    perform cue.free_places(v_idle, p_now);
+  end if;
   return v_idle;
 end $function$;
 comment on function cue.fire_idle_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Fires those tracked cues of which no execution is open, and whose slot is not their last; returns their ids.';
@@ -8486,16 +8457,6 @@ begin
 end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.first_instant(p_local timestamp without time zone, p_timezone text)
- RETURNS timestamp with time zone
- LANGUAGE sql
- STABLE
-AS $function$
-  select least(p_local at time zone p_timezone, (p_local - interval '1 second') at time zone p_timezone + interval '1 second')
-$function$;
-comment on function cue.first_instant(timestamp without time zone,text) is 'Returns when a local day begins, from its midnight.';
-grant execute on function cue.first_instant(timestamp without time zone,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.first_names(p_names text[])
  RETURNS text
@@ -8657,9 +8618,10 @@ CREATE OR REPLACE FUNCTION cue.fold_budget(g cue.gates, p cue.gate_parts, p_now 
 AS $function$
 declare
   -- No period comes back with a statement that began before its end.
-  v_start timestamptz := cue.budget_start(g, greatest(p_now, p.period_start));
+  v_start timestamptz := cue.budget_bound(g, greatest(p_now, p.period_start));
   v_added numeric;
   v_spent numeric := p.spent;
+  v_level int;
 begin
   if g.budget_limit is null then return p; end if;
   if (p.period_start, p.spent_unit) is distinct from (v_start, g.budget_unit) then
@@ -8676,12 +8638,13 @@ begin
     select coalesce(sum(o.amount), 0) into v_added from gone o where o.unit = g.budget_unit and o.reported_at >= v_start;
     p.spent := p.spent + v_added;
   end if;
-  if p.spent > v_spent and p.budget_noted < 2 and p.spent >= g.budget_limit then
-    perform cue.add_budget_event(g, p, 'gate.budget_reached', p_now);
-    p.budget_noted := 2;
-  elsif p.spent > v_spent and p.budget_noted < 1 and p.spent >= 0.8 * g.budget_limit then
-    perform cue.add_budget_event(g, p, 'gate.budget_warning', p_now);
-    p.budget_noted := 1;
+  v_level := case when p.spent >= g.budget_limit then 2 when p.spent >= 0.8 * g.budget_limit then 1 else 0 end;
+  if p.spent > v_spent and v_level > p.budget_noted then
+    p.budget_noted := v_level;
+    perform cue.add_event(
+      g.account_id, case v_level when 2 then 'gate.budget_reached' else 'gate.budget_warning' end::cue.event_type, jsonb_build_object(
+        'gate', p.gate, 'spent', p.spent::text, 'limit', g.budget_limit::text, 'unit', g.budget_unit, 'period_ends_at', cue.iso(cue.budget_bound(g, p_now, 1))),
+      p_now);
   end if;
   return p;
 end $function$;
@@ -8948,28 +8911,17 @@ CREATE OR REPLACE FUNCTION cue.gate_fault(p_account_id uuid, p_gate text)
 AS $function$
 declare
   v_key text := cue.gate_key(p_gate);
-  v_parts int;
 begin
   if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
     return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
   end if;
-  if p_gate = v_key or cue.part_limit() > (
-       select count(*) from (
-         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
-     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
-    return null;
+  if p_gate <> v_key
+     and not exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null)
+     and cue.part_limit() <= (
+       select count(distinct c.gate) from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null) then
+    return format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit());
   end if;
-  with recursive parts as (
-    (select c.gate, 1 as n from cue.cues c
-      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
-    union all
-    select f.gate, p.n + 1 from parts p cross join lateral (
-      select c.gate from cue.cues c
-       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
-     where p.n < cue.part_limit())
-  select max(n) into v_parts from parts;
-  return case when v_parts >= cue.part_limit() then
-    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+  return null;
 end $function$;
 comment on function cue.gate_fault(uuid,text) is 'Returns why a cue cannot name a gate or part, or null.';
 grant execute on function cue.gate_fault(uuid,text) to cue_service;
@@ -9058,7 +9010,7 @@ begin
     room := cue.budget_room(g, p, room, p_now);
     if room = 0 then
       reason := 'budget';
-      next_at := cue.budget_end(g, p_now);
+      next_at := cue.budget_bound(g, p_now, 1);
       return;
     elsif room < p_wanted then
       reason := coalesce(reason, 'budget'::cue.held_reason);
@@ -9107,9 +9059,9 @@ begin
     'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
     'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
   if g.budget_limit is not null then
-    spent := case when p.period_start = cue.budget_start(g, p_now) then trim_scale(p.spent) else 0 end::text;
+    spent := case when p.period_start = cue.budget_bound(g, p_now) then trim_scale(p.spent) else 0 end::text;
     reserved := trim_scale(cue.reserved(g, p_gate))::text;
-    period_ends_at := cue.budget_end(g, p_now);
+    period_ends_at := cue.budget_bound(g, p_now, 1);
   end if;
   return next;
 end $function$;
@@ -9152,7 +9104,7 @@ begin
                   o.breaker_state),
          case when g.budget_limit is not null then coalesce((
            select trim_scale(sum(q.spent)) from cue.gate_parts q
-            where q.account_id = p_account_id and q.key = p_key and q.period_start = cue.budget_start(g, p_now) and q.spent_unit = g.budget_unit), 0)::text end,
+            where q.account_id = p_account_id and q.key = p_key and q.period_start = cue.budget_bound(g, p_now) and q.spent_unit = g.budget_unit), 0)::text end,
          case when g.budget_limit is not null then trim_scale(coalesce(g.budget_reserve, 0) * coalesce((select sum(r.reserving) from runs r), 0))::text end,
          o.period_ends_at,
          (select coalesce(jsonb_agg(to_jsonb(b) - '{gate,period_ends_at}'::text[] || jsonb_build_object('part', split_part(b.gate, '#', 2), 'next_start_at', cue.iso(b.next_start_at))
@@ -12421,7 +12373,14 @@ begin
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
   delete from cue.notices where alert_id is null and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
-  perform cue.prune_gate_parts(p_now);
+  -- No rate and no period of a budget goes back so far. A part that is used again begins anew.
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
   perform cue.prune_audit(p_now);
 end $function$;
 comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events, parts of gates, costs and audit entries.';
@@ -12482,26 +12441,6 @@ begin
 end $function$;
 comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots, approvals and signals whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.prune_gate_parts(p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  delete from cue.gate_parts p using (
-    select q.account_id, q.gate from cue.gate_parts q
-     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
-       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
-       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
-     limit 10000 for update skip locked) i
-   where p.account_id = i.account_id and p.gate = i.gate;
-end $function$;
-comment on function cue.prune_gate_parts(timestamp with time zone) is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';
-grant execute on function cue.prune_gate_parts(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -14372,9 +14311,11 @@ begin
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null then
+    -- The lock keeps prune_payloads from removing it before the reference is added.
+    update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end where id = e.payload_id;
     -- Retention removed the execution and its payload after it was read.
-    perform cue.refuse('QU002', format('execution %s not found', p_execution_id));
+    perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
@@ -14834,7 +14775,7 @@ end $function$;
 comment on function cue.require_room(cue.cues) is 'Raises QU030 if the plan allows no further active cue.';
 grant execute on function cue.require_room(cue.cues) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.require_tests(p_account_id uuid, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.require_tests(p_account_id uuid, p_subject text, p_tests text, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -14845,11 +14786,11 @@ AS $function$
 declare
   v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
 begin
-  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
-                             format('Test limit reached: %s tests of channels and endpoints per hour.', v_limit), p_now);
+  perform cue.require_within(case when v_limit is not null then p_subject || p_account_id end, v_limit, interval '1 hour',
+                             format('Test limit reached: %s tests of %s per hour.', v_limit, p_tests), p_now);
 end $function$;
-comment on function cue.require_tests(uuid,timestamp with time zone) is 'Counts a test of a channel or endpoint; QU031 above the plan''s fires per hour.';
-grant execute on function cue.require_tests(uuid,timestamp with time zone) to cue_service;
+comment on function cue.require_tests(uuid,text,text,timestamp with time zone) is 'Counts a test; QU031 above the plan''s fires per hour.';
+grant execute on function cue.require_tests(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_unheld(p_account_id uuid)
  RETURNS void
@@ -14972,27 +14913,6 @@ begin
 end $function$;
 comment on function cue.resolve_alerts(text,timestamp with time zone) is 'Resolves the alerts of a cue that has just succeeded, unless their cause goes on.';
 grant execute on function cue.resolve_alerts(text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.resolve_gate_alert(p_alert_id uuid, p_now timestamp with time zone)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  update cue.alerts a
-     set resolved_at = p_now, resolution = jsonb_build_object(
-           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
-   where a.id = p_alert_id and a.resolved_at is null;
-  if found then
-    perform cue.add_alert_event('alert.resolved', p_alert_id, p_now);
-    perform cue.add_resolved_notices(p_alert_id, p_now);
-  end if;
-end $function$;
-comment on function cue.resolve_gate_alert(uuid,timestamp with time zone) is 'Resolves the alert about a gate that has closed.';
-grant execute on function cue.resolve_gate_alert(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.resolve_parents(p_account_id uuid, p_after jsonb)
  RETURNS jsonb
@@ -15131,20 +15051,6 @@ end $function$;
 comment on function cue.retry_refused(uuid[],timestamp with time zone) is 'Tries the cues of accounts again at once, after a change of their limit.';
 grant execute on function cue.retry_refused(uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
- RETURNS boolean
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
-   where id = p_payload_id returning true
-$function$;
-comment on function cue.reuse_payload(bigint,timestamp with time zone) is 'Records another use of a payload; null if it no longer exists.';
-grant execute on function cue.reuse_payload(bigint,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.reveal_key(p_account_id uuid, p_encryption_key_ids text[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(key_prefix text, ciphertext text)
  LANGUAGE plpgsql
@@ -15207,26 +15113,7 @@ end $function$;
 comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key with its sessions; QU004 not found, QU041 the last one.';
 grant execute on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.revoke_session(p_account_id uuid, p_session_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  a cue.accounts := cue.lock_account(p_account_id);
-begin
-  delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
-  perform cue.refuse_if(not found, 'QU028', format('session %s not found', p_session_id));
-  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
-    jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
-end $function$;
-comment on function cue.revoke_session(uuid,uuid,text,text,timestamp with time zone) is 'Ends one session of the account; QU028 if it is not found or has ended.';
-grant execute on function cue.revoke_session(uuid,uuid,text,text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean DEFAULT false, p_session_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -15238,18 +15125,22 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_count int;
 begin
-  perform cue.refuse_if(not p_all and p_actor not like 'session:%', 'QU050',
+  perform cue.refuse_if(not p_all and p_session_id is null and p_actor not like 'session:%', 'QU050',
     'An API key is not a session. Add ?all=true to end all sessions of the account.');
-  delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
+  delete from cue.sessions
+   where account_id = a.id and case when p_all then true when p_session_id is null then 'session:' || id = p_actor
+                                    else id = p_session_id and expires_at > p_now end;
   get diagnostics v_count = row_count;
+  perform cue.refuse_if(p_session_id is not null and v_count = 0, 'QU028', format('session %s not found', p_session_id));
   if p_all then
     delete from cue.session_tokens where account_id = a.id;
   end if;
-  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_build_object('all', p_all, 'count', v_count), p_now);
+  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_strip_nulls(jsonb_build_object(
+    'all', p_all, 'count', v_count, 'session_id', p_session_id)), p_now);
   return v_count;
 end $function$;
-comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or all; returns how many; QU050 if a key calls.';
-grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
+comment on function cue.revoke_sessions(uuid,boolean,uuid,text,text,timestamp with time zone) is 'Ends the calling session, another one or all; returns how many; QU050 if a key calls, QU028 if the other one is not found or has ended.';
+grant execute on function cue.revoke_sessions(uuid,boolean,uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_batch(o cue.operations, t cue.operation_targets, p_allowed integer, p_resumed jsonb, p_at timestamp with time zone, OUT operation cue.operations, OUT acted integer, OUT later integer)
  RETURNS record
@@ -16554,23 +16445,6 @@ AS $function$
 $function$;
 comment on function cue.unapproved_after(jsonb) is 'Returns the seconds after which an execution runs without a decision, by its cue''s approval.';
 grant execute on function cue.unapproved_after(jsonb) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.unserved_reason(p_account_id uuid, p_slot timestamp with time zone)
- RETURNS cue.missed_reason
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  return coalesce((
-    select o.reason from cue.unserved_periods o
-     where coalesce(o.account_id, p_account_id) = p_account_id and p_slot > o.from_at and p_slot <= o.until_at order by o.until_at desc limit 1),
-    'service_away');
-end $function$;
-comment on function cue.unserved_reason(uuid,timestamp with time zone) is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
-grant execute on function cue.unserved_reason(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS void

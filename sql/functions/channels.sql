@@ -90,15 +90,15 @@ begin
 end $$;
 comment on function cue.delete_channel is 'Deletes a channel and its notices; QU036 if not found.';
 
-create or replace function cue.require_tests(p_account_id uuid, p_now timestamptz) returns void
+create or replace function cue.require_tests(p_account_id uuid, p_subject text, p_tests text, p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare
   v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
 begin
-  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
-                             format('Test limit reached: %s tests of channels and endpoints per hour.', v_limit), p_now);
+  perform cue.require_within(case when v_limit is not null then p_subject || p_account_id end, v_limit, interval '1 hour',
+                             format('Test limit reached: %s tests of %s per hour.', v_limit, p_tests), p_now);
 end $$;
-comment on function cue.require_tests is 'Counts a test of a channel or endpoint; QU031 above the plan''s fires per hour.';
+comment on function cue.require_tests is 'Counts a test; QU031 above the plan''s fires per hour.';
 
 create or replace function cue.begin_channel_test(p_account_id uuid, p_name text, p_now timestamptz default now())
 returns table (type cue.channel_type, target text, secrets text[])
@@ -109,7 +109,7 @@ begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
   perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
   end if;

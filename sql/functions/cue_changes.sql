@@ -333,7 +333,6 @@ language plpgsql security definer as $$
 declare
   c cue.cues;
   v_id uuid := gen_random_uuid();
-  v_limit int;
 begin
   perform cue.require_unheld(p_account_id);
   if p_url is null then
@@ -347,9 +346,7 @@ begin
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
   else
-    v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
-    perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
-                               format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
+    perform cue.require_tests(p_account_id, 'url_tests:', 'URLs', p_now);
   end if;
   if p_payload is not null then
     c.payload := p_payload;

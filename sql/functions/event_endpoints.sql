@@ -76,7 +76,7 @@ begin
   perform cue.require_unheld(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
   perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   return query select e.url, e.secret;
 end $$;
 comment on function cue.begin_endpoint_test is 'Counts a test of an endpoint and returns where to send it; QU047 if not found.';

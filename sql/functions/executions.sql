@@ -83,9 +83,11 @@ begin
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null then
+    -- The lock keeps prune_payloads from removing it before the reference is added.
+    update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end where id = e.payload_id;
     -- Retention removed the execution and its payload after it was read.
-    perform cue.refuse('QU002', format('execution %s not found', p_execution_id));
+    perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;

@@ -25,7 +25,14 @@ begin
      limit 100 for no key update skip locked
   loop
     if p.opened_at is null then
-      perform cue.resolve_gate_alert(p.alert_id, p_now);
+      update cue.alerts a
+         set resolved_at = p_now, resolution = jsonb_build_object(
+               'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
+       where a.id = p.alert_id and a.resolved_at is null;
+      if found then
+        perform cue.add_alert_event('alert.resolved', p.alert_id, p_now);
+        perform cue.add_resolved_notices(p.alert_id, p_now);
+      end if;
       p.alert_id := null;
     else
       select * into c from cue.cues q where q.id = cue.cue_at_gate(p) and q.deleted_at is null;
@@ -41,17 +48,3 @@ begin
   return v_count;
 end $$;
 comment on function cue.alert_open_gates is 'Raises alerts about gates that have been open for five minutes, and resolves those of gates that have closed; returns how many.';
-
-create or replace function cue.resolve_gate_alert(p_alert_id uuid, p_now timestamptz) returns void
-language plpgsql security definer as $$
-begin
-  update cue.alerts a
-     set resolved_at = p_now, resolution = jsonb_build_object(
-           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
-   where a.id = p_alert_id and a.resolved_at is null;
-  if found then
-    perform cue.add_alert_event('alert.resolved', p_alert_id, p_now);
-    perform cue.add_resolved_notices(p_alert_id, p_now);
-  end if;
-end $$;
-comment on function cue.resolve_gate_alert is 'Resolves the alert about a gate that has closed.';

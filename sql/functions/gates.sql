@@ -5,33 +5,21 @@ create or replace function cue.gate_key(p_gate text) returns text
 language sql immutable as $$ select split_part(p_gate, '#', 1) $$;
 comment on function cue.gate_key is 'Returns the key of a gate, from the text by which a cue names it.';
 
--- Parts are counted only where so many cues name the gate.
 create or replace function cue.gate_fault(p_account_id uuid, p_gate text) returns text
 language plpgsql stable security definer as $$
 declare
   v_key text := cue.gate_key(p_gate);
-  v_parts int;
 begin
   if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
     return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
   end if;
-  if p_gate = v_key or cue.part_limit() > (
-       select count(*) from (
-         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
-     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
-    return null;
+  if p_gate <> v_key
+     and not exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null)
+     and cue.part_limit() <= (
+       select count(distinct c.gate) from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null) then
+    return format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit());
   end if;
-  with recursive parts as (
-    (select c.gate, 1 as n from cue.cues c
-      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
-    union all
-    select f.gate, p.n + 1 from parts p cross join lateral (
-      select c.gate from cue.cues c
-       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
-     where p.n < cue.part_limit())
-  select max(n) into v_parts from parts;
-  return case when v_parts >= cue.part_limit() then
-    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+  return null;
 end $$;
 comment on function cue.gate_fault is 'Returns why a cue cannot name a gate or part, or null.';
 
@@ -154,17 +142,3 @@ begin
   end loop;
 end $$;
 comment on function cue.end_gate_pauses is 'Ends the pauses of gates whose time has come.';
-
--- No rate and no period of a budget goes back so far. A part that is used again begins anew.
-create or replace function cue.prune_gate_parts(p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  delete from cue.gate_parts p using (
-    select q.account_id, q.gate from cue.gate_parts q
-     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
-       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
-       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
-     limit 10000 for update skip locked) i
-   where p.account_id = i.account_id and p.gate = i.gate;
-end $$;
-comment on function cue.prune_gate_parts is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';

@@ -176,7 +176,14 @@ begin
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
   delete from cue.notices where alert_id is null and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
-  perform cue.prune_gate_parts(p_now);
+  -- No rate and no period of a budget goes back so far. A part that is used again begins anew.
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
   perform cue.prune_audit(p_now);
 end $$;
 comment on function cue.prune is

@@ -21,14 +21,6 @@ language sql security definer as $$
 $$;
 comment on function cue.store_payload is 'Stores a payload of a cue in payloads unless it is there, and returns its id.';
 
--- The lock keeps prune_payloads from removing it before the caller has added the reference.
-create or replace function cue.reuse_payload(p_payload_id bigint, p_now timestamptz default now()) returns boolean
-language sql security definer as $$
-  update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
-   where id = p_payload_id returning true
-$$;
-comment on function cue.reuse_payload is 'Records another use of a payload; null if it no longer exists.';
-
 -- An unchanged run_count proves that no execution was created with it.
 create or replace function cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
