@@ -4194,7 +4194,12 @@ begin
       end if;
       p.alert_id := null;
     else
-      select * into c from cue.cues q where q.id = cue.cue_at_gate(p) and q.deleted_at is null;
+      select * into c from cue.cues q where q.deleted_at is null and q.id = coalesce(
+        (select e.cue_id from cue.executions e where e.id = p.probe_id),
+        (select h.cue_id from cue.held_executions h
+          where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
+        (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
+          where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1));
       continue when not found or cue.lock_free_cues(array[c.id]) = '{}';
       p.alert_id := coalesce(
         cue.raise_alert(c, 'gate_open', 'high', format('Gate %s has been open for five minutes (failures in a row: %s)', p.gate, p.failures),
@@ -5189,10 +5194,7 @@ declare
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
   -- A new statement: some may have begun while this waited for their locks.
-  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-  select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
-    from cue.executions where id = any (v_ids) and flight_id is not null
-  on conflict do nothing;
+  perform cue.log_attempt(e, 'failed', 'cancelled', p_now) from cue.executions e where e.id = any (v_ids) and e.flight_id is not null;
   with ended as (
     update cue.executions
        set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
@@ -6471,21 +6473,6 @@ $function$;
 comment on function cue.cron_values(text,integer,integer,text[]) is 'Returns the values of a valid field of a cron expression. Names stand for their subscripts in p_names.';
 grant execute on function cue.cron_values(text,integer,integer,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.cue_at_gate(p cue.gate_parts)
- RETURNS text
- LANGUAGE sql
- STABLE
-AS $function$
-  select coalesce(
-    (select e.cue_id from cue.executions e where e.id = p.probe_id),
-    (select h.cue_id from cue.held_executions h
-      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
-    (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
-      where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1))
-$function$;
-comment on function cue.cue_at_gate(cue.gate_parts) is 'Returns the cue that an alert about an open gate belongs to.';
-grant execute on function cue.cue_at_gate(cue.gate_parts) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -6839,24 +6826,14 @@ CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with tim
 AS $function$
 declare
   v_month text;
-  v_gone int;
+  v_ids uuid[];
 begin
   for v_month in select cue.months_before(p_before) loop
-    execute format(
-      'with gone as (
-         delete from cue.%1$I where id = any (array(
-           select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
-       log as (
-         delete from cue.%2$I a using gone where a.execution_id = gone.id),
-       requests as (
-         delete from cue.%5$I f using gone where f.execution_id = gone.id),
-       approvals as (
-         delete from cue.approvals a using gone where a.execution_id = gone.id),
-       letters as (
-         delete from cue.dead_letters l using gone where l.execution_id = gone.id)
-       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
-      'fixed_requests_' || v_month) into v_gone;
-    if v_gone > 0 then return v_gone; end if;
+    execute format('select array(select id from cue.%I where ended_at < %L order by id limit %s for update skip locked)', 'executions_' || v_month,
+                   p_before, p_batch) into v_ids;
+    continue when v_ids = '{}';
+    perform cue.erase_executions(v_ids);
+    return cardinality(v_ids);
   end loop;
   return 0;
 end $function$;
@@ -7693,6 +7670,28 @@ begin
 end $function$;
 comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues left, with everything that names it.';
 grant execute on function cue.erase_account(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.erase_executions(p_execution_ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  delete from cue.attempts where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.fixed_requests where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.executions where id = any (p_execution_ids) and id between v_first and v_last;
+  delete from cue.dead_letters where execution_id = any (p_execution_ids);
+  delete from cue.approvals where execution_id = any (p_execution_ids);
+  perform cue.drop_attempt_jobs(p_execution_ids);
+end $function$;
+comment on function cue.erase_executions(uuid[]) is 'Deletes executions that the caller has locked, with what belongs to them.';
+grant execute on function cue.erase_executions(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.error_group(e cue.executions)
  RETURNS uuid
@@ -11828,21 +11827,6 @@ AS $function$ select 4 * 1024 * 1024 $function$;
 comment on function cue.page_bytes() is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
 grant execute on function cue.page_bytes() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.parent_keys(c cue.cues)
- RETURNS SETOF text
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select k.key from jsonb_array_elements_text(c.after -> 'cues') as r (id)
-    left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true cross join lateral (values (r.id), (p.key)) k (key)
-   where k.key is not null
-$function$;
-comment on function cue.parent_keys(cue.cues) is 'Returns the ids and keys of the cues that a cue follows.';
-grant execute on function cue.parent_keys(cue.cues) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.parent_names()
  RETURNS text
  LANGUAGE sql
@@ -12574,14 +12558,11 @@ CREATE OR REPLACE FUNCTION cue.purge_cue(p_cue_id text, p_batch integer DEFAULT 
 AS $function$
 declare
   v_ids uuid[];
-  v_first uuid;
-  v_last uuid;
   v_gone int;
 begin
   if not exists (select from cue.cues where id = p_cue_id and deleted_at is not null) then return 0; end if;
-  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from (
-    select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked) e;
-  if v_ids is null then
+  v_ids := array(select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked);
+  if v_ids = '{}' then
     delete from cue.payloads where id = any (array(
       select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
     get diagnostics v_gone = row_count;
@@ -12593,12 +12574,7 @@ begin
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;
-  delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
-  delete from cue.dead_letters where execution_id = any (v_ids);
-  delete from cue.approvals where execution_id = any (v_ids);
-  perform cue.drop_attempt_jobs(v_ids);
+  perform cue.erase_executions(v_ids);
   return cardinality(v_ids);
 end $function$;
 comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, at last the cue; 0 when done.';
@@ -14580,21 +14556,6 @@ end $function$;
 comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.require_approver(old cue.cues, c cue.cues)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  if old.approval is null then return; end if;
-  if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then
-    perform cue.refuse_protected(old, 'remove or weaken it');
-  elsif c.key is distinct from old.key then
-    perform cue.refuse_protected(old, 'change its key');
-  end if;
-end $function$;
-comment on function cue.require_approver(cue.cues,cue.cues) is 'Raises QU076 for a change of a cue that only a caller who may approve can make.';
-grant execute on function cue.require_approver(cue.cues,cue.cues) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -14645,7 +14606,7 @@ end $function$;
 comment on function cue.require_chains(text[]) is 'Raises QU063 if a cue that these follow is not found, QU064 for a cycle, QU065 for a line of more than 20 cues or more than 50 followers.';
 grant execute on function cue.require_chains(text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamp with time zone, p_may_approve boolean)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -14654,6 +14615,10 @@ CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cu
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
+  if old.approval is not null and not p_may_approve then
+    if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then perform cue.refuse_protected(old, 'remove or weaken it'); end if;
+    if c.key is distinct from old.key then perform cue.refuse_protected(old, 'change its key'); end if;
+  end if;
   if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
   if c.gate is distinct from old.gate then perform cue.require_gate(c.account_id, c.gate); end if;
   perform cue.refuse_if(
@@ -14667,8 +14632,8 @@ begin
   perform cue.refuse_if(c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot, 'QU014',
     format('Cue %s ran at the same time. Try again.', c.id));
 end $function$;
-comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030 or QU038.';
-grant execute on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) to cue_service;
+comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone,boolean) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030, QU038 or QU076.';
+grant execute on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_free_key(p_account_id uuid, p_key text)
  RETURNS void
@@ -14721,8 +14686,10 @@ begin
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
    where u.name !~ cue.template_names()
      and not exists (
-       select from cue.parent_keys(c) k
-        where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
+       select from jsonb_array_elements_text(c.after -> 'cues') as r (id)
+         left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true
+        cross join lateral (values (r.id), (p.key)) k (key)
+        where starts_with(u.name, 'parents.' || k.key || '.') and substr(u.name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names()) limit 1;
   perform cue.refuse_if(found, 'QU048', format('{{%s}} is not a known name', left(v_unknown, 100)), p_member);
 end $function$;
 comment on function cue.require_names(cue.cues,text,text) is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
@@ -15113,7 +15080,26 @@ end $function$;
 comment on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) is 'Revokes an API key with its sessions; QU004 not found, QU041 the last one.';
 grant execute on function cue.revoke_key(uuid,uuid,text,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean DEFAULT false, p_session_id uuid DEFAULT NULL::uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.revoke_session(p_account_id uuid, p_session_id uuid, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+begin
+  delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
+  perform cue.refuse_if(not found, 'QU028', format('session %s not found', p_session_id));
+  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
+    jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
+end $function$;
+comment on function cue.revoke_session(uuid,uuid,text,text,timestamp with time zone) is 'Ends one session of the account; QU028 if it is not found or has ended.';
+grant execute on function cue.revoke_session(uuid,uuid,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.revoke_sessions(p_account_id uuid, p_all boolean, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -15125,22 +15111,18 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_count int;
 begin
-  perform cue.refuse_if(not p_all and p_session_id is null and p_actor not like 'session:%', 'QU050',
+  perform cue.refuse_if(not p_all and p_actor not like 'session:%', 'QU050',
     'An API key is not a session. Add ?all=true to end all sessions of the account.');
-  delete from cue.sessions
-   where account_id = a.id and case when p_all then true when p_session_id is null then 'session:' || id = p_actor
-                                    else id = p_session_id and expires_at > p_now end;
+  delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
-  perform cue.refuse_if(p_session_id is not null and v_count = 0, 'QU028', format('session %s not found', p_session_id));
   if p_all then
     delete from cue.session_tokens where account_id = a.id;
   end if;
-  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_strip_nulls(jsonb_build_object(
-    'all', p_all, 'count', v_count, 'session_id', p_session_id)), p_now);
+  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_build_object('all', p_all, 'count', v_count), p_now);
   return v_count;
 end $function$;
-comment on function cue.revoke_sessions(uuid,boolean,uuid,text,text,timestamp with time zone) is 'Ends the calling session, another one or all; returns how many; QU050 if a key calls, QU028 if the other one is not found or has ended.';
-grant execute on function cue.revoke_sessions(uuid,boolean,uuid,text,text,timestamp with time zone) to cue_service;
+comment on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) is 'Ends the calling session, or all; returns how many; QU050 if a key calls.';
+grant execute on function cue.revoke_sessions(uuid,boolean,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.run_batch(o cue.operations, t cue.operation_targets, p_allowed integer, p_resumed jsonb, p_at timestamp with time zone, OUT operation cue.operations, OUT acted integer, OUT later integer)
  RETURNS record
@@ -16048,22 +16030,6 @@ end $function$;
 comment on function cue.stop_execution(cue.executions,text,timestamp with time zone) is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
 grant execute on function cue.stop_execution(cue.executions,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.stop_memory(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  delete from cue.memory_subscriptions where account_id = p_account_id;
-  perform cue.remove_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
-end $function$;
-comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly memory block cue and all subscriptions.';
-grant execute on function cue.stop_memory(uuid,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.store_echo(p_token text, p_payload text, p_headers jsonb, p_address text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -16470,7 +16436,10 @@ begin
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then
-    perform cue.stop_memory(old.id, p_now);
+    -- Versions are kept, so that a version number is never reused.
+    delete from cue.memory_subscriptions where account_id = old.id;
+    perform cue.remove_cues(old.id, array(
+      select id from cue.cues where account_id = old.id and memory_check and deleted_at is null), p_now, null, true);
   end if;
 end $function$;
 comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone,boolean) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it; QU076 for approvals_by_link without p_may_approve.';
@@ -16520,8 +16489,7 @@ begin
   if v_reschedule and (p_next_run is not null or c.schedule_type is null) and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
-  if not p_may_approve then perform cue.require_approver(old, c); end if;
-  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
+  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run), p_may_approve);
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
@@ -16537,7 +16505,6 @@ begin
   if c.template and (not old.template or (c.callback_headers, c.after) is distinct from (old.callback_headers, old.after)) then
     perform cue.require_names(c, c.callback_headers::text, 'callback.headers');
   end if;
-  c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
@@ -16937,6 +16904,7 @@ CREATE OR REPLACE FUNCTION cue.write_change(old cue.cues, c cue.cues, p_reschedu
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
+  c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs

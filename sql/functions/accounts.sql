@@ -122,7 +122,10 @@ begin
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then
-    perform cue.stop_memory(old.id, p_now);
+    -- Versions are kept, so that a version number is never reused.
+    delete from cue.memory_subscriptions where account_id = old.id;
+    perform cue.remove_cues(old.id, array(
+      select id from cue.cues where account_id = old.id and memory_check and deleted_at is null), p_now, null, true);
   end if;
 end $$;
 comment on function cue.update_account is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it; QU076 for approvals_by_link without p_may_approve.';

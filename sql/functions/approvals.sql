@@ -16,18 +16,6 @@ begin
 end $$;
 comment on function cue.refuse_protected is 'Raises QU076 for what would get around the approval of a cue.';
 
-create or replace function cue.require_approver(old cue.cues, c cue.cues) returns void
-language plpgsql as $$
-begin
-  if old.approval is null then return; end if;
-  if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then
-    perform cue.refuse_protected(old, 'remove or weaken it');
-  elsif c.key is distinct from old.key then
-    perform cue.refuse_protected(old, 'change its key');
-  end if;
-end $$;
-comment on function cue.require_approver is 'Raises QU076 for a change of a cue that only a caller who may approve can make.';
-
 create or replace function cue.approval_limit() returns int language sql immutable as $$ select 100 $$;
 comment on function cue.approval_limit is 'Returns the maximum number of executions of a cue that wait for approval.';
 
@@ -74,6 +62,17 @@ begin
   end if;
 end $$;
 comment on function cue.ask_for_approval is 'Sends a request for approval to the channels of its cue, or else by mail.';
+
+create or replace function cue.fix_callback(c cue.cues, p_execution_id uuid) returns void
+language plpgsql security definer as $$
+begin
+  insert into cue.fixed_requests as f (execution_id, account_id, callback_url, callback_method, callback_headers)
+  values (p_execution_id, c.account_id, c.callback_url, c.callback_method, c.callback_headers)
+  on conflict (execution_id) do update
+     set callback_url = excluded.callback_url, callback_method = excluded.callback_method, callback_headers = excluded.callback_headers;
+  update cue.executions set is_fixed = true where id = p_execution_id and is_fixed is null;
+end $$;
+comment on function cue.fix_callback is 'Has an execution sent to the callback that its webhook cue has now; the caller has locked both.';
 
 -- The caller has locked the cue and the execution, which is in the waiting room.
 create or replace function cue.request_approval(c cue.cues, p_execution_id uuid, p_requested_by text, p_now timestamptz) returns void

@@ -34,7 +34,7 @@ comment on function cue.with_changes is
 -- ended cue becomes active again if its schedule changes and has a next run. A recurring cue that has completed does so with any change.
 -- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, a max_runs that is used up, or the schedule and payload of a
 -- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU015 another cue has the key. QU030 resuming would exceed the
--- plan's limit, as after a downgrade. QU063 to QU065 see require_chains. QU052 see require_account_scope. QU076 see require_approver.
+-- plan's limit, as after a downgrade. QU063 to QU065 see require_chains. QU052 see require_account_scope. QU076 see require_change.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now(),
   p_next_slot timestamptz default null, p_actor text default session_user, p_may_approve boolean default false
@@ -76,8 +76,7 @@ begin
   if v_reschedule and (p_next_run is not null or c.schedule_type is null) and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
-  if not p_may_approve then perform cue.require_approver(old, c); end if;
-  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
+  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run), p_may_approve);
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
@@ -93,7 +92,6 @@ begin
   if c.template and (not old.template or (c.callback_headers, c.after) is distinct from (old.callback_headers, old.after)) then
     perform cue.require_names(c, c.callback_headers::text, 'callback.headers');
   end if;
-  c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
@@ -110,9 +108,15 @@ end $$;
 comment on function cue.update_cue is 'Changes a cue, if it still has p_version; returns whether any column changed.';
 
 -- p_slot: the one that the changed cue would run next.
-create or replace function cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamptz) returns void
+create or replace function cue.require_change(
+  old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamptz, p_may_approve boolean
+) returns void
 language plpgsql security definer as $$
 begin
+  if old.approval is not null and not p_may_approve then
+    if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then perform cue.refuse_protected(old, 'remove or weaken it'); end if;
+    if c.key is distinct from old.key then perform cue.refuse_protected(old, 'change its key'); end if;
+  end if;
   if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
   if c.gate is distinct from old.gate then perform cue.require_gate(c.account_id, c.gate); end if;
   perform cue.refuse_if(
@@ -126,13 +130,14 @@ begin
   perform cue.refuse_if(c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot, 'QU014',
     format('Cue %s ran at the same time. Try again.', c.id));
 end $$;
-comment on function cue.require_change is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030 or QU038.';
+comment on function cue.require_change is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030, QU038 or QU076.';
 
 create or replace function cue.write_change(
   old cue.cues, c cue.cues, p_reschedule boolean, p_next_run timestamptz, p_next_slot timestamptz, p_now timestamptz
 ) returns void
 language plpgsql security definer as $$
 begin
+  c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs

@@ -176,10 +176,7 @@ declare
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
   -- A new statement: some may have begun while this waited for their locks.
-  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-  select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
-    from cue.executions where id = any (v_ids) and flight_id is not null
-  on conflict do nothing;
+  perform cue.log_attempt(e, 'failed', 'cancelled', p_now) from cue.executions e where e.id = any (v_ids) and e.flight_id is not null;
   with ended as (
     update cue.executions
        set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null,

@@ -1,17 +1,6 @@
 -- Alerts about gates whose breaker has been open for a while. An alert belongs to a cue: that of the latest probe, or of the first that waits. Locks:
 -- the part, then the cue; waits for nobody.
 
-create or replace function cue.cue_at_gate(p cue.gate_parts) returns text
-language sql stable as $$
-  select coalesce(
-    (select e.cue_id from cue.executions e where e.id = p.probe_id),
-    (select h.cue_id from cue.held_executions h
-      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
-    (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
-      where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1))
-$$;
-comment on function cue.cue_at_gate is 'Returns the cue that an alert about an open gate belongs to.';
-
 create or replace function cue.alert_open_gates(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -35,7 +24,12 @@ begin
       end if;
       p.alert_id := null;
     else
-      select * into c from cue.cues q where q.id = cue.cue_at_gate(p) and q.deleted_at is null;
+      select * into c from cue.cues q where q.deleted_at is null and q.id = coalesce(
+        (select e.cue_id from cue.executions e where e.id = p.probe_id),
+        (select h.cue_id from cue.held_executions h
+          where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
+        (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
+          where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1));
       continue when not found or cue.lock_free_cues(array[c.id]) = '{}';
       p.alert_id := coalesce(
         cue.raise_alert(c, 'gate_open', 'high', format('Gate %s has been open for five minutes (failures in a row: %s)', p.gate, p.failures),

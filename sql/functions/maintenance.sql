@@ -75,28 +75,33 @@ begin
 end $$;
 comment on function cue.drop_old_executions is 'Drops months that end before p_before; QU011 within 35 days.';
 
+create or replace function cue.erase_executions(p_execution_ids uuid[]) returns void
+language plpgsql security definer as $$
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  delete from cue.attempts where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.fixed_requests where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.executions where id = any (p_execution_ids) and id between v_first and v_last;
+  delete from cue.dead_letters where execution_id = any (p_execution_ids);
+  delete from cue.approvals where execution_id = any (p_execution_ids);
+  perform cue.drop_attempt_jobs(p_execution_ids);
+end $$;
+comment on function cue.erase_executions is 'Deletes executions that the caller has locked, with what belongs to them.';
+
 create or replace function cue.delete_old_executions(p_before timestamptz, p_batch int default 5000) returns int
 language plpgsql security definer as $$
 declare
   v_month text;
-  v_gone int;
+  v_ids uuid[];
 begin
   for v_month in select cue.months_before(p_before) loop
-    execute format(
-      'with gone as (
-         delete from cue.%1$I where id = any (array(
-           select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
-       log as (
-         delete from cue.%2$I a using gone where a.execution_id = gone.id),
-       requests as (
-         delete from cue.%5$I f using gone where f.execution_id = gone.id),
-       approvals as (
-         delete from cue.approvals a using gone where a.execution_id = gone.id),
-       letters as (
-         delete from cue.dead_letters l using gone where l.execution_id = gone.id)
-       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
-      'fixed_requests_' || v_month) into v_gone;
-    if v_gone > 0 then return v_gone; end if;
+    execute format('select array(select id from cue.%I where ended_at < %L order by id limit %s for update skip locked)', 'executions_' || v_month,
+                   p_before, p_batch) into v_ids;
+    continue when v_ids = '{}';
+    perform cue.erase_executions(v_ids);
+    return cardinality(v_ids);
   end loop;
   return 0;
 end $$;
@@ -106,14 +111,11 @@ create or replace function cue.purge_cue(p_cue_id text, p_batch int default 1000
 language plpgsql security definer as $$
 declare
   v_ids uuid[];
-  v_first uuid;
-  v_last uuid;
   v_gone int;
 begin
   if not exists (select from cue.cues where id = p_cue_id and deleted_at is not null) then return 0; end if;
-  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from (
-    select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked) e;
-  if v_ids is null then
+  v_ids := array(select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked);
+  if v_ids = '{}' then
     delete from cue.payloads where id = any (array(
       select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
     get diagnostics v_gone = row_count;
@@ -125,12 +127,7 @@ begin
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;
-  delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
-  delete from cue.dead_letters where execution_id = any (v_ids);
-  delete from cue.approvals where execution_id = any (v_ids);
-  perform cue.drop_attempt_jobs(v_ids);
+  perform cue.erase_executions(v_ids);
   return cardinality(v_ids);
 end $$;
 comment on function cue.purge_cue is 'Deletes a batch of a deleted cue''s history, at last the cue; 0 when done.';

@@ -18,16 +18,6 @@ begin
 end $$;
 comment on function cue.start_memory is 'Creates the weekly cue that reminds an agent to read the memory block.';
 
--- Versions are kept, so that a version number is never reused.
-create or replace function cue.stop_memory(p_account_id uuid, p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  delete from cue.memory_subscriptions where account_id = p_account_id;
-  perform cue.remove_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
-end $$;
-comment on function cue.stop_memory is 'Removes the weekly memory block cue and all subscriptions.';
-
 -- One waiting job per subscriber is enough: the singleton key prevents a second.
 create or replace function cue.note_memory(p_account_id uuid, p_except uuid default null) returns void
 language plpgsql security definer as $$

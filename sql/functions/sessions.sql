@@ -143,30 +143,38 @@ end $$;
 comment on function cue.refresh_session is 'Opens a session in place of the calling one; QU050 if that is not active.';
 
 create or replace function cue.revoke_sessions(
-  p_account_id uuid, p_all boolean default false, p_session_id uuid default null, p_actor text default session_user, p_ip text default null,
-  p_now timestamptz default now()
+  p_account_id uuid, p_all boolean, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
 ) returns int
 language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_count int;
 begin
-  perform cue.refuse_if(not p_all and p_session_id is null and p_actor not like 'session:%', 'QU050',
+  perform cue.refuse_if(not p_all and p_actor not like 'session:%', 'QU050',
     'An API key is not a session. Add ?all=true to end all sessions of the account.');
-  delete from cue.sessions
-   where account_id = a.id and case when p_all then true when p_session_id is null then 'session:' || id = p_actor
-                                    else id = p_session_id and expires_at > p_now end;
+  delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
-  perform cue.refuse_if(p_session_id is not null and v_count = 0, 'QU028', format('session %s not found', p_session_id));
   if p_all then
     delete from cue.session_tokens where account_id = a.id;
   end if;
-  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_strip_nulls(jsonb_build_object(
-    'all', p_all, 'count', v_count, 'session_id', p_session_id)), p_now);
+  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip, jsonb_build_object('all', p_all, 'count', v_count), p_now);
   return v_count;
 end $$;
-comment on function cue.revoke_sessions is
-  'Ends the calling session, another one or all; returns how many; QU050 if a key calls, QU028 if the other one is not found or has ended.';
+comment on function cue.revoke_sessions is 'Ends the calling session, or all; returns how many; QU050 if a key calls.';
+
+create or replace function cue.revoke_session(
+  p_account_id uuid, p_session_id uuid, p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
+) returns void
+language plpgsql security definer as $$
+declare
+  a cue.accounts := cue.lock_account(p_account_id);
+begin
+  delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
+  perform cue.refuse_if(not found, 'QU028', format('session %s not found', p_session_id));
+  perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
+    jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
+end $$;
+comment on function cue.revoke_session is 'Ends one session of the account; QU028 if it is not found or has ended.';
 
 -- The key has the scopes read, write and worker, but not account. The token is not used up on QU031.
 create or replace function cue.exchange_session_token(

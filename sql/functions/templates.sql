@@ -22,19 +22,13 @@ begin
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
    where u.name !~ cue.template_names()
      and not exists (
-       select from cue.parent_keys(c) k
-        where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
+       select from jsonb_array_elements_text(c.after -> 'cues') as r (id)
+         left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true
+        cross join lateral (values (r.id), (p.key)) k (key)
+        where starts_with(u.name, 'parents.' || k.key || '.') and substr(u.name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names()) limit 1;
   perform cue.refuse_if(found, 'QU048', format('{{%s}} is not a known name', left(v_unknown, 100)), p_member);
 end $$;
 comment on function cue.require_names is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
-
-create or replace function cue.parent_keys(c cue.cues) returns setof text
-language sql stable security definer as $$
-  select k.key from jsonb_array_elements_text(c.after -> 'cues') as r (id)
-    left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true cross join lateral (values (r.id), (p.key)) k (key)
-   where k.key is not null
-$$;
-comment on function cue.parent_keys is 'Returns the ids and keys of the cues that a cue follows.';
 
 -- As src/templates does it for texts that are sent. The result is cut, since it is shown to people.
 create or replace function cue.render_text(p_text text, p_values jsonb) returns text

@@ -173,7 +173,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       }
     },
     async (request, reply) => {
-      await app.fn.revokeSessions({ ...request.params, ...request.caller })
+      await app.fn.revokeSession({ ...request.params, ...request.caller })
       return reply.code(204).send(null)
     }
   )

@@ -209,7 +209,8 @@ export const functions = {
   resume_gate: ['value', 'account_id key actor ip now'],
   reveal_key: ['row', 'account_id encryption_key_ids actor ip now'],
   revoke_key: ['value', 'account_id key_id actor ip now'],
-  revoke_sessions: ['value', 'account_id all session_id actor ip now'],
+  revoke_session: ['value', 'account_id session_id actor ip now'],
+  revoke_sessions: ['value', 'account_id all actor ip now'],
   run_operation: ['row', 'operation_id resumed now'],
   send_device_link: ['value', 'code_hash email code_ciphertext now'],
   service_health: ['row', 'now', 'stable'],
@@ -1514,7 +1515,8 @@ export type Functions = {
   resumeGate: (args: { account_id: string; key: string; actor?: string | null; ip?: string | null }) => Promise<void>
   revealKey: (args: { account_id: string; encryption_key_ids: string[]; actor?: string | null; ip?: string | null }) => Promise<RevealKeyRow>
   revokeKey: (args: { account_id: string; key_id: string; actor?: string | null; ip?: string | null }) => Promise<Date>
-  revokeSessions: (args: { account_id: string; all?: boolean | null; session_id?: string | null; actor?: string | null; ip?: string | null }) => Promise<number>
+  revokeSession: (args: { account_id: string; session_id: string; actor?: string | null; ip?: string | null }) => Promise<void>
+  revokeSessions: (args: { account_id: string; all: boolean; actor?: string | null; ip?: string | null }) => Promise<number>
   runOperation: (args: { operation_id: string; resumed?: object | string | null }) => Promise<RunOperationRow | undefined>
   sendDeviceLink: (args: { code_hash: Buffer; email: string; code_ciphertext: string }) => Promise<void>
   serviceHealth: (args: object) => Promise<ServiceHealthRow>

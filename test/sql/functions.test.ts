@@ -78,7 +78,9 @@ const raisedIn = (file: string) => [...sql(file).matchAll(/cue\.(?:refuse|refuse
 
 t.test('every exception raised in sql/ is a refusal with a SQLSTATE that has a code', async t => {
   for (const file of files.filter(file => file !== 'functions/refusals.sql')) {
-    const others = [...sql(file).matchAll(/raise exception .*?;\s*$/gms)].filter(([statement]) => !/errcode = cue\.refusal\(/.test(statement))
+    const others = [...sql(file).matchAll(/raise exception .*?;\s*$/gms)].filter(
+      ([statement]) => !/errcode = cue\.refusal\(/.test(statement)
+    )
     t.strictSame([others.length, raisedIn(file).filter(state => !Object.hasOwn(sqlstates, state))], [0, []], file)
   }
 })
