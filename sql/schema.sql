@@ -3093,12 +3093,8 @@ declare
   o cue.operations;
 begin
   select * into o from cue.operations where id = p_operation_id and account_id = p_account_id for update;
-  if not found then
-    raise exception 'operation % not found', p_operation_id using errcode = cue.refusal('QU009');
-  end if;
-  if o.status = 'completed' then
-    raise exception 'Only a running operation can be aborted; operation % is completed.', o.id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU009', format('operation %s not found', p_operation_id));
+  perform cue.refuse_if(o.status = 'completed', 'QU011', format('Only a running operation can be aborted; operation %s is completed.', o.id));
   if o.status = 'running' then
     update cue.operations set status = 'aborted', ended_at = p_now where id = o.id returning * into o;
     delete from cue.operation_targets where operation_id = o.id;
@@ -3122,9 +3118,7 @@ declare
 begin
   select a.* into l from cue.alerts a join cue.cues c on c.id = a.cue_id
    where a.id = p_alert_id and a.account_id = p_account_id and c.deleted_at is null for no key update of a;
-  if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
-  end if;
+  perform cue.refuse_if(not found, 'QU003', format('alert %s not found', p_alert_id));
   if l.acknowledged_at is not null then return; end if;
   update cue.alerts set acknowledged_at = p_now where id = l.id;
   perform cue.add_alert_event('alert.acknowledged', l.id, p_now);
@@ -3169,9 +3163,8 @@ begin
       v_done := found;
     when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null, p_may_approve => o.may_approve);
     when 'pause' then
-      if (o.settings ->> 'paused_until')::timestamptz > c.at then
-        raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
-      end if;
+      perform cue.refuse_if((o.settings ->> 'paused_until')::timestamptz > c.at, 'QU011',
+        format('Cue %s would never run: it is due before the pause ends.', c.id));
       v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now, p_actor => null);
     when 'resume' then
       if p_resumed -> p_target ? 'code' then
@@ -3239,20 +3232,6 @@ AS $function$
 $function$;
 comment on function cue.add_approval_event(cue.event_type,uuid,timestamp with time zone) is 'Adds an event about an approval, with its execution as lists show it.';
 grant execute on function cue.add_approval_event(cue.event_type,uuid,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.add_budget_event(g cue.gates, p cue.gate_parts, p_type cue.event_type, p_now timestamp with time zone)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select cue.add_event(g.account_id, p_type, jsonb_build_object(
-    'gate', p.gate, 'spent', p.spent::text, 'limit', g.budget_limit::text, 'unit', g.budget_unit, 'period_ends_at', cue.iso(cue.budget_end(g, p_now))), p_now)
-$function$;
-comment on function cue.add_budget_event(cue.gates,cue.gate_parts,cue.event_type,timestamp with time zone) is 'Adds an event about the budget of a gate.';
-grant execute on function cue.add_budget_event(cue.gates,cue.gate_parts,cue.event_type,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_costs(e cue.executions, p_attempt integer, p_costs jsonb, p_now timestamp with time zone DEFAULT now())
  RETURNS boolean
@@ -3418,37 +3397,22 @@ declare
   v_new jsonb[] := array(
     select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
      where g.cue -> 'same' = 'false' and g.cue ->> 'cue_id' is null order by g.place);
-  r record;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
+  v_next_runs timestamptz[] := array(
+    select case when not u.cue @> '{"paused": true}' then (u.cue ->> 'next_run')::timestamptz end from unnest(v_new) with ordinality as u (cue, n) order by u.n);
+  v_next_slots timestamptz[] := array(
+    select case when not u.cue @> '{"paused": true}' then (u.cue ->> 'next_slot')::timestamptz end from unnest(v_new) with ordinality as u (cue, n) order by u.n);
 begin
-  if v_new = '{}' then return v_results; end if;
-  for r in
-    select a.cue ->> 'key' as key, a.cue -> 'changes' ->> 'gate' as gate, a.id, a.refusal
+  if v_new = '{}' then return '[]'; end if;
+  return (
+    select jsonb_agg(jsonb_build_object('key', a.cue -> 'key', 'gate', a.cue -> 'changes' -> 'gate', 'cue_id', a.id, 'refusal', a.refusal) order by a.n)
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
-             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
-                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by n.place)
-                from unnest(v_new) with ordinality as n (cue, place)),
-             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_run')::timestamptz end
-                     from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
-             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_slot')::timestamptz end
-                     from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
-        as a (cue, id, refusal)
-  loop
-    begin
-      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key, r.gate); end if;
-      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
-      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
-    exception when sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
+             (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') || case when u.cue @> '{"paused": true}'
+                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by u.n)
+                from unnest(v_new) with ordinality as u (cue, n)),
+             v_next_runs, p_now, v_next_slots)) with ordinality as a (cue, id, refusal, n));
 end $function$;
-comment on function cue.add_declared(uuid,jsonb,timestamp with time zone) is 'Creates the declared cues that do not exist; returns what it did with each.';
+comment on function cue.add_declared(uuid,jsonb,timestamp with time zone) is 'Creates the declared cues that do not exist; returns the id of each, or why it is refused.';
 grant execute on function cue.add_declared(uuid,jsonb,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_end_event(e cue.executions, p_now timestamp with time zone DEFAULT now())
@@ -3541,23 +3505,14 @@ CREATE OR REPLACE FUNCTION cue.add_event_notices(p_account_ids uuid[], p_after b
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  n cue.notices;
 begin
-  if not exists (select from cue.channels h where h.account_id = any (p_account_ids) and h.types is not null and h.enabled) then return; end if;
-  for n in
-    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), h.account_id, h.id, 'event',
-           jsonb_build_object('id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id,
-                              'data', e.data::json), p_now, p_now
-      from cue.channels h
-     cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
-     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
-     order by e.place
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
+  perform cue.add_notices(h.account_id, array[h.id], 'event', p_now, null, jsonb_build_object(
+            'id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id, 'data', e.data::json))
+     from cue.channels h
+    cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
+    where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null
+      and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
+    order by e.place;
 end $function$;
 comment on function cue.add_event_notices(uuid[],bigint,timestamp with time zone) is 'Adds notices of newly published events for the channels that name their types.';
 grant execute on function cue.add_event_notices(uuid[],bigint,timestamp with time zone) to cue_service;
@@ -3675,6 +3630,23 @@ end $function$;
 comment on function cue.add_notice_job(uuid,uuid,timestamp with time zone) is 'Adds the job of a notice, unless one waits.';
 grant execute on function cue.add_notice_job(uuid,uuid,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.add_notices(p_account_id uuid, p_channel_ids uuid[], p_kind cue.notice_kind, p_now timestamp with time zone, p_alert_id uuid DEFAULT NULL::uuid, p_content jsonb DEFAULT NULL::jsonb, p_snoozed_until timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS void
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  with added as (
+    insert into cue.notices (id, account_id, channel_id, alert_id, kind, snoozed_until, content, due_at, created_at)
+    select cue.uuid_v7(p_now), p_account_id, u.id, p_alert_id, p_kind, p_snoozed_until, p_content, p_now, p_now from unnest(p_channel_ids) as u (id)
+    on conflict do nothing returning id)
+  select cue.add_notice_job(a.id, p_account_id, p_now) from added a;
+$function$;
+comment on function cue.add_notices(uuid,uuid[],cue.notice_kind,timestamp with time zone,uuid,jsonb,timestamp with time zone) is 'Adds a notice for each of these channels of an account, with its job.';
+grant execute on function cue.add_notices(uuid,uuid[],cue.notice_kind,timestamp with time zone,uuid,jsonb,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.add_operation_event(p_operation_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE sql
@@ -3699,69 +3671,38 @@ CREATE OR REPLACE FUNCTION cue.add_payload_bytes(p_account_ids uuid[], p_bytes b
  SET plan_cache_mode TO 'force_generic_plan'
  SET lock_timeout TO '20ms'
 AS $function$
-declare
-  v_day date := (p_now at time zone 'utc')::date;
 begin
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+  loop
+    begin
+      insert into cue.payload_counters as u (account_id, day, slot, bytes)
+      select n.id, (p_now at time zone 'utc')::date, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+      on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $function$;
 comment on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 grant execute on function cue.add_payload_bytes(uuid[],bigint[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.add_raised_notices(c cue.cues, p_alert_id uuid, p_severity cue.alert_severity, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.add_resolved_notices(p_alert_id uuid, p_now timestamp with time zone)
  RETURNS void
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  n cue.notices;
-begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
-    select cue.uuid_v7(p_now), c.account_id, h.id, p_alert_id, 'raised', p_now, p_now
-      from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
-end $function$;
-comment on function cue.add_raised_notices(cue.cues,uuid,cue.alert_severity,timestamp with time zone) is 'Adds the notices of a new alert for the channels that get it.';
-grant execute on function cue.add_raised_notices(cue.cues,uuid,cue.alert_severity,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.add_resolved_notices(p_alert_ids uuid[], p_now timestamp with time zone)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  n cue.notices;
-begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
-    select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'resolved', p_now, p_now
-      from cue.alerts l join cue.notices r on r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
-     where l.id = any (p_alert_ids) and l.resolved_at is not null and l.snoozed_at is null
-       and not exists (select from cue.notices s
-                        where s.alert_id = l.id and s.channel_id = r.channel_id and s.kind = 'summary' and s.created_at >= l.resolved_at)
-    on conflict do nothing returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
-end $function$;
-comment on function cue.add_resolved_notices(uuid[],timestamp with time zone) is 'Adds the notices of resolved alerts for the channels that the alerts were sent to.';
-grant execute on function cue.add_resolved_notices(uuid[],timestamp with time zone) to cue_service;
+  select cue.add_notices(l.account_id, array(
+           select r.channel_id from cue.notices r
+            where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
+              and not exists (select from cue.notices s
+                               where s.alert_id = l.id and s.channel_id = r.channel_id and s.kind = 'summary' and s.created_at >= l.resolved_at)),
+           'resolved', p_now, l.id)
+    from cue.alerts l where l.id = p_alert_id and l.resolved_at is not null and l.snoozed_at is null
+$function$;
+comment on function cue.add_resolved_notices(uuid,timestamp with time zone) is 'Adds the notices of a resolved alert for the channels that the alert was sent to.';
+grant execute on function cue.add_resolved_notices(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.add_results(p_execution_ids uuid[], p_attempts integer[], p_http_status integer[], p_errors text[], p_retry_after_ms integer[], p_now timestamp with time zone)
  RETURNS void
@@ -4049,9 +3990,8 @@ begin
   select executions_per_month into v_limit from cue.limits_of(a);
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
-    if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Change the plan, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
-    end if;
+    perform cue.refuse_if(v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now), 'QU032',
+      format('Execution limit reached: the plan allows %s executions per month. Change the plan, or wait until next month.', v_limit));
     perform cue.start_grace(a, p_now);
   end if;
   perform cue.count_executions(array[a.id], p_now);
@@ -4073,10 +4013,8 @@ declare
 begin
   select t.fired_at into v_oldest from cue.fires t
    where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
-  if found and v_limit is not null then
-    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.refuse_if(found and v_limit is not null, 'QU031', format('Fire limit reached: %s per cue per hour.', v_limit),
+    ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text);
 end $function$;
 comment on function cue.admit_fire(uuid,text,timestamp with time zone) is 'Raises QU031 if the cue was fired as often as the plan allows in an hour.';
 grant execute on function cue.admit_fire(uuid,text,timestamp with time zone) to cue_service;
@@ -4131,10 +4069,9 @@ declare
 begin
   select p.payload_bytes_per_day into v_cap from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id;
   if v_cap is null then return; end if;
-  if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Change the plan, or wait until the next day.',
-      v_cap, p_bytes using errcode = cue.refusal('QU032');
-  end if;
+  perform cue.refuse_if(cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap, 'QU032',
+    format('Payload limit reached: the plan allows %s bytes per UTC day, and this payload has %s bytes. Change the plan, or wait until the next day.',
+      v_cap, p_bytes));
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $function$;
 comment on function cue.admit_payload(uuid,bigint,timestamp with time zone) is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';
@@ -4247,10 +4184,22 @@ begin
      limit 100 for no key update skip locked
   loop
     if p.opened_at is null then
-      perform cue.resolve_gate_alert(p.alert_id, p_now);
+      update cue.alerts a
+         set resolved_at = p_now, resolution = jsonb_build_object(
+               'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
+       where a.id = p.alert_id and a.resolved_at is null;
+      if found then
+        perform cue.add_alert_event('alert.resolved', p.alert_id, p_now);
+        perform cue.add_resolved_notices(p.alert_id, p_now);
+      end if;
       p.alert_id := null;
     else
-      select * into c from cue.cues q where q.id = cue.cue_at_gate(p) and q.deleted_at is null;
+      select * into c from cue.cues q where q.deleted_at is null and q.id = coalesce(
+        (select e.cue_id from cue.executions e where e.id = p.probe_id),
+        (select h.cue_id from cue.held_executions h
+          where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
+        (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
+          where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1));
       continue when not found or cue.lock_free_cues(array[c.id]) = '{}';
       p.alert_id := coalesce(
         cue.raise_alert(c, 'gate_open', 'high', format('Gate %s has been open for five minutes (failures in a row: %s)', p.gate, p.failures),
@@ -4351,16 +4300,17 @@ begin
   if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' or p_gates <> '[]' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
-      v_gates := cue.put_declared_gates(p_account_id, p_gates, p_actor, p_now);
+      v_gates := cue.apply_each(p_account_id, p_set, 'gate', p_gates, p_take_over, p_may_approve, p_actor, p_now);
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
       perform cue.lock_cues(array(
         select c.id from cue.cues c
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      v_results := cue.prune_declared(p_account_id, v_pruned, p_may_approve, p_now);
-      v_results := v_results || cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_may_approve, p_now);
-      v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
+      v_results := cue.apply_each(p_account_id, p_set, 'prune', (select jsonb_agg(jsonb_build_object('key', u.key)) from unnest(v_pruned) as u (key)),
+                                  p_take_over, p_may_approve, p_actor, p_now)
+        || cue.apply_each(p_account_id, p_set, 'change', jsonb_path_query_array(p_cues, '$[*] ? (@.same == false)'), p_take_over, p_may_approve, null, p_now)
+        || cue.apply_each(p_account_id, p_set, 'create', cue.add_declared(p_account_id, p_cues, p_now), p_take_over, p_may_approve, null, p_now);
       v_results := cue.chain_declared(p_account_id, v_results, p_keys, v_pruned);
       if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
       if v_results <> '[]' or v_pruned <> '{}' then perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
@@ -4385,6 +4335,66 @@ begin
 end $function$;
 comment on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) is 'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
 grant execute on function cue.apply_cues(uuid,text,jsonb,text[],boolean,boolean,boolean,timestamp with time zone,text,jsonb,boolean) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.apply_each(p_account_id uuid, p_set text, p_step text, p_items jsonb, p_take_over boolean, p_may_approve boolean, p_actor text, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE sql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select coalesce(jsonb_agg(a.result), '[]')
+    from (select cue.apply_item(p_account_id, p_set, p_step, g.item, p_take_over, p_may_approve, p_actor, p_now) as result
+            from jsonb_array_elements(p_items) with ordinality as g (item, place) order by g.place offset 0) a
+   where a.result is not null
+$function$;
+comment on function cue.apply_each(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) is 'Takes one of the steps of apply_cues for each of these; returns what it did with each.';
+grant execute on function cue.apply_each(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.apply_item(p_account_id uuid, p_set text, p_step text, p_item jsonb, p_take_over boolean, p_may_approve boolean, p_actor text, p_now timestamp with time zone)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_key text := p_item ->> 'key';
+  v_id text := p_item ->> 'cue_id';
+  v_before jsonb;
+  v_error text;
+  v_message text;
+begin
+  case p_step
+    when 'gate' then
+      return jsonb_build_object('key', v_key, 'action', 'gate ' || cue.put_gate(p_account_id, v_key, p_item -> 'columns', p_actor, null, p_now));
+    when 'prune' then
+      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
+      return null;
+    when 'change' then
+      perform cue.refuse_if(v_id is distinct from cue.cue_id_by_key(p_account_id, v_key), 'QU014',
+        format('Cue %s was changed at the same time. Try again.', v_key));
+      if v_id is null then return null; end if;
+      v_before := cue.cue_definition(v_id);
+      perform cue.refuse_if(v_before ->> 'managed_by' <> p_set and not p_take_over, 'QU024',
+        format('Cue %s belongs to the set %s. Remove it from one of the two, or take it over with take_over.', v_key, v_before ->> 'managed_by'));
+      perform cue.update_cue(p_account_id, v_id, (p_item ->> 'version')::int, p_item -> 'changes', (p_item ->> 'next_run')::timestamptz, p_now,
+                             (p_item ->> 'next_slot')::timestamptz, null, p_may_approve);
+      return jsonb_build_object('key', v_key, 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_id));
+    when 'create' then
+      if p_item ->> 'refusal' is not null then perform cue.raise_refused(p_account_id, p_item ->> 'refusal', v_key, p_item ->> 'gate'); end if;
+      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[v_id], '{}', p_now);
+      return jsonb_build_object('key', v_key, 'action', 'created');
+  end case;
+exception
+  when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU039' or sqlstate 'QU052' or sqlstate 'QU076' then
+    get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+    return jsonb_build_object('key', v_key, 'action', case p_step when 'gate' then 'gate ' else '' end || 'refused', 'error', v_error, 'message', v_message);
+end $function$;
+comment on function cue.apply_item(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) is 'Takes a step of apply_cues; returns what it did, also if it is refused, or null.';
+grant execute on function cue.apply_item(uuid,text,text,jsonb,boolean,boolean,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.apply_subscription(p_event_id text, p_type text, p_subscription_id text, p_customer_id text, p_account_id uuid, p_plan cue.plan, p_status text, p_at timestamp with time zone, p_first boolean DEFAULT false, p_version integer DEFAULT NULL::integer, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(result text, version integer)
@@ -4446,9 +4456,7 @@ declare
   k cue.api_keys;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id;
-  if not found then
-    raise exception 'Invalid link. Start again on the device.' using errcode = cue.refusal('QU070');
-  end if;
+  perform cue.refuse_if(not found, 'QU070', 'Invalid link. Start again on the device.');
   -- Waits for an account that is being deleted; the loop then creates a new one.
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
@@ -4461,11 +4469,8 @@ begin
     end if;
   end loop;
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id for update;
-  if not found or d.expires_at <= p_now then
-    raise exception 'This link has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'email_sent' then
-    raise exception 'This link was already used.' using errcode = cue.refusal('QU073');
-  end if;
+  perform cue.refuse_if(not found or d.expires_at <= p_now, 'QU071', 'This link has expired. Start again on the device.');
+  perform cue.refuse_if(d.status <> 'email_sent', 'QU073', 'This link was already used.');
   perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;
@@ -4489,20 +4494,11 @@ CREATE OR REPLACE FUNCTION cue.ask_for_approval(c cue.cues, a cue.approvals, p_n
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  n cue.notices;
 begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), c.account_id, h.id, 'approval', jsonb_build_object(
-             'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
-             'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)), p_now, p_now
-      from cue.channels_for(c, 'approval.requested') h
-     cross join cue.execution_data(array[a.execution_id]) d
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
+  perform cue.add_notices(c.account_id, array[h.id], 'approval', p_now, null, jsonb_build_object(
+            'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
+            'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)))
+     from cue.channels_for(c, 'approval.requested') h cross join cue.execution_data(array[a.execution_id]) d;
   if not found then
     perform cue.add_job('mails', jsonb_build_object('kind', 'approval_requested', 'account_id', a.account_id, 'execution_id', a.execution_id));
   end if;
@@ -4525,12 +4521,9 @@ declare
   v_spent boolean;
 begin
   perform cue.refuse_superseded(old);
-  if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
-  end if;
-  if old.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = cue.refusal('QU021');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and old.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. The evidence was not recorded.', old.id));
+  perform cue.refuse_if(old.outcome_recorded_at is null, 'QU021', format('Execution %s has no outcome yet. Report it first.', old.id));
   e := old;
   e.external_id := coalesce(p_external_id, e.external_id);
   e.result_url := coalesce(p_result_url, e.result_url);
@@ -4544,9 +4537,8 @@ begin
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
-  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes() then
-    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = cue.refusal('QU022');
-  end if;
+  perform cue.refuse_if(p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes(), 'QU022',
+    'metadata exceeds 10 KB of JSON, including members already stored.');
   if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
@@ -4605,12 +4597,8 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
-  if c.schedule_type = 'once' then
-    raise exception 'Cue % runs once. Fire it, or replay its execution.', p_cue_id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
+  perform cue.refuse_if(c.schedule_type = 'once', 'QU011', format('Cue %s runs once. Fire it, or replay its execution.', p_cue_id));
   if exists (select from cue.backfilled_slots where cue_id = p_cue_id and slot = p_slot) then return; end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(c.payload, c.payload_id), p_now);
@@ -4748,10 +4736,8 @@ declare
 begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
   end if;
@@ -4813,8 +4799,8 @@ declare
 begin
   perform cue.require_unheld(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   return query select e.url, e.secret;
 end $function$;
 comment on function cue.begin_endpoint_test(uuid,uuid,timestamp with time zone) is 'Counts a test of an endpoint and returns where to send it; QU047 if not found.';
@@ -4873,9 +4859,8 @@ CREATE OR REPLACE FUNCTION cue.begin_idempotent(p_account_id uuid, p_route text,
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)) then
-    raise exception 'A request with this Idempotency-Key is in progress. Retry to get its response.' using errcode = cue.refusal('QU019');
-  end if;
+  perform cue.refuse_if(not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)), 'QU019',
+    'A request with this Idempotency-Key is in progress. Retry to get its response.');
   -- A new statement, which sees what the lock's last holder has committed.
   return query select * from cue.stored_response(p_account_id, p_route, p_key, p_request_hash, p_now);
 end $function$;
@@ -4937,7 +4922,7 @@ begin
   else
     perform cue.add_job('mails', jsonb_build_object('kind', 'notice', 'account_id', n.account_id, 'notice_id', n.id));
     update cue.notices set state = 'sent', due_at = null, sent_at = p_now, tries = 1 where id = n.id;
-    if n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+    if n.kind = 'raised' then perform cue.add_resolved_notices(n.alert_id, p_now); end if;
   end if;
 end $function$;
 comment on function cue.begin_notice(uuid,interval,timestamp with time zone) is 'Begins a try of a notice that is due and returns what to send, or no row if there is nothing to send now.';
@@ -4954,25 +4939,20 @@ AS $function$
 declare
   c cue.cues;
   v_id uuid := gen_random_uuid();
-  v_limit int;
 begin
   perform cue.require_unheld(p_account_id);
   if p_url is null then
     select * into c from cue.cues
      where id = coalesce((select x.id from cue.cues x where x.id = p_cue_id and x.account_id = p_account_id), cue.cue_id_by_key(p_account_id, p_cue_id))
        and account_id = p_account_id and deleted_at is null for no key update;
-    if not found then
-      raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-    elsif c.transport <> 'webhook' then
-      raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
-    end if;
+    perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
+    perform cue.refuse_if(c.transport <> 'webhook', 'QU011',
+      format('Only a webhook cue can be tested; workers claim the executions of cue %s.', c.id));
     if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'test it'); end if;
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
   else
-    v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
-    perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
-                               format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
+    perform cue.require_tests(p_account_id, 'url_tests:', 'URLs', p_now);
   end if;
   if p_payload is not null then
     c.payload := p_payload;
@@ -4985,7 +4965,7 @@ begin
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
          a.secrets, case when p_url is null then a.api_key end, false, case when c.template then cue.example_values(c, v_id, p_now, 'manual_fire', p_now) end
     from cue.signing_account(p_account_id, p_now) a;
-  if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
+  perform cue.refuse_if(not found, 'QU007', 'This account no longer exists.');
 end $function$;
 comment on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) is 'Counts a test and returns the request to send; stores nothing else.';
 grant execute on function cue.begin_test(uuid,text,text,text,timestamp with time zone,boolean) to cue_service;
@@ -5033,16 +5013,16 @@ end $function$;
 comment on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a breaker lets start now, and when that may change.';
 grant execute on function cue.breaker_room(cue.gate_parts,integer,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.budget_end(g cue.gates, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.budget_bound(g cue.gates, p_now timestamp with time zone, p_periods integer DEFAULT 0)
  RETURNS timestamp with time zone
  LANGUAGE sql
  STABLE
 AS $function$
-  select cue.first_instant(
-    date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval, g.budget_timezone)
+  select least(l.midnight at time zone g.budget_timezone, (l.midnight - interval '1 second') at time zone g.budget_timezone + interval '1 second')
+    from (select date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + p_periods * ('1 ' || g.budget_period)::interval as midnight) l
 $function$;
-comment on function cue.budget_end(cue.gates,timestamp with time zone) is 'Returns when the period of a budget ends.';
-grant execute on function cue.budget_end(cue.gates,timestamp with time zone) to cue_service;
+comment on function cue.budget_bound(cue.gates,timestamp with time zone,integer) is 'Returns when the period of a budget began, or the period that many later.';
+grant execute on function cue.budget_bound(cue.gates,timestamp with time zone,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.budget_room(g cue.gates, p cue.gate_parts, p_wanted integer, p_now timestamp with time zone)
  RETURNS integer
@@ -5053,7 +5033,7 @@ CREATE OR REPLACE FUNCTION cue.budget_room(g cue.gates, p cue.gate_parts, p_want
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
+  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_bound(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
 begin
   if g.budget_reserve is null then return case when v_free > 0 then p_wanted else 0 end; end if;
   v_free := v_free - cue.reserved(g, p.gate);
@@ -5062,16 +5042,6 @@ begin
 end $function$;
 comment on function cue.budget_room(cue.gates,cue.gate_parts,integer,timestamp with time zone) is 'Returns how many attempts a budget lets start now.';
 grant execute on function cue.budget_room(cue.gates,cue.gate_parts,integer,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.budget_start(g cue.gates, p_now timestamp with time zone)
- RETURNS timestamp with time zone
- LANGUAGE sql
- STABLE
-AS $function$
-  select cue.first_instant(date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone), g.budget_timezone)
-$function$;
-comment on function cue.budget_start(cue.gates,timestamp with time zone) is 'Returns when the period of a budget began.';
-grant execute on function cue.budget_start(cue.gates,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.budgeted_part(p_cue_id text, p_unit text)
  RETURNS SETOF cue.gate_parts
@@ -5173,11 +5143,8 @@ begin
   select a.id into v_account from cue.deletions d join cue.accounts a on a.id = d.account_id
    where d.id = p_deletion_id for no key update of a;
   select status into v_status from cue.deletion_status(p_deletion_id, p_now);
-  if v_status = 'cancelled' then
-    raise exception 'This deletion was already cancelled.' using errcode = cue.refusal('QU044');
-  elsif v_status = 'completed' then
-    raise exception 'The account has been deleted.' using errcode = cue.refusal('QU045');
-  end if;
+  perform cue.refuse_if(v_status = 'cancelled', 'QU044', 'This deletion was already cancelled.');
+  perform cue.refuse_if(v_status = 'completed', 'QU045', 'The account has been deleted.');
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
 end $function$;
@@ -5197,9 +5164,8 @@ declare
   e cue.executions;
 begin
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready'), 'QU011',
+    format('Only a waiting execution can be cancelled; execution %s is %s.', e.id, e.status));
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   perform cue.follow_end(c, p_now);
@@ -5228,10 +5194,7 @@ declare
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
   -- A new statement: some may have begun while this waited for their locks.
-  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-  select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
-    from cue.executions where id = any (v_ids) and flight_id is not null
-  on conflict do nothing;
+  perform cue.log_attempt(e, 'failed', 'cancelled', p_now) from cue.executions e where e.id = any (v_ids) and e.flight_id is not null;
   with ended as (
     update cue.executions
        set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
@@ -5294,7 +5257,11 @@ begin
        -- Slots that were refused end at next_run, so another engine that has recorded them may have left it as it was.
        and (refused_from is not null or next_run is distinct from d.next_run);
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
+    -- Why the slot was not taken when it came due: no engine was alive, or it was held.
+    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, (
+      select o.reason from cue.unserved_periods o
+       where coalesce(o.account_id, c.account_id) = c.account_id and d.expected > o.from_at and d.expected <= o.until_at order by o.until_at desc limit 1),
+      'service_away');
     v_made := 0;
     if d.dropped is not null then
       perform cue.note_missed_slots(
@@ -5417,48 +5384,6 @@ AS $function$
 $function$;
 comment on function cue.chain_of(uuid,text) is 'Returns a cue by id or key, the cues that it follows, and those that follow it, however far away.';
 grant execute on function cue.chain_of(uuid,text) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamp with time zone)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_cue jsonb;
-  v_before jsonb;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  for v_cue in
-    select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) where g.cue -> 'same' = 'false' order by g.place
-  loop
-    if v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key') then
-      raise exception 'Cue % was changed at the same time. Try again.', v_cue ->> 'key' using errcode = cue.refusal('QU014');
-    end if;
-    continue when v_cue ->> 'cue_id' is null;
-    v_before := cue.cue_definition(v_cue ->> 'cue_id');
-    begin
-      if v_before ->> 'managed_by' <> p_set and not p_take_over then
-        raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key',
-          v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
-      end if;
-      perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
-                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
-      v_results := v_results || jsonb_build_object(
-        'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' or sqlstate 'QU076' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $function$;
-comment on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) is 'Changes existing cues to what is declared; returns what it did with each.';
-grant execute on function cue.change_declared(uuid,text,jsonb,boolean,boolean,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.change_gate(c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -5599,9 +5524,8 @@ CREATE OR REPLACE FUNCTION cue.check_artifacts(p_artifacts jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
-    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = cue.refusal('QU023');
-  end if;
+  perform cue.refuse_if(cue.json_bytes(p_artifacts) > cue.artifacts_bytes(), 'QU023',
+    'artifacts exceed 64 KB of JSON, including those already stored.');
 end $function$;
 comment on function cue.check_artifacts(jsonb) is 'Raises QU023 if artifacts exceed 64 KB.';
 grant execute on function cue.check_artifacts(jsonb) to cue_service;
@@ -5618,12 +5542,13 @@ declare
   l record;
 begin
   for l in select * from jsonb_each(p_limits) loop
-    if not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan') then
-      raise exception 'Unknown limit %', l.key using errcode = cue.refusal('QU034');
-    elsif l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
-                                 or l.key = 'max_timeout_seconds' and l.value > '3600') then
-      raise exception 'Invalid limit: % cannot be %', l.key, l.value using errcode = cue.refusal('QU034');
-    end if;
+    perform cue.refuse_if(
+      not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan'),
+      'QU034', format('Unknown limit %s', l.key));
+    perform cue.refuse_if(
+      l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
+                             or l.key = 'max_timeout_seconds' and l.value > '3600'),
+      'QU034', format('Invalid limit: %s cannot be %s', l.key, l.value));
   end loop;
   perform jsonb_populate_record(null::cue.plans, p_limits);
 end $function$;
@@ -5639,9 +5564,8 @@ CREATE OR REPLACE FUNCTION cue.check_metadata(p_metadata jsonb)
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if octet_length(p_metadata::text) > 4 * cue.metadata_bytes() then
-    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = cue.refusal('QU022');
-  end if;
+  perform cue.refuse_if(octet_length(p_metadata::text) > 4 * cue.metadata_bytes(), 'QU022',
+    'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.');
 end $function$;
 comment on function cue.check_metadata(jsonb) is 'Raises QU022 if metadata exceeds 40 KB as stored.';
 grant execute on function cue.check_metadata(jsonb) to cue_service;
@@ -5703,7 +5627,6 @@ AS $function$
 declare
   v_ids uuid[];
   v_tried uuid[];
-  v_gated boolean := cue.has_gates();
 begin
   if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
@@ -5716,18 +5639,13 @@ begin
   else
     v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
-  if cardinality(v_ids) > 1 then
-    select w.execution_ids into v_ids from cue.within_bytes(v_ids, array_fill(1, array[cardinality(v_ids)])) w;
-  end if;
   if cardinality(v_ids) = 0 then return; end if;
-  if v_gated then
-    v_tried := v_ids;
-    select x.passed, x.begun_at into v_ids, p_now from cue.pass_gates(v_ids, p_now) x;
-  end if;
+  v_tried := v_ids;
+  select f.execution_ids, f.begun_at into v_ids, p_now from cue.fit_claims(v_ids, array_fill(1, array[cardinality(v_ids)]), p_now) f;
   return query
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
+  if cue.has_gates() then perform cue.release_behind(v_tried, p_now); end if;
 end $function$;
 comment on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) is 'Claims an execution by id, or the next ones; each goes to exactly one caller.';
 grant execute on function cue.claim_executions(uuid,text,uuid,text[],integer,interval,timestamp with time zone) to cue_service;
@@ -5747,21 +5665,13 @@ CREATE OR REPLACE FUNCTION cue.claim_next(p_claims jsonb, p_lease interval DEFAU
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET enable_bitmapscan TO 'off'
- SET enable_sort TO 'off'
 AS $function$
 declare
-  r record;
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_lone int[];
-  v_lone_accounts uuid[];
-  v_more uuid[];
   v_tried uuid[];
-  v_ids uuid[] := '{}';
-  v_claims int[] := '{}';
+  v_wanted int[];
+  v_ids uuid[];
+  v_claims int[];
   v_held int[] := '{}';
-  v_gated boolean := cue.has_gates();
-  v_again int[] := '{}';
   v_now timestamptz;
 begin
   if cue.has_holds() then
@@ -5769,50 +5679,21 @@ begin
       select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
     return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null, null from unnest(v_held) as u (n);
   end if;
-  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
-    select min(c.n)::int as n, c.account_id
-      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.tasks is null and c.n <> all (v_held) group by c.account_id having sum(c."limit") = 1) g
-   where cue.in_turn(1) = 0;
-  if v_lone is not null then
-    -- Like find_claimable, for all of them in one statement.
-    select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
-      from unnest(v_lone, v_lone_accounts) as u (n, account_id)
-     cross join lateral (
-       select e.id from cue.claimable_executions e
-        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
-  end if;
-  for r in
-    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
-      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.n <> all (v_lone || v_held) group by c.account_id, c.tasks
-  loop
-    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
-    v_ids := v_ids || v_more;
-    v_claims := v_claims || (array(
-      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
-  end loop;
-  if cardinality(v_ids) = 0 then return; end if;
-  if cardinality(v_ids) > (select count(distinct u.n) from unnest(v_claims) as u (n)) then
-    select w.execution_ids, w.claims into v_ids, v_claims from cue.within_bytes(v_ids, v_claims) w;
-  end if;
-  if v_gated then
-    v_tried := v_ids;
-    v_again := v_claims;
-    select x.passed, x.begun_at, array(select v_claims[array_position(v_tried, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
-      into v_ids, v_now, v_claims from cue.pass_gates(v_tried, p_now) x;
-    v_again := array(select distinct u.n from unnest(v_again) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
-  end if;
+  select l.execution_ids, l.claims into v_tried, v_wanted from cue.lock_claims(p_claims, v_held, p_now) l;
+  if cardinality(v_tried) = 0 then return; end if;
+  select f.execution_ids, f.claims, f.begun_at into v_ids, v_claims, v_now from cue.fit_claims(v_tried, v_wanted, p_now) f;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
-    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, coalesce(v_now, p_now)) c
+    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, v_now) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, coalesce(v_now, p_now)); end if;
+  if not cue.has_gates() then return; end if;
+  perform cue.release_behind(v_tried, v_now);
   -- All that these found is held by gates now: there may be other work.
-  if v_again <> '{}' then
+  v_wanted := array(select distinct u.n from unnest(v_wanted) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
+  if v_wanted <> '{}' then
     return query
-    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
-      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_again) as u (n)), p_lease, p_now, p_tries - 1) c;
+    select v_wanted[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
+      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_wanted) as u (n)), p_lease, p_now, p_tries - 1) c;
   end if;
 end $function$;
 comment on function cue.claim_next(jsonb,interval,timestamp with time zone,integer) is 'Claims executions for many workers in one call; claim is the position of the request in p_claims, from 1. One whose account is held has a row without an execution.';
@@ -6000,9 +5881,7 @@ CREATE OR REPLACE FUNCTION cue.confirm_address(p_address_id uuid, p_now timestam
 AS $function$
 begin
   update cue.addresses set confirmed_at = coalesce(confirmed_at, p_now) where id = p_address_id;
-  if not found then
-    raise exception 'This link is too old, or the account no longer exists.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'This link is too old, or the account no longer exists.');
 end $function$;
 comment on function cue.confirm_address(uuid,timestamp with time zone) is 'Records that an address may be used in channels; QU007 if nobody asks for it any more.';
 grant execute on function cue.confirm_address(uuid,timestamp with time zone) to cue_service;
@@ -6017,9 +5896,7 @@ CREATE OR REPLACE FUNCTION cue.confirm_email(p_account_id uuid, p_now timestamp 
 AS $function$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
-  if not found then
-    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'This account no longer exists.');
 end $function$;
 comment on function cue.confirm_email(uuid,timestamp with time zone) is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 grant execute on function cue.confirm_email(uuid,timestamp with time zone) to cue_service;
@@ -6080,14 +5957,15 @@ CREATE OR REPLACE FUNCTION cue.count_executions(p_account_ids uuid[], p_now time
  SET lock_timeout TO '20ms'
 AS $function$
 begin
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+  loop
+    begin
+      insert into cue.usage_counters as u (account_id, month, slot, executions)
+      select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+      on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $function$;
 comment on function cue.count_executions(uuid[],timestamp with time zone) is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 grant execute on function cue.count_executions(uuid[],timestamp with time zone) to cue_service;
@@ -6183,6 +6061,27 @@ end $function$;
 comment on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) is 'Counts a hit of each subject unless its window is full; leaves out locked windows.';
 grant execute on function cue.count_hits(text[],integer[],interval,boolean,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.count_mail(p_account_id uuid, p_subject text, p_per_hour integer, p_counted boolean, p_now timestamp with time zone, OUT is_allowed boolean, OUT is_last boolean)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  is_allowed := true;
+  is_last := false;
+  if not p_counted then return; end if;
+  if cue.is_email_confirmed(p_account_id) then
+    select w.allowed, w.remaining = 0 into is_allowed, is_last from cue.allow(p_subject || p_account_id, p_per_hour, '1 hour', p_now) w;
+  else
+    select w.allowed, w.remaining = 0 into is_allowed, is_last from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now) w;
+  end if;
+end $function$;
+comment on function cue.count_mail(uuid,text,integer,boolean,timestamp with time zone) is 'Counts a mail to an account, and returns whether it is within the limit, and whether it is the last one.';
+grant execute on function cue.count_mail(uuid,text,integer,boolean,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.count_outcome(e cue.executions, c cue.cues, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -6231,19 +6130,19 @@ CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integ
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
+ SET lock_timeout TO '20ms'
 AS $function$
-declare
-  v_month date := cue.usage_month(p_now);
-  v_slot int := cue.counter_slot();
 begin
-  perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
-  if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
-    v_slot := cue.leave_counter_slot();
-  end if;
-  insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
-  values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
-  on conflict (account_id, month, slot) do update
-     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+  loop
+    begin
+      insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
+      values (p_account_id, cue.usage_month(p_now), cue.counter_slot(), p_reported, p_succeeded, p_failed)
+      on conflict (account_id, month, slot) do update
+         set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $function$;
 comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures in the current UTC month.';
 grant execute on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) to cue_service;
@@ -6356,9 +6255,7 @@ begin
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
-  if not found then
-    raise exception 'This device code is already in use. Generate a new one.' using errcode = cue.refusal('QU072');
-  end if;
+  perform cue.refuse_if(not found, 'QU072', 'This device code is already in use. Generate a new one.');
 end $function$;
 comment on function cue.create_device_code(bytea,text,text,timestamp with time zone) is 'Starts a sign-in with a device''s code; QU031 above the limit, QU072 in use.';
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
@@ -6404,13 +6301,12 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   e cue.event_endpoints;
 begin
-  if (select count(*) from cue.event_endpoints n where n.account_id = a.id) >= 20 then
-    raise exception 'Event endpoint limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.event_endpoints n where n.account_id = a.id) >= 20, 'QU035',
+    'Event endpoint limit reached: 20 per account. Delete one first.');
   insert into cue.event_endpoints (id, account_id, url, types, tag, cue_ids, description, secret, place, created_at)
   select cue.uuid_v7(p_now), a.id, p_url, p_types, p_tag, p_cue_ids, p_description, cue.new_secret(), o.last_place, p_now from cue.event_order o
   returning * into e;
-  perform cue.subscribe_endpoints(a.id);
+  perform cue.subscribe_parts(a.id);
   perform cue.record_event(a.id, 'event_endpoint.created', p_actor, p_ip, jsonb_build_object('endpoint_id', e.id), p_now);
   return query select e.id, e.secret;
 end $function$;
@@ -6429,9 +6325,8 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
-  if 'approve' = any (p_scopes) and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can create a key with scope approve.' using errcode = cue.refusal('QU052');
-  end if;
+  perform cue.refuse_if('approve' = any (p_scopes) and not p_may_approve, 'QU052',
+    'Only a signed-in person, or a key with scope approve, can create a key with scope approve.');
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
@@ -6457,22 +6352,17 @@ declare
   v_running text;
   v_oldest timestamptz;
 begin
-  if p_type in ('approve', 'reject') and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can approve and reject.' using errcode = cue.refusal('QU052');
-  end if;
+  perform cue.refuse_if(p_type in ('approve', 'reject') and not p_may_approve, 'QU052',
+    'Only a signed-in person, or a key with scope approve, can approve and reject.');
   -- Rather than the account's row, which others need.
   perform pg_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, 'operations'), 0));
   select id into v_running from cue.operations where account_id = p_account_id and type = p_type and status = 'running';
-  if found then
-    raise exception 'Operation % of type % is still running. Wait until it has ended, or abort it.', v_running, p_type
-      using errcode = cue.refusal('QU025'), detail = v_running;
-  end if;
+  perform cue.refuse_if(found, 'QU025', format('Operation %s of type %s is still running. Wait until it has ended, or abort it.', v_running, p_type),
+    v_running);
   select t.created_at into v_oldest from cue.operations t
    where t.account_id = p_account_id and t.created_at > p_now - interval '1 hour' order by t.created_at desc, t.id desc offset 9 limit 1;
-  if found then
-    raise exception 'Operation limit reached: 10 per hour.' using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.refuse_if(found, 'QU031', 'Operation limit reached: 10 per hour.',
+    ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text);
   insert into cue.operations (id, account_id, type, name, status, settings, rate_per_minute, total, failed, errors, paced_at, worked_at,
                               created_by, may_approve, created_at, ended_at)
   values ('op_' || substring(cue.new_cue_id() from 5), p_account_id, p_type, p_name,
@@ -6508,12 +6398,9 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_id int;
 begin
-  if a.created_at > p_now - interval '1 hour' then
-    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = cue.refusal('QU060');
-  end if;
-  if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
-    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = cue.refusal('QU061');
-  end if;
+  perform cue.refuse_if(a.created_at > p_now - interval '1 hour', 'QU060', 'Accounts can open tickets one hour after registration. Try again later.');
+  perform cue.refuse_if(not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check),
+    'QU061', 'A ticket requires an active cue. Create or resume one first.');
   perform cue.require_within('support:' || a.id, 5, '1 hour', 'Ticket limit reached: 5 per hour.', p_now);
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
@@ -6585,21 +6472,6 @@ AS $function$
 $function$;
 comment on function cue.cron_values(text,integer,integer,text[]) is 'Returns the values of a valid field of a cron expression. Names stand for their subscripts in p_names.';
 grant execute on function cue.cron_values(text,integer,integer,text[]) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.cue_at_gate(p cue.gate_parts)
- RETURNS text
- LANGUAGE sql
- STABLE
-AS $function$
-  select coalesce(
-    (select e.cue_id from cue.executions e where e.id = p.probe_id),
-    (select h.cue_id from cue.held_executions h
-      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
-    (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
-      where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1))
-$function$;
-comment on function cue.cue_at_gate(cue.gate_parts) is 'Returns the cue that an alert about an open gate belongs to.';
-grant execute on function cue.cue_at_gate(cue.gate_parts) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_definition(p_cue_id text)
  RETURNS jsonb
@@ -6733,16 +6605,15 @@ begin
     a.decision := 'expired';
     a.decided_at := a.expires_at;
   end if;
-  if a.decision is not null then perform cue.raise_decided(a); end if;
-  if a.execution_id is null then
-    raise exception 'Only an execution that waits for approval can be %; execution % is %.', p_decision, e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
-  if p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link) then
-    raise exception 'Links cannot decide for this account. Sign in.' using errcode = cue.refusal('QU076');
-  end if;
-  if p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor) then
-    raise exception 'Execution % was requested with this key, which therefore cannot approve it.', e.id using errcode = cue.refusal('QU075');
-  end if;
+  perform cue.refuse_if(a.decision is not null, 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
+    jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at))::text);
+  perform cue.refuse_if(a.execution_id is null, 'QU011',
+    format('Only an execution that waits for approval can be %s; execution %s is %s.', p_decision, e.id, e.status));
+  perform cue.refuse_if(p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link), 'QU076',
+    'Links cannot decide for this account. Sign in.');
+  perform cue.refuse_if(
+    p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor), 'QU075',
+    format('Execution %s was requested with this key, which therefore cannot approve it.', e.id));
   select p_decision, p_now, p_actor, p_source, p_reason into a.decision, a.decided_at, a.decided_by, a.decided_via, a.reason;
   perform cue.end_approval(c, e, a, p_ip, p_now);
   return query select a.execution_id, a.decision, a.decided_by, a.decided_at;
@@ -6771,15 +6642,11 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   perform from cue.calendars where account_id = p_account_id and name = p_name;
-  if not found then
-    raise exception 'calendar % not found', p_name using errcode = cue.refusal('QU008');
-  end if;
+  perform cue.refuse_if(not found, 'QU008', format('calendar %s not found', p_name));
   v_ids := array(select cue.cue_ids_of_calendar(p_account_id, p_name, 101));
-  if v_ids <> '{}' then
-    raise exception 'Calendar % is used by %. Remove it from their schedule.exclude_calendars first.', p_name,
-      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
-      using errcode = cue.refusal('QU026'), detail = array_to_json(v_ids[1:100])::text;
-  end if;
+  perform cue.refuse_if(v_ids <> '{}', 'QU026',
+    format('Calendar %s is used by %s. Remove it from their schedule.exclude_calendars first.', p_name, cue.first_names(v_ids)),
+    array_to_json(v_ids[1:100])::text);
   delete from cue.calendars where account_id = p_account_id and name = p_name;
 end $function$;
 comment on function cue.delete_calendar(uuid,text) is 'Deletes a calendar; QU008 if not found, QU026 if cues use it; the detail is a JSON array of at most 100 of their ids.';
@@ -6798,11 +6665,9 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   delete from cue.channels where account_id = p_account_id and name = p_name returning id into v_id;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
   delete from cue.notices where account_id = p_account_id and channel_id = v_id;
-  perform cue.subscribe_channels(p_account_id);
+  perform cue.subscribe_parts(p_account_id);
   perform cue.record_event(p_account_id, 'channel.deleted', p_actor, p_ip, jsonb_build_object('name', p_name), p_now);
 end $function$;
 comment on function cue.delete_channel(uuid,text,text,text,timestamp with time zone) is 'Deletes a channel and its notices; QU036 if not found.';
@@ -6820,15 +6685,12 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   if p_version is not null then
     perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
-    if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
-      raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-    end if;
+    perform cue.refuse_if(p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id), 'QU014',
+      format('Cue %s was changed at the same time. Try again.', p_cue_id));
   end if;
   perform cue.require_no_followers(p_account_id, p_cue_id);
   perform cue.remove_cues(p_account_id, array[p_cue_id], p_now, p_actor, p_may_approve);
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
 end $function$;
 comment on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed, QU066 if others follow it.';
 grant execute on function cue.delete_cue(uuid,text,timestamp with time zone,integer,text,boolean) to cue_service;
@@ -6901,9 +6763,9 @@ AS $function$
 begin
   perform cue.lock_account(p_account_id);
   delete from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   perform cue.move_endpoint_job(p_endpoint_id, p_account_id, null);
-  perform cue.subscribe_endpoints(p_account_id);
+  perform cue.subscribe_parts(p_account_id);
   perform cue.record_event(p_account_id, 'event_endpoint.deleted', p_actor, p_ip, jsonb_build_object('endpoint_id', p_endpoint_id), p_now);
 end $function$;
 comment on function cue.delete_event_endpoint(uuid,uuid,text,text,timestamp with time zone) is 'Deletes an endpoint; QU047 if not found.';
@@ -6941,17 +6803,13 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   perform from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   v_ids := array(
     select c.id from cue.cues c
      where c.account_id = p_account_id and c.gate is not null and split_part(c.gate, '#', 1) = p_key and c.deleted_at is null order by c.id limit 101);
-  if v_ids <> '{}' then
-    raise exception 'Gate % is used by %. Remove it from their gate first.', p_key,
-      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
-      using errcode = cue.refusal('QU040'), detail = array_to_json(v_ids[1:100])::text;
-  end if;
+  perform cue.refuse_if(v_ids <> '{}', 'QU040',
+    format('Gate %s is used by %s. Remove it from their gate first.', p_key, cue.first_names(v_ids)),
+    array_to_json(v_ids[1:100])::text);
   delete from cue.gates where account_id = p_account_id and key = p_key;
   perform cue.record_event(p_account_id, 'gate.deleted', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
 end $function$;
@@ -6968,24 +6826,14 @@ CREATE OR REPLACE FUNCTION cue.delete_old_executions(p_before timestamp with tim
 AS $function$
 declare
   v_month text;
-  v_gone int;
+  v_ids uuid[];
 begin
   for v_month in select cue.months_before(p_before) loop
-    execute format(
-      'with gone as (
-         delete from cue.%1$I where id = any (array(
-           select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
-       log as (
-         delete from cue.%2$I a using gone where a.execution_id = gone.id),
-       requests as (
-         delete from cue.%5$I f using gone where f.execution_id = gone.id),
-       approvals as (
-         delete from cue.approvals a using gone where a.execution_id = gone.id),
-       letters as (
-         delete from cue.dead_letters l using gone where l.execution_id = gone.id)
-       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
-      'fixed_requests_' || v_month) into v_gone;
-    if v_gone > 0 then return v_gone; end if;
+    execute format('select array(select id from cue.%I where ended_at < %L order by id limit %s for update skip locked)', 'executions_' || v_month,
+                   p_before, p_batch) into v_ids;
+    continue when v_ids = '{}';
+    perform cue.erase_executions(v_ids);
+    return cardinality(v_ids);
   end loop;
   return 0;
 end $function$;
@@ -7016,9 +6864,7 @@ begin
     end if;
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
-  if not found then
-    raise exception 'worker % not found', p_worker_id using errcode = cue.refusal('QU005');
-  end if;
+  perform cue.refuse_if(not found, 'QU005', format('worker %s not found', p_worker_id));
 end $function$;
 comment on function cue.delete_worker(uuid,text,timestamp with time zone) is 'Removes a worker and releases its claims; QU005 if not found.';
 grant execute on function cue.delete_worker(uuid,text,timestamp with time zone) to cue_service;
@@ -7194,13 +7040,9 @@ declare
 begin
   select x.* into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id);
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.status not in ('failed', 'missed', 'outcome_timeout') then
-    raise exception 'Only an execution that failed, was missed or timed out can be dismissed; execution % is %.', e.id, e.status
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.status not in ('failed', 'missed', 'outcome_timeout'), 'QU011',
+    format('Only an execution that failed, was missed or timed out can be dismissed; execution %s is %s.', e.id, e.status));
   perform cue.settle_dead_letter(e.id);
   return next e;
 end $function$;
@@ -7221,9 +7063,7 @@ declare
   v_due_at timestamptz;
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
-  if not found then
-    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'The account no longer exists, or this link is older than 30 days.');
   if cue.is_untouched(a) then
     perform cue.erase_account(a.id);
     return null;
@@ -7359,9 +7199,8 @@ declare
   v_month text;
   v_kept boolean;
 begin
-  if p_before > p_now - interval '35 days' then
-    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(p_before > p_now - interval '35 days', 'QU011',
+    format('Executions are kept for at least 35 days; %s is more recent.', p_before));
   for v_month in select cue.months_before(p_before) loop
     execute format(
       'select exists (select from cue.%1$I where attempt_due_at is not null) or exists (select from cue.%1$I where claimable_at is not null)
@@ -7415,7 +7254,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id for update;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   v_last := cue.latest_place();
   update cue.event_endpoints
      set status = 'enabled', disabled_at = null, failing_since = null, tries = 0, turn = turn + 1, due_at = p_now,
@@ -7447,14 +7286,10 @@ begin
   if v_runs then
     perform cue.continue_held(c, h, p_now);
   else
-    update cue.executions
-       set status = case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
-           error_message = case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end,
-           missed_reason = case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason,
-           attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - h.since), 2147483647)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
+    e := cue.end_execution(
+      e, case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
+      case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end, p_now,
+      case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason, h.since);
     perform cue.count_ended(e.status);
     perform cue.end_one_time_cue(c, 'failed', p_now);
     perform cue.follow_end(c, p_now);
@@ -7508,6 +7343,28 @@ begin
 end $function$;
 comment on function cue.end_endpoint_turn(uuid,integer,bigint,integer,text,integer,timestamp with time zone) is 'Records a turn of an endpoint. A failed event is repeated after 10 seconds, 1, 5 and then every 30 minutes; after 3 days and 20 tries the endpoint is disabled.';
 grant execute on function cue.end_endpoint_turn(uuid,integer,bigint,integer,text,integer,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.end_execution(e cue.executions, p_status cue.execution_status, p_error text, p_now timestamp with time zone, p_reason cue.missed_reason DEFAULT NULL::cue.missed_reason, p_held_since timestamp with time zone DEFAULT NULL::timestamp with time zone)
+ RETURNS cue.executions
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.executions
+     set status = p_status, error_message = p_error, missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
+         flight_id = null, lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
+         outcome_state = case p_status when 'outcome_timeout' then 'unknown' else outcome_state end,
+         held_ms = case when p_held_since is null then held_ms
+                        else least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - p_held_since), 2147483647) end
+   where id = e.id returning * into e;
+  delete from cue.held_executions where execution_id = e.id;
+  return e;
+end $function$;
+comment on function cue.end_execution(cue.executions,cue.execution_status,text,timestamp with time zone,cue.missed_reason,timestamp with time zone) is 'Ends an execution without a success, and returns it.';
+grant execute on function cue.end_execution(cue.executions,cue.execution_status,text,timestamp with time zone,cue.missed_reason,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_flights(p_flight_ids bigint[])
  RETURNS void
@@ -7565,11 +7422,10 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into newest from cue.idempotency_keys where account_id = p_account_id order by created_at desc, place desc limit 1;
   select * into oldest from cue.idempotency_keys where account_id = p_account_id and created_at > v_since order by created_at, place limit 1;
-  if newest.bytes_before + newest.bytes - oldest.bytes_before + v_bytes > cue.idempotency_bytes() then
-    raise exception 'Too many responses are kept for Idempotency-Keys: at most % MB in 24 hours. Wait, or send the request without a key.',
-      cue.idempotency_bytes() / 1024 / 1024 using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from oldest.created_at - v_since))::text;
-  end if;
+  perform cue.refuse_if(newest.bytes_before + newest.bytes - oldest.bytes_before + v_bytes > cue.idempotency_bytes(), 'QU031',
+    format('Too many responses are kept for Idempotency-Keys: at most %s MB in 24 hours. Wait, or send the request without a key.',
+      cue.idempotency_bytes() / 1024 / 1024),
+    ceil(extract(epoch from oldest.created_at - v_since))::text);
   perform cue.admit_payload(p_account_id, v_bytes, p_now);
   delete from cue.idempotency_keys where account_id = p_account_id and route = p_route and key = p_key; -- expired
   insert into cue.idempotency_keys (account_id, route, key, request_hash, status, body, place, bytes_before, bytes, created_at)
@@ -7636,7 +7492,7 @@ begin
      set state = n.state, due_at = n.due_at, http_status = p_http_status, error = p_error, sent_at = case when n.state = 'sent' then p_now end
    where id = n.id;
   if n.state = 'waiting' then perform cue.add_notice_job(n.id, n.account_id, n.due_at); end if;
-  if n.state = 'sent' and n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+  if n.state = 'sent' and n.kind = 'raised' then perform cue.add_resolved_notices(n.alert_id, p_now); end if;
   return n.state;
 end $function$;
 comment on function cue.end_notice(uuid,integer,integer,text,boolean,integer,timestamp with time zone) is 'Records the result of a try; a failed one is repeated after 10 seconds, 1, 5 and 30 minutes.';
@@ -7675,7 +7531,6 @@ CREATE OR REPLACE FUNCTION cue.end_snoozes(p_limit integer DEFAULT 200, p_now ti
 AS $function$
 declare
   l cue.alerts;
-  n cue.notices;
   v_happened jsonb;
   v_count int := 0;
 begin
@@ -7686,14 +7541,9 @@ begin
                                      'acknowledged', coalesce(l.acknowledged_at >= l.snoozed_at, false));
     update cue.alerts set snoozed_at = null, snoozed_until = null, snoozed_failures = 0 where id = l.id;
     if v_happened <> '{"failures": 0, "resolved": false, "acknowledged": false}' then
-      for n in
-        insert into cue.notices (id, account_id, channel_id, alert_id, kind, snoozed_until, content, due_at, created_at)
-        select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'summary', l.snoozed_until, v_happened, p_now, p_now
-          from cue.notices r where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
-        on conflict do nothing returning *
-      loop
-        perform cue.add_notice_job(n.id, n.account_id, p_now);
-      end loop;
+      perform cue.add_notices(
+        l.account_id, array(select r.channel_id from cue.notices r where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'),
+        'summary', p_now, l.id, v_happened, l.snoozed_until);
     end if;
     v_count := v_count + 1;
   end loop;
@@ -7791,22 +7641,6 @@ end $function$;
 comment on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) is 'Adds one attempt job per execution, due at its instant, and wakes an engine for the first.';
 grant execute on function cue.enqueue_attempts(uuid[],timestamp with time zone[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.enter_gates(p_execution_ids uuid[], p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  perform cue.add_held(p_execution_ids, 'gate', array_fill(p_now, array[cardinality(p_execution_ids)]), p_now);
-  perform cue.release_held(g.account_id, g.gate, p_now) from (
-    select distinct h.account_id, h.gate from cue.held_executions h where h.execution_id = any (p_execution_ids)) g;
-end $function$;
-comment on function cue.enter_gates(uuid[],timestamp with time zone) is 'Has new executions wait at their gates, and releases those for which there is room.';
-grant execute on function cue.enter_gates(uuid[],timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.erase_account(p_account_id uuid)
  RETURNS void
  LANGUAGE plpgsql
@@ -7836,6 +7670,28 @@ begin
 end $function$;
 comment on function cue.erase_account(uuid) is 'Deletes an account that has no cues left, with everything that names it.';
 grant execute on function cue.erase_account(uuid) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.erase_executions(p_execution_ids uuid[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  delete from cue.attempts where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.fixed_requests where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.executions where id = any (p_execution_ids) and id between v_first and v_last;
+  delete from cue.dead_letters where execution_id = any (p_execution_ids);
+  delete from cue.approvals where execution_id = any (p_execution_ids);
+  perform cue.drop_attempt_jobs(p_execution_ids);
+end $function$;
+comment on function cue.erase_executions(uuid[]) is 'Deletes executions that the caller has locked, with what belongs to them.';
+grant execute on function cue.erase_executions(uuid[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.error_group(e cue.executions)
  RETURNS uuid
@@ -8008,12 +7864,8 @@ begin
      where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
      order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
-    update cue.executions
-       set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'delivered, but no outcome was reported in time'
-     where id = e.id returning * into e;
     select * into c from cue.cues where id = e.cue_id;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(cue.end_execution(e, 'outcome_timeout', 'delivered, but no outcome was reported in time', p_now), c, p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -8482,27 +8334,21 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
   if p_idempotency_key is not null then
     select * into f from cue.fires
      where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
     if found then
-      if f.request_hash is distinct from p_request_hash then
-        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
-      end if;
+      perform cue.refuse_if(f.request_hash is distinct from p_request_hash, 'QU013',
+        'This idempotency_key was already used for a different request. Use a new key.');
       return query select * from cue.executions where id = f.execution_id;
       return;
     end if;
   end if;
-  if c.status not in ('active', 'paused') then
-    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(c.status not in ('active', 'paused'), 'QU011',
+    format('Only an active or paused cue can be fired; cue %s is %s.', p_cue_id, c.status));
   select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
-  if v_version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(v_version <> p_version, 'QU014', format('Cue %s was changed at the same time. Try again.', p_cue_id));
   perform cue.admit_fire(p_account_id, p_cue_id, p_now);
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
@@ -8582,7 +8428,10 @@ begin
   select array_agg(f.id) filter (where f.transport = 'webhook' and f.gate is null), array_agg(f.id order by f.expected, f.id) filter (where f.gate is not null)
     into v_webhooks, v_gated from fired f where (select count(*) from woken) >= 0;
   if v_webhooks is not null then perform cue.enqueue_attempts(v_webhooks, array_fill(p_now, array[cardinality(v_webhooks)])); end if;
-  if v_gated is not null then perform cue.enter_gates(v_gated, p_now); end if;
+  if v_gated is not null then
+    perform cue.add_held(v_gated, 'gate', array_fill(p_now, array[cardinality(v_gated)]), p_now);
+    perform cue.free_places(v_idle, p_now);
+  end if;
   return v_idle;
 end $function$;
 comment on function cue.fire_idle_cues(text[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone) is 'Fires those tracked cues of which no execution is open, and whose slot is not their last; returns their ids.';
@@ -8608,15 +8457,34 @@ end $function$;
 comment on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) is 'Fires due tracked cues, each as its overlap says; returns the number of cues moved.';
 grant execute on function cue.fire_tracked_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone[],interval,timestamp with time zone,timestamp with time zone[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.first_instant(p_local timestamp without time zone, p_timezone text)
- RETURNS timestamp with time zone
+CREATE OR REPLACE FUNCTION cue.first_names(p_names text[])
+ RETURNS text
  LANGUAGE sql
- STABLE
+ IMMUTABLE
+AS $function$ select array_to_string(p_names[:10], ', ') || case when cardinality(p_names) > 10 then ' and more' else '' end $function$;
+comment on function cue.first_names(text[]) is 'Returns up to ten names as a refusal lists them.';
+grant execute on function cue.first_names(text[]) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.fit_claims(p_execution_ids uuid[], p_claims integer[], p_now timestamp with time zone, OUT execution_ids uuid[], OUT claims integer[], OUT begun_at timestamp with time zone)
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select least(p_local at time zone p_timezone, (p_local - interval '1 second') at time zone p_timezone + interval '1 second')
-$function$;
-comment on function cue.first_instant(timestamp without time zone,text) is 'Returns when a local day begins, from its midnight.';
-grant execute on function cue.first_instant(timestamp without time zone,text) to cue_service;
+begin
+  select p_execution_ids, p_claims, p_now into execution_ids, claims, begun_at;
+  if cardinality(execution_ids) > (select count(distinct u.n) from unnest(claims) as u (n)) then
+    select w.execution_ids, w.claims into execution_ids, claims from cue.within_bytes(execution_ids, claims) w;
+  end if;
+  if cue.has_gates() then
+    select x.passed, x.begun_at, array(select claims[array_position(execution_ids, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
+      into execution_ids, begun_at, claims from cue.pass_gates(execution_ids, p_now) x;
+  end if;
+end $function$;
+comment on function cue.fit_claims(uuid[],integer[],timestamp with time zone) is 'Returns those of these locked executions, each with the number of its claim, that fit into a response and pass their gates; and when they begin.';
+grant execute on function cue.fit_claims(uuid[],integer[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
  RETURNS json
@@ -8749,9 +8617,10 @@ CREATE OR REPLACE FUNCTION cue.fold_budget(g cue.gates, p cue.gate_parts, p_now 
 AS $function$
 declare
   -- No period comes back with a statement that began before its end.
-  v_start timestamptz := cue.budget_start(g, greatest(p_now, p.period_start));
+  v_start timestamptz := cue.budget_bound(g, greatest(p_now, p.period_start));
   v_added numeric;
   v_spent numeric := p.spent;
+  v_level int;
 begin
   if g.budget_limit is null then return p; end if;
   if (p.period_start, p.spent_unit) is distinct from (v_start, g.budget_unit) then
@@ -8768,12 +8637,13 @@ begin
     select coalesce(sum(o.amount), 0) into v_added from gone o where o.unit = g.budget_unit and o.reported_at >= v_start;
     p.spent := p.spent + v_added;
   end if;
-  if p.spent > v_spent and p.budget_noted < 2 and p.spent >= g.budget_limit then
-    perform cue.add_budget_event(g, p, 'gate.budget_reached', p_now);
-    p.budget_noted := 2;
-  elsif p.spent > v_spent and p.budget_noted < 1 and p.spent >= 0.8 * g.budget_limit then
-    perform cue.add_budget_event(g, p, 'gate.budget_warning', p_now);
-    p.budget_noted := 1;
+  v_level := case when p.spent >= g.budget_limit then 2 when p.spent >= 0.8 * g.budget_limit then 1 else 0 end;
+  if p.spent > v_spent and v_level > p.budget_noted then
+    p.budget_noted := v_level;
+    perform cue.add_event(
+      g.account_id, case v_level when 2 then 'gate.budget_reached' else 'gate.budget_warning' end::cue.event_type, jsonb_build_object(
+        'gate', p.gate, 'spent', p.spent::text, 'limit', g.budget_limit::text, 'unit', g.budget_unit, 'period_ends_at', cue.iso(cue.budget_bound(g, p_now, 1))),
+      p_now);
   end if;
   return p;
 end $function$;
@@ -9013,48 +8883,6 @@ end $function$;
 comment on function cue.forecast(timestamp with time zone) is 'Returns the slots that are due in each minute of the next hour, all of a cue''s; those that exclusions skip count as well. Reads up to a million cues.';
 grant execute on function cue.forecast(timestamp with time zone) to cue_operator, cue_service;
 
-CREATE OR REPLACE FUNCTION cue.forget_engines(p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_gone int;
-begin
-  delete from cue.engines
-   where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
-  get diagnostics v_gone = row_count;
-  return v_gone;
-end $function$;
-comment on function cue.forget_engines(timestamp with time zone) is 'Removes engines not seen for an hour, except the one seen last; returns how many.';
-grant execute on function cue.forget_engines(timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.forget_workers(p_now timestamp with time zone DEFAULT now())
- RETURNS integer
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_gone int;
-begin
-  delete from cue.workers where (account_id, worker_id) in (
-    select w.account_id, w.worker_id from cue.workers w
-     where w.last_heartbeat < p_now - interval '7 days'
-       and not exists (select from cue.executions e
-                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
-       for update of w skip locked);
-  get diagnostics v_gone = row_count;
-  return v_gone;
-end $function$;
-comment on function cue.forget_workers(timestamp with time zone) is 'Removes workers that were silent for a week and hold no claim; returns how many.';
-grant execute on function cue.forget_workers(timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.free_places(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -9082,28 +8910,17 @@ CREATE OR REPLACE FUNCTION cue.gate_fault(p_account_id uuid, p_gate text)
 AS $function$
 declare
   v_key text := cue.gate_key(p_gate);
-  v_parts int;
 begin
   if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
     return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
   end if;
-  if p_gate = v_key or cue.part_limit() > (
-       select count(*) from (
-         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
-     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
-    return null;
+  if p_gate <> v_key
+     and not exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null)
+     and cue.part_limit() <= (
+       select count(distinct c.gate) from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null) then
+    return format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit());
   end if;
-  with recursive parts as (
-    (select c.gate, 1 as n from cue.cues c
-      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
-    union all
-    select f.gate, p.n + 1 from parts p cross join lateral (
-      select c.gate from cue.cues c
-       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
-     where p.n < cue.part_limit())
-  select max(n) into v_parts from parts;
-  return case when v_parts >= cue.part_limit() then
-    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+  return null;
 end $function$;
 comment on function cue.gate_fault(uuid,text) is 'Returns why a cue cannot name a gate or part, or null.';
 grant execute on function cue.gate_fault(uuid,text) to cue_service;
@@ -9192,7 +9009,7 @@ begin
     room := cue.budget_room(g, p, room, p_now);
     if room = 0 then
       reason := 'budget';
-      next_at := cue.budget_end(g, p_now);
+      next_at := cue.budget_bound(g, p_now, 1);
       return;
     elsif room < p_wanted then
       reason := coalesce(reason, 'budget'::cue.held_reason);
@@ -9241,9 +9058,9 @@ begin
     'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
     'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
   if g.budget_limit is not null then
-    spent := case when p.period_start = cue.budget_start(g, p_now) then trim_scale(p.spent) else 0 end::text;
+    spent := case when p.period_start = cue.budget_bound(g, p_now) then trim_scale(p.spent) else 0 end::text;
     reserved := trim_scale(cue.reserved(g, p_gate))::text;
-    period_ends_at := cue.budget_end(g, p_now);
+    period_ends_at := cue.budget_bound(g, p_now, 1);
   end if;
   return next;
 end $function$;
@@ -9286,7 +9103,7 @@ begin
                   o.breaker_state),
          case when g.budget_limit is not null then coalesce((
            select trim_scale(sum(q.spent)) from cue.gate_parts q
-            where q.account_id = p_account_id and q.key = p_key and q.period_start = cue.budget_start(g, p_now) and q.spent_unit = g.budget_unit), 0)::text end,
+            where q.account_id = p_account_id and q.key = p_key and q.period_start = cue.budget_bound(g, p_now) and q.spent_unit = g.budget_unit), 0)::text end,
          case when g.budget_limit is not null then trim_scale(coalesce(g.budget_reserve, 0) * coalesce((select sum(r.reserving) from runs r), 0))::text end,
          o.period_ends_at,
          (select coalesce(jsonb_agg(to_jsonb(b) - '{gate,period_ends_at}'::text[] || jsonb_build_object('part', split_part(b.gate, '#', 2), 'next_start_at', cue.iso(b.next_start_at))
@@ -9429,15 +9246,11 @@ declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
   perform cue.refuse_superseded(e);
-  if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
-  end if;
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'Execution % is claimed by another worker.', e.id using errcode = cue.refusal('QU017');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. Stop working on it.', e.id));
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be extended; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(p_worker_id is not null and e.claimed_by_worker <> p_worker_id, 'QU017',
+    format('Execution %s is claimed by another worker.', e.id));
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
    where account_id = p_account_id and worker_id = e.claimed_by_worker and last_heartbeat < p_now - interval '10 seconds';
@@ -9559,9 +9372,8 @@ CREATE OR REPLACE FUNCTION cue.hold(p_reason text, p_account_id uuid DEFAULT NUL
 AS $function$
 #variable_conflict use_column
 begin
-  if p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id) then
-    raise exception 'account % not found', p_account_id using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id), 'QU007',
+    format('account %s not found', p_account_id));
   return query
   insert into cue.holds as h (account_id, reason, held_by, from_at) values (p_account_id, p_reason, p_actor, p_now)
   on conflict (account_id) where until_at = 'infinity' do update set reason = excluded.reason, held_by = excluded.held_by
@@ -9674,9 +9486,8 @@ declare
   a cue.accounts;
 begin
   perform cue.lock_address(p_email);
-  if exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()) then
-    raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()), 'QU014',
+    'Another cell has this email address. Try again.');
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
   values (p_account_id, p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning * into a;
@@ -10312,9 +10123,7 @@ declare
   a cue.accounts;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
-  if not found then
-    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU051');
-  end if;
+  perform cue.refuse_if(not found, 'QU051', 'This account no longer exists.');
   return a;
 end $function$;
 comment on function cue.lock_account(uuid) is 'Locks and returns an account; QU051 if it no longer exists.';
@@ -10359,6 +10168,48 @@ AS $function$ select pg_advisory_xact_lock(hashtext('cue.directory'), hashtext(l
 comment on function cue.lock_address(text) is 'Makes claims of an email address and the creation of its account wait for each other.';
 grant execute on function cue.lock_address(text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.lock_claims(p_claims jsonb, p_except integer[], p_now timestamp with time zone, OUT execution_ids uuid[], OUT claims integer[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+AS $function$
+declare
+  r record;
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_lone int[];
+  v_accounts uuid[];
+  v_more uuid[];
+begin
+  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_accounts from (
+    select min(c.n)::int as n, c.account_id
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.tasks is null and c.n <> all (p_except) group by c.account_id having sum(c."limit") = 1) g
+   where cue.in_turn(1) = 0;
+  -- Like find_claimable, for all of them in one statement.
+  select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into execution_ids, claims
+    from unnest(v_lone, v_accounts) as u (n, account_id)
+   cross join lateral (
+     select e.id from cue.claimable_executions e
+      where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
+  for r in
+    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.n <> all (v_lone || p_except) group by c.account_id, c.tasks
+  loop
+    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, execution_ids, p_now);
+    execution_ids := execution_ids || v_more;
+    claims := claims || (array(
+      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
+  end loop;
+end $function$;
+comment on function cue.lock_claims(jsonb,integer[],timestamp with time zone) is 'Locks the next executions for many workers, and returns them, each with the position of its claim.';
+grant execute on function cue.lock_claims(jsonb,integer[],timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.lock_cue(p_cue_id text)
  RETURNS cue.cues
  LANGUAGE plpgsql
@@ -10388,9 +10239,7 @@ AS $function$
 declare
   c cue.cues := cue.lock_cue((select cue_id from cue.executions where id = p_execution_id and account_id = p_account_id));
 begin
-  if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(c.id is null or c.deleted_at is not null, 'QU002', format('execution %s not found', p_execution_id));
   return c;
 end $function$;
 comment on function cue.lock_cue_of(uuid,uuid) is 'Locks and returns the cue of an account''s execution, as the lock order demands; QU002 if not found.';
@@ -10446,9 +10295,7 @@ begin
   select * into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id
      and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   return e;
 end $function$;
 comment on function cue.lock_execution(uuid,uuid) is 'Locks and returns an account''s execution, but not its cue; QU002 if not found.';
@@ -10749,10 +10596,7 @@ begin
     perform cue.wake_workers(e.account_id, p_now);
     if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   else
-    update cue.executions
-       set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
-           error_message = format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts)
-     where id = e.id returning * into e;
+    e := cue.end_execution(e, 'missed', format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts), p_now);
     perform cue.after_end(e, c, p_now);
   end if;
 end $function$;
@@ -10767,15 +10611,8 @@ CREATE OR REPLACE FUNCTION cue.mail_approval_requested(p_account_id uuid, p_exec
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_confirmed boolean := cue.is_email_confirmed(p_account_id);
 begin
-  if p_counted and not (
-    select w.allowed from cue.allow(
-      case when v_confirmed then 'approval_mails:' else 'unconfirmed:' end || p_account_id, case when v_confirmed then 100 else 3 end,
-      case when v_confirmed then interval '1 hour' else interval '24 hours' end, p_now) w) then
-    return;
-  end if;
+  if not (select w.is_allowed from cue.count_mail(p_account_id, 'approval_mails:', 100, p_counted, p_now) w) then return; end if;
   return query
   select m.email, c.id, c.name, e.id, e.scheduled_for, a.message, a.expires_at, a.on_expiry, a.reminders, m.approvals_by_link
     from cue.approvals a join cue.executions e on e.id = a.execution_id join cue.cues c on c.id = a.cue_id join cue.accounts m on m.id = a.account_id
@@ -10819,18 +10656,11 @@ AS $function$
 declare
   w record;
 begin
-  select null::boolean as allowed, null::int as remaining into w;
-  if p_counted then
-    if cue.is_email_confirmed(p_account_id) then
-      select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
-    else
-      select * into w from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now);
-    end if;
-    if not w.allowed then return; end if;
-  end if;
+  select * into w from cue.count_mail(p_account_id, 'failures:', 10, p_counted, p_now);
+  if not w.is_allowed then return; end if;
   return query
   select a.email, c.id, c.name, c.status, e.id, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status, e.error_message,
-         coalesce(w.remaining = 0, false)
+         w.is_last
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
 end $function$;
@@ -11244,12 +11074,7 @@ begin
       update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
       continue;
     end if;
-    update cue.executions
-       set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'not claimed in time'
-     where id = e.id
-    returning * into e;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(cue.end_execution(e, 'missed', 'not claimed in time', p_now), c, p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;
@@ -11290,12 +11115,7 @@ CREATE OR REPLACE FUNCTION cue.miss_waiting(e cue.executions, p_reason cue.misse
 AS $function$
 begin
   if e.ended_at is not null then return; end if;
-  update cue.executions
-     set status = 'missed', missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-         held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
-         updated_at = p_now, error_message = p_error
-   where id = e.id returning * into e;
-  delete from cue.held_executions where execution_id = e.id;
+  e := cue.end_execution(e, 'missed', p_error, p_now, p_reason, (select h.since from cue.held_executions h where h.execution_id = e.id));
   perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
 end $function$;
 comment on function cue.miss_waiting(cue.executions,cue.missed_reason,text,timestamp with time zone) is 'Ends a held execution as missed.';
@@ -11914,9 +11734,7 @@ begin
   select a1.* into a from cue.api_keys k1 join cue.accounts a1 on a1.id = k1.account_id
    where k1.key_hash = p_key_hash and k1.revoked_at is null for no key update of a1;
   select * into k from cue.api_keys where key_hash = p_key_hash and revoked_at is null;
-  if not found then
-    raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
-  end if;
+  perform cue.refuse_if(not found, 'QU051', 'Invalid API key: mistyped, unknown or revoked.');
   s := cue.add_session(a.id, k.scopes, k.id, p_lifetime, p_now);
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -12009,21 +11827,6 @@ CREATE OR REPLACE FUNCTION cue.page_bytes()
 AS $function$ select 4 * 1024 * 1024 $function$;
 comment on function cue.page_bytes() is 'Returns the maximum size of a list or of the claims of one request, beyond their first item.';
 grant execute on function cue.page_bytes() to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.parent_keys(c cue.cues)
- RETURNS SETOF text
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select k.key from jsonb_array_elements_text(c.after -> 'cues') as r (id)
-    left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true cross join lateral (values (r.id), (p.key)) k (key)
-   where k.key is not null
-$function$;
-comment on function cue.parent_keys(cue.cues) is 'Returns the ids and keys of the cues that a cue follows.';
-grant execute on function cue.parent_keys(cue.cues) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.parent_names()
  RETURNS text
@@ -12285,14 +12088,12 @@ CREATE OR REPLACE FUNCTION cue.pause_gate(p_account_id uuid, p_key text, p_reaso
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
+  perform cue.refuse_if(p_until <= p_now, 'QU034', 'until must be in the future.');
   perform cue.lock_account(p_account_id);
   update cue.gates
      set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
   perform cue.add_event(
     p_account_id, 'gate.paused', jsonb_build_object('gate', p_key, 'paused_by', p_actor, 'pause_reason', p_reason, 'paused_until', cue.iso(p_until)), p_now);
@@ -12385,22 +12186,17 @@ AS $function$
 declare
   v_place record;
 begin
-  if cue.is_gate_full(c.account_id, c.gate) then
-    raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
-  end if;
-  if c.approval is not null and cue.has_approval_queue(c.id) then
-    raise exception '% executions of cue % wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id
-      using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if(cue.is_gate_full(c.account_id, c.gate), 'QU046',
+    format('Gate %s is full: %s executions wait. Try again later.', c.gate, cue.gate_limit()), '60');
+  perform cue.refuse_if(c.approval is not null and cue.has_approval_queue(c.id), 'QU035',
+    format('%s executions of cue %s wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id));
   if p_overlap = 'allow' then return null; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
-  if v_place.refused = 'queue_full' then
-    raise exception 'The queue of cue % is full: % executions. Try again when one has ended.', c.id, cue.queue_limit() using errcode = cue.refusal('QU029');
-  elsif v_place.refused is not null then
-    raise exception 'Cue % is running% (overlap: %). Try again when it has ended.', c.id,
-      case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap using errcode = cue.refusal('QU029');
-  end if;
+  perform cue.refuse_if(v_place.refused = 'queue_full', 'QU029',
+    format('The queue of cue %s is full: %s executions. Try again when one has ended.', c.id, cue.queue_limit()));
+  perform cue.refuse_if(v_place.refused is not null, 'QU029', format('Cue %s is running%s (overlap: %s). Try again when it has ended.', c.id,
+    case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap));
   return v_place.held_by;
 end $function$;
 comment on function cue.place_request(cue.cues,cue.overlap,timestamp with time zone) is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU035 or QU046 if too many wait for approval or at its gate.';
@@ -12497,10 +12293,7 @@ CREATE OR REPLACE FUNCTION cue.principal_of(p_actor text)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select coalesce((select 'key:' || s.key_id from cue.sessions s where 'session:' || s.id = p_actor and s.id = substring(p_actor from 9)::uuid), p_actor)
-   where p_actor like 'session:%'
-  union all
-  select p_actor where p_actor not like 'session:%'
+  select coalesce((select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
 $function$;
 comment on function cue.principal_of(text) is 'Returns the key that an actor uses, or the actor.';
 grant execute on function cue.principal_of(text) to cue_service;
@@ -12549,8 +12342,14 @@ begin
   delete from cue.operations where ended_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
-  perform cue.forget_engines(p_now);
-  perform cue.forget_workers(p_now);
+  delete from cue.engines where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
+  -- A worker that holds a claim may be sending heartbeats for that claim only.
+  delete from cue.workers where (account_id, worker_id) in (
+    select w.account_id, w.worker_id from cue.workers w
+     where w.last_heartbeat < p_now - interval '7 days'
+       and not exists (select from cue.executions e
+                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
+       for update of w skip locked);
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
   delete from cue.costs where reported_at < p_now - interval '400 days';
@@ -12559,7 +12358,14 @@ begin
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
   delete from cue.notices where alert_id is null and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
-  perform cue.prune_gate_parts(p_now);
+  -- No rate and no period of a budget goes back so far. A part that is used again begins anew.
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
   perform cue.prune_audit(p_now);
 end $function$;
 comment on function cue.prune(timestamp with time zone) is 'Removes expired data: fires, echoes, rate windows, outages, holds, missed slots, Stripe events, operations, counters, engines, workers, keys, addresses, notices of events, parts of gates, costs and audit entries.';
@@ -12606,75 +12412,20 @@ declare
   v_first uuid := (
     select min(cue.partition_bound(to_date(substring(p.relname from '\d{4}_\d\d$'), 'YYYY_MM'))::text)::uuid
       from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = 'cue.executions'::regclass);
+  v_table text;
   v_count int;
 begin
-  delete from cue.dead_letters where execution_id = any (array(
-    select execution_id from cue.dead_letters where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  delete from cue.backfilled_slots where execution_id = any (array(
-    select execution_id from cue.backfilled_slots where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  delete from cue.approvals where execution_id = any (array(
-    select execution_id from cue.approvals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  -- One of an execution that can still be replayed keeps its lineage from signalling again.
-  delete from cue.signals where id = any (array(
-    select id from cue.signals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
+  -- A signal of an execution that can still be replayed keeps its lineage from signalling again.
+  foreach v_table in array '{dead_letters,backfilled_slots,approvals,signals}'::text[] loop
+    execute format('delete from cue.%1$I where ctid = any (array(
+                      select ctid from cue.%1$I where execution_id < %2$L order by execution_id limit %3$s for update skip locked))', v_table, v_first, p_batch);
+    get diagnostics v_count = row_count;
+    exit when v_count > 0;
+  end loop;
   return v_count;
 end $function$;
 comment on function cue.prune_dead_letters(integer) is 'Removes a batch of dead letters, backfilled slots, approvals and signals whose executions have been dropped; returns how many.';
 grant execute on function cue.prune_dead_letters(integer) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamp with time zone)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_key text;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  foreach v_key in array p_keys loop
-    begin
-      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
-    exception when sqlstate 'QU076' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_key, 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $function$;
-comment on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) is 'Deletes cues that a set no longer has; returns those that are refused.';
-grant execute on function cue.prune_declared(uuid,text[],boolean,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.prune_gate_parts(p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  delete from cue.gate_parts p using (
-    select q.account_id, q.gate from cue.gate_parts q
-     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
-       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
-       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
-     limit 10000 for update skip locked) i
-   where p.account_id = i.account_id and p.gate = i.gate;
-end $function$;
-comment on function cue.prune_gate_parts(timestamp with time zone) is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';
-grant execute on function cue.prune_gate_parts(timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.prune_idempotency_keys(p_batch integer DEFAULT 1000, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -12808,14 +12559,11 @@ CREATE OR REPLACE FUNCTION cue.purge_cue(p_cue_id text, p_batch integer DEFAULT 
 AS $function$
 declare
   v_ids uuid[];
-  v_first uuid;
-  v_last uuid;
   v_gone int;
 begin
   if not exists (select from cue.cues where id = p_cue_id and deleted_at is not null) then return 0; end if;
-  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from (
-    select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked) e;
-  if v_ids is null then
+  v_ids := array(select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked);
+  if v_ids = '{}' then
     delete from cue.payloads where id = any (array(
       select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
     get diagnostics v_gone = row_count;
@@ -12827,12 +12575,7 @@ begin
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;
-  delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
-  delete from cue.dead_letters where execution_id = any (v_ids);
-  delete from cue.approvals where execution_id = any (v_ids);
-  perform cue.drop_attempt_jobs(v_ids);
+  perform cue.erase_executions(v_ids);
   return cardinality(v_ids);
 end $function$;
 comment on function cue.purge_cue(text,integer) is 'Deletes a batch of a deleted cue''s history, at last the cue; 0 when done.';
@@ -12851,12 +12594,9 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select revision into v_revision from cue.calendars where account_id = p_account_id and name = p_name;
-  if v_revision is distinct from p_revision then
-    raise exception 'Calendar % was changed at the same time. Try again.', p_name using errcode = cue.refusal('QU014');
-  end if;
-  if v_revision is null and (select count(*) from cue.calendars where account_id = p_account_id) >= 100 then
-    raise exception 'Calendar limit reached: 100 per account. Delete one, or add the dates to another.' using errcode = cue.refusal('QU033');
-  end if;
+  perform cue.refuse_if(v_revision is distinct from p_revision, 'QU014', format('Calendar %s was changed at the same time. Try again.', p_name));
+  perform cue.refuse_if(v_revision is null and (select count(*) from cue.calendars where account_id = p_account_id) >= 100, 'QU033',
+    'Calendar limit reached: 100 per account. Delete one, or add the dates to another.');
   insert into cue.calendars as k (account_id, name, description, dates, ranges, revision, created_at, updated_at)
   values (p_account_id, p_name, p_description, p_dates, p_ranges, nextval('cue.calendar_revisions'), p_now, p_now)
   on conflict (account_id, name) do update
@@ -12881,9 +12621,8 @@ declare
   v_address uuid;
 begin
   select * into old from cue.channels where account_id = a.id and name = p_name;
-  if old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20 then
-    raise exception 'Channel limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if(old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20, 'QU035',
+    'Channel limit reached: 20 per account. Delete one first.');
   if old.type = p_type and p_target = cue.mask_target(old.type, old.target) then p_target := old.target; end if;
   if p_type = 'email' and not (a.email_confirmed_at is not null and lower(a.email) = lower(p_target))
      and not exists (select from cue.addresses where account_id = a.id and lower(email) = lower(p_target) and confirmed_at is not null) then
@@ -12904,40 +12643,12 @@ begin
      set type = excluded.type, target = excluded.target, types = excluded.types, severity = excluded.severity, tags = excluded.tags,
          is_default = excluded.is_default, enabled = excluded.enabled, gets_links = excluded.gets_links,
          updated_at = excluded.updated_at;
-  perform cue.subscribe_channels(a.id);
+  perform cue.subscribe_parts(a.id);
   perform cue.record_event(a.id, 'channel.set', p_actor, p_ip, jsonb_build_object('name', p_name, 'type', p_type), p_now);
   return case when old.id is null then 'created' else 'changed' end;
 end $function$;
 comment on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone,boolean) is 'Creates or replaces a channel; returns created, changed, same, or unconfirmed for an address that gets a link first; QU035 too many.';
 grant execute on function cue.put_channel(uuid,text,cue.channel_type,text,cue.event_type[],cue.alert_severity,text[],boolean,boolean,text,text,timestamp with time zone,boolean) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.put_declared_gates(p_account_id uuid, p_gates jsonb, p_actor text, p_now timestamp with time zone)
- RETURNS jsonb
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-declare
-  v_gate jsonb;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  for v_gate in select g.gate from jsonb_array_elements(p_gates) with ordinality as g (gate, place) order by g.place loop
-    begin
-      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action',
-        'gate ' || cue.put_gate(p_account_id, v_gate ->> 'key', v_gate -> 'columns', p_actor, null, p_now));
-    exception when sqlstate 'QU039' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action', 'gate refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $function$;
-comment on function cue.put_declared_gates(uuid,jsonb,text,timestamp with time zone) is 'Creates or replaces declared gates; returns what it did with each.';
-grant execute on function cue.put_declared_gates(uuid,jsonb,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.put_device_code(p_code_hash bytea, p_ip text, p_created_at timestamp with time zone, p_expires_at timestamp with time zone)
  RETURNS void
@@ -12967,9 +12678,8 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100 then
-    raise exception 'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.' using errcode = cue.refusal('QU039');
-  end if;
+  perform cue.refuse_if(not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100, 'QU039',
+    'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.');
   g := jsonb_populate_record(null::cue.gates, '{"ordered": false, "on_failure": "continue", "max_wait": "24h"}' || p_gate || jsonb_build_object(
     'account_id', p_account_id, 'key', p_key, 'paused_at', old.paused_at, 'paused_by', old.paused_by, 'pause_reason', old.pause_reason,
     'paused_until', old.paused_until, 'created_at', coalesce(old.created_at, p_now), 'updated_at', old.updated_at));
@@ -13094,33 +12804,12 @@ begin
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   perform cue.add_alert_event('alert.raised', v_id, p_now);
-  perform cue.add_raised_notices(c, v_id, p_severity, p_now);
+  perform cue.add_notices(
+    c.account_id, array(select h.id from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity), 'raised', p_now, v_id);
   return v_id;
 end $function$;
 comment on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) is 'Raises an alert and returns its id, or updates the open one and returns null.';
 grant execute on function cue.raise_alert(cue.cues,cue.alert_type,cue.alert_severity,text,jsonb,uuid,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.raise_decided(a cue.approvals)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  raise exception 'Execution % was % before. The first decision counts.', a.execution_id, a.decision using errcode = cue.refusal('QU074'),
-    detail = jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at));
-end $function$;
-comment on function cue.raise_decided(cue.approvals) is 'Raises QU074 with the first decision.';
-grant execute on function cue.raise_decided(cue.approvals) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.raise_no_endpoint(p_endpoint_id uuid)
- RETURNS void
- LANGUAGE plpgsql
- IMMUTABLE
-AS $function$
-begin
-  raise exception 'event endpoint % not found', p_endpoint_id using errcode = cue.refusal('QU047');
-end $function$;
-comment on function cue.raise_no_endpoint(uuid) is 'Raises QU047.';
-grant execute on function cue.raise_no_endpoint(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.raise_refused(p_account_id uuid, p_refusal text, p_key text, p_gate text)
  RETURNS void
@@ -13142,6 +12831,52 @@ begin
 end $function$;
 comment on function cue.raise_refused(uuid,text,text,text) is 'Raises the error for a cue that add_cues refused.';
 grant execute on function cue.raise_refused(uuid,text,text,text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.read_attention(p_account_id uuid, p_now timestamp with time zone)
+ RETURNS TABLE(waiting jsonb, waiting_for_person jsonb, paused jsonb, alerts jsonb, upcoming jsonb)
+ LANGUAGE plpgsql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  return query
+  with
+  -- By task, from the account's oldest claimable executions.
+  tasks as (
+    select w.task, count(*)::int as waiting, min(w.claimable_at) as oldest_at, (array_agg(w.id order by w.claimable_at, w.id))[1] as oldest_id
+      from (select * from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now limit 500) w
+     group by w.task order by oldest_at, w.task limit 20),
+  workers as (
+    select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)
+  select (select coalesce(jsonb_agg(jsonb_build_object('task', nullif(t.task, ''), 'waiting', t.waiting, 'since', cue.iso(t.oldest_at),
+                   'execution_id', t.oldest_id,
+                   'has_worker', exists (select from workers w where w.handlers && array[t.task, '*'] or w.handlers = '{}'))
+                   order by t.oldest_at), '[]') from tasks t),
+         (select coalesce(jsonb_agg(jsonb_build_object('execution_id', v.id, 'cue_id', v.cue_id, 'cue_name', c.name,
+                   'since', cue.iso(coalesce(v.ended_at, v.created_at))) order by v.id), '[]')
+            from (select e.id, e.cue_id, e.ended_at, e.created_at from cue.executions e
+                   where e.account_id = p_account_id and e.outcome_state = 'verification_pending' order by e.id limit 20) v
+           cross join lateral (select q.name from cue.cues q where q.id = v.cue_id and q.deleted_at is null limit 1) c),
+         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', p.id, 'cue_name', p.name, 'paused_by', p.paused_by, 'reason', p.pause_reason,
+                   'paused_at', cue.iso(p.paused_at)) order by p.paused_at desc), '[]')
+            from (select c.id, c.name, c.paused_by, c.pause_reason, c.paused_at from cue.cues c
+                   where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
+         (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
+                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
+                   'resolved_at', cue.iso(a.resolved_at)) order by a.id desc), '[]')
+            from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
+                   where not o.acknowledged order by o.id desc limit 20) a),
+         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')
+            from (select c.id, c.name, r.next_run
+                    from (select q.id, q.name, q.status from cue.cues q where q.account_id = p_account_id and q.deleted_at is null
+                           order by q.created_at desc, q.id desc limit 1000) c
+                    join cue.cue_runs r on r.cue_id = c.id
+                   where c.status = 'active' and r.next_run < p_now + interval '1 hour' order by r.next_run, c.id limit 200) u);
+end $function$;
+comment on function cue.read_attention(uuid,timestamp with time zone) is 'Returns what needs attention in an account now, and its next runs.';
+grant execute on function cue.read_attention(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_costs(p_account_id uuid, p_by text, p_from timestamp with time zone, p_to timestamp with time zone, p_limit integer DEFAULT 1000)
  RETURNS TABLE(name text, unit text, amount text)
@@ -13432,9 +13167,8 @@ declare
   v_from timestamptz := p_bounds[1];
   v_until timestamptz := p_bounds[cardinality(p_bounds)];
 begin
-  if not exists (select from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null) then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not exists (select from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null), 'QU001',
+    format('cue %s not found', p_cue_id));
   return query
   with newest as materialized (
     select e.created_at, e.scheduled_for, e.status = 'missed' as was_missed, e.ended_at is null as is_open,
@@ -13468,9 +13202,8 @@ declare
   m cue.memory_versions;
   v_content jsonb;
 begin
-  if not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled) then
-    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = cue.refusal('QU062');
-  end if;
+  perform cue.refuse_if(not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled), 'QU062',
+    'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.');
   v_content := cue.memory_content(p_account_id, p_release);
   select * into m from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 1;
   if m.content is distinct from v_content then
@@ -13575,8 +13308,9 @@ declare
   v_width interval := greatest(date_trunc('minute', (p_now - v_from) / 48), interval '1 minute');
 begin
   return query
+  select f.*, a.* from cue.read_attention(p_account_id, p_now) a cross join (
   with newest as materialized (
-    select e.id, e.cue_id, e.status, e.outcome_state, e.triggered_by, coalesce(e.due_at, e.scheduled_for) as due_at, e.started_at, e.ended_at, e.created_at, e.attempt_due_at,
+    select e.id, e.cue_id, e.status, e.triggered_by, coalesce(e.due_at, e.scheduled_for) as due_at, e.started_at, e.ended_at, e.created_at,
            e.error_message, e.error,
            e.status in ('failed', 'missed', 'outcome_timeout') or e.outcome_success is false as has_failed,
            e.status = 'success' and e.outcome_success is not false as has_succeeded
@@ -13590,14 +13324,7 @@ begin
       from (select n.cue_id, n.id, n.created_at, n.has_failed,
                    count(*) filter (where n.has_succeeded) over (partition by n.cue_id order by n.id desc) as successes
               from newest n) r
-     where r.has_failed and r.successes = 0 group by r.cue_id order by failures desc, r.cue_id limit 20),
-  -- By task, from the account's oldest claimable executions.
-  tasks as (
-    select w.task, count(*)::int as waiting, min(w.claimable_at) as oldest_at, (array_agg(w.id order by w.claimable_at, w.id))[1] as oldest_id
-      from (select * from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now limit 500) w
-     group by w.task order by oldest_at, w.task limit 20),
-  workers as (
-    select w.handlers from cue.workers w where w.account_id = p_account_id and w.last_heartbeat > p_now - cue.worker_timeout() limit 1000)
+     where r.has_failed and r.successes = 0 group by r.cue_id order by failures desc, r.cue_id limit 20)
   select case when count(*) = 2000 then min(n.created_at) else v_from end,
          (count(*) filter (where n.ended_at is null))::int, (count(*) filter (where n.has_succeeded))::int,
          (count(*) filter (where n.has_failed))::int,
@@ -13617,33 +13344,9 @@ begin
                    'since', cue.iso(s.first_at), 'execution_id', s.latest_id, 'error', left(coalesce(l.error_message, l.error), 300))
                    order by s.failures desc, s.cue_id), '[]')
             from streaks s join newest l on l.id = s.latest_id
-           cross join lateral (select q.name from cue.cues q where q.id = s.cue_id and q.deleted_at is null limit 1) c),
-         (select coalesce(jsonb_agg(jsonb_build_object('task', nullif(t.task, ''), 'waiting', t.waiting, 'since', cue.iso(t.oldest_at),
-                   'execution_id', t.oldest_id,
-                   'has_worker', exists (select from workers w where w.handlers && array[t.task, '*'] or w.handlers = '{}'))
-                   order by t.oldest_at), '[]') from tasks t),
-         (select coalesce(jsonb_agg(jsonb_build_object('execution_id', v.id, 'cue_id', v.cue_id, 'cue_name', c.name,
-                   'since', cue.iso(coalesce(v.ended_at, v.created_at))) order by v.id), '[]')
-            from (select e.id, e.cue_id, e.ended_at, e.created_at from cue.executions e
-                   where e.account_id = p_account_id and e.outcome_state = 'verification_pending' order by e.id limit 20) v
-           cross join lateral (select q.name from cue.cues q where q.id = v.cue_id and q.deleted_at is null limit 1) c),
-         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', p.id, 'cue_name', p.name, 'paused_by', p.paused_by, 'reason', p.pause_reason,
-                   'paused_at', cue.iso(p.paused_at)) order by p.paused_at desc), '[]')
-            from (select c.id, c.name, c.paused_by, c.pause_reason, c.paused_at from cue.cues c
-                   where c.account_id = p_account_id and c.paused_by <> 'user' and c.deleted_at is null order by c.paused_at desc limit 20) p),
-         (select coalesce(jsonb_agg(jsonb_build_object('id', a.id, 'alert_type', a.alert_type, 'severity', a.severity, 'message', a.message,
-                   'cue_id', a.cue_id, 'execution_id', a.execution_id, 'created_at', cue.iso(a.created_at),
-                   'resolved_at', cue.iso(a.resolved_at)) order by a.id desc), '[]')
-            from (select o.* from (select * from cue.alert_view w where w.account_id = p_account_id order by w.id desc limit 200) o
-                   where not o.acknowledged order by o.id desc limit 20) a),
-         (select coalesce(jsonb_agg(jsonb_build_object('cue_id', u.id, 'cue_name', u.name, 'next_run', cue.iso(u.next_run)) order by u.next_run, u.id), '[]')
-            from (select c.id, c.name, r.next_run
-                    from (select q.id, q.name, q.status from cue.cues q where q.account_id = p_account_id and q.deleted_at is null
-                           order by q.created_at desc, q.id desc limit 1000) c
-                    join cue.cue_runs r on r.cue_id = c.id
-                   where c.status = 'active' and r.next_run < p_now + interval '1 hour' order by r.next_run, c.id limit 200) u)
+           cross join lateral (select q.name from cue.cues q where q.id = s.cue_id and q.deleted_at is null limit 1) c)
     from (select e.*, case when e.triggered_by = 'schedule' and e.started_at is not null
-                           then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n;
+                           then greatest(date_part('epoch', e.started_at - e.due_at) * 1000, 0)::int end as late_ms from newest e) n) f;
 end $function$;
 comment on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) is 'Returns an account''s figures since p_from, at most 31 days ago, what needs attention, and its next runs.';
 grant execute on function cue.read_overview(uuid,timestamp with time zone,timestamp with time zone) to cue_service;
@@ -13909,10 +13612,7 @@ begin
       perform cue.enqueue_attempts(array[e.id], array[p_now]);
       perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
     else
-      update cue.executions
-         set status = 'missed', flight_id = null, ended_at = p_now, error_message = v_error, updated_at = p_now
-       where id = e.id returning * into e;
-      perform cue.after_end(e, c, p_now);
+      perform cue.after_end(cue.end_execution(e, 'missed', v_error, p_now), c, p_now);
     end if;
   end loop;
   return v_count;
@@ -13936,9 +13636,7 @@ declare
 begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
    where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into former;
-  if not found then
-    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not found, 'QU050', 'Only an active session can be refreshed. Sign in again.');
   s := cue.add_session(a.id, former.scopes, former.key_id,
     case when former.expires_at - former.created_at <= interval '12 hours' then interval '12 hours' else interval '1 year' end, p_now);
   perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
@@ -13960,6 +13658,17 @@ begin
 end $function$;
 comment on function cue.refusal(text) is 'Returns the SQLSTATE of a refusal, and keeps PostgreSQL from logging it as an error.';
 grant execute on function cue.refusal(text) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.refuse(p_sqlstate text, p_message text, p_detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_detail is null then raise exception using message = p_message, errcode = cue.refusal(p_sqlstate); end if;
+  raise exception using message = p_message, errcode = cue.refusal(p_sqlstate), detail = p_detail;
+end $function$;
+comment on function cue.refuse(text,text,text) is 'Raises a refusal.';
+grant execute on function cue.refuse(text,text,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.refuse_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_next timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[])
  RETURNS integer
@@ -14020,6 +13729,16 @@ end $function$;
 comment on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) is 'Skips slots of accounts above a limit; returns the number of cues moved.';
 grant execute on function cue.refuse_due_cues(text[],integer[],timestamp with time zone[],timestamp with time zone[],timestamp with time zone,timestamp with time zone[]) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.refuse_if(p_is_refused boolean, p_sqlstate text, p_message text, p_detail text DEFAULT NULL::text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if p_is_refused then perform cue.refuse(p_sqlstate, p_message, p_detail); end if;
+end $function$;
+comment on function cue.refuse_if(boolean,text,text,text) is 'Raises a refusal if this is true.';
+grant execute on function cue.refuse_if(boolean,text,text,text) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.refuse_moved()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -14044,8 +13763,7 @@ CREATE OR REPLACE FUNCTION cue.refuse_protected(c cue.cues, p_what text)
  LANGUAGE plpgsql
 AS $function$
 begin
-  raise exception 'Cue % has an approval, and only a signed-in person, or a key with scope approve, can %.', c.id, p_what
-    using errcode = cue.refusal('QU076');
+  perform cue.refuse('QU076', format('Cue %s has an approval, and only a signed-in person, or a key with scope approve, can %s.', c.id, p_what));
 end $function$;
 comment on function cue.refuse_protected(cue.cues,text) is 'Raises QU076 for what would get around the approval of a cue.';
 grant execute on function cue.refuse_protected(cue.cues,text) to cue_service;
@@ -14056,9 +13774,8 @@ CREATE OR REPLACE FUNCTION cue.refuse_superseded(e cue.executions)
  IMMUTABLE
 AS $function$
 begin
-  if e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded() then
-    raise exception 'Claim lost: execution % was %. Stop working on it.', e.id, e.error_message using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded(), 'QU016',
+    format('Claim lost: execution %s was %s. Stop working on it.', e.id, e.error_message));
 end $function$;
 comment on function cue.refuse_superseded(cue.executions) is 'Raises QU016 for a worker whose execution was ended for the next one.';
 grant execute on function cue.refuse_superseded(cue.executions) to cue_service;
@@ -14101,10 +13818,8 @@ declare
   old cue.api_keys;
   k cue.api_keys;
 begin
-  if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
-    raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
-      using errcode = cue.refusal('QU042');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1, 'QU042',
+    'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.');
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
@@ -14217,12 +13932,8 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_superseded(e);
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if e.claim_token <> p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be released; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(e.claim_token <> p_claim_token, 'QU016', format('Claim lost: execution %s may have been claimed by another worker.', e.id));
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $function$;
 comment on function cue.release_execution(uuid,uuid,uuid,timestamp with time zone) is 'Releases a claim; QU002 not found, QU016 claim lost, QU018 not claimed.';
@@ -14475,9 +14186,7 @@ declare
   k cue.api_keys;
 begin
   update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
-  if not found then
-    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
-  end if;
+  perform cue.refuse_if(not found, 'QU004', format('key %s not found', p_key_id));
   perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
 end $function$;
 comment on function cue.rename_key(uuid,uuid,text,text,text,timestamp with time zone) is 'Changes the label of an API key; QU004 if not found.';
@@ -14572,20 +14281,18 @@ begin
     perform from cue.accounts where id = p_account_id for no key update;
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.ended_at is null then
-    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
-  end if;
+  perform cue.refuse_if(c.id is null, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.ended_at is null, 'QU012', format('Only an ended execution can be replayed; execution %s is %s.', e.id, e.status));
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null then
+    -- The lock keeps prune_payloads from removing it before the reference is added.
+    update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end where id = e.payload_id;
     -- Retention removed the execution and its payload after it was read.
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+    perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
@@ -14631,16 +14338,12 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_superseded(e);
-  if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and e.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. The report was not recorded.', e.id));
   -- That of a worker's execution which is claimed is the report of an earlier claim.
-  if e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook') then
-    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = cue.refusal('QU020');
-  end if;
-  if e.status = 'pending' then
-    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook'), 'QU020',
+    format('The outcome of execution %s was already reported. Add evidence with PATCH /evidence.', e.id));
+  perform cue.refuse_if(e.status = 'pending', 'QU011', format('Execution %s is pending. Claim it before reporting its outcome.', e.id));
   perform cue.check_artifacts(p_artifacts);
   perform cue.check_metadata(p_metadata);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
@@ -14724,10 +14427,8 @@ AS $function$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
-  if exists (select from cue.deletions where account_id = a.id and cancelled_at is null) then
-    raise exception 'Deletion of this account is already pending. To cancel it, follow the link in the email.'
-      using errcode = cue.refusal('QU043');
-  end if;
+  perform cue.refuse_if(exists (select from cue.deletions where account_id = a.id and cancelled_at is null), 'QU043',
+    'Deletion of this account is already pending. To cancel it, follow the link in the email.');
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
 end $function$;
@@ -14856,21 +14557,6 @@ end $function$;
 comment on function cue.require_account_scope(uuid) is 'Raises QU052 if the account''s own key is sent to callbacks.';
 grant execute on function cue.require_account_scope(uuid) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.require_approver(old cue.cues, c cue.cues)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  if old.approval is null then return; end if;
-  if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then
-    perform cue.refuse_protected(old, 'remove or weaken it');
-  elsif c.key is distinct from old.key then
-    perform cue.refuse_protected(old, 'change its key');
-  end if;
-end $function$;
-comment on function cue.require_approver(cue.cues,cue.cues) is 'Raises QU076 for a change of a cue that only a caller who may approve can make.';
-grant execute on function cue.require_approver(cue.cues,cue.cues) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions jsonb)
  RETURNS void
  LANGUAGE plpgsql
@@ -14880,12 +14566,10 @@ CREATE OR REPLACE FUNCTION cue.require_calendars(p_account_id uuid, p_revisions 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if exists (
+  perform cue.refuse_if(exists (
     select from jsonb_each_text(p_revisions) u
-     where not exists (select from cue.calendars k where k.account_id = p_account_id and k.name = u.key and k.revision = u.value::bigint))
-  then
-    raise exception 'A calendar was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
-  end if;
+     where not exists (select from cue.calendars k where k.account_id = p_account_id and k.name = u.key and k.revision = u.value::bigint)),
+    'QU014', 'A calendar was changed at the same time. Try again.');
 end $function$;
 comment on function cue.require_calendars(uuid,jsonb) is 'Raises QU014 if a calendar has changed since its revision was read.';
 grant execute on function cue.require_calendars(uuid,jsonb) to cue_service;
@@ -14904,30 +14588,26 @@ declare
 begin
   select r.ref into v_text from cue.cues c cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (ref)
    where c.id = any (p_cue_ids) and not exists (select from cue.cue_parents p where p.cue_id = c.id and p.parent_id = r.ref) limit 1;
-  if found then
-    raise exception 'cue % not found; after.cues has keys or ids of cues of this account', v_text
-      using errcode = cue.refusal('QU063'), detail = v_text;
-  end if;
+  perform cue.refuse_if(found, 'QU063', format('cue %s not found; after.cues has keys or ids of cues of this account', v_text), v_text);
   select p.parent_id into v_text from (select distinct q.parent_id from cue.cue_parents q where q.cue_id = any (p_cue_ids)) p
    where (select count(*) from cue.cue_parents f where f.parent_id = p.parent_id) > 50 limit 1;
-  if found then
-    raise exception 'Cue % has 50 followers, which is the maximum. Follow one of those, or merge some.', cue.name_cue(v_text)
-      using errcode = cue.refusal('QU065');
-  end if;
+  perform cue.refuse_if(found, 'QU065',
+    format('Cue %s has 50 followers, which is the maximum. Follow one of those, or merge some.', cue.name_cue(v_text)));
   if not cue.is_chain_too_long(p_cue_ids) then return; end if;
   foreach v_text in array p_cue_ids loop
     v_cycle := cue.find_cycle(v_text);
     if v_cycle is not null then
-      raise exception 'The cues would follow each other: %. Remove one of them from the after of the next.',
-        (select string_agg(cue.name_cue(u.id), ' → ' order by u.n) from unnest(v_cycle) with ordinality as u (id, n)) using errcode = cue.refusal('QU064');
+      perform cue.refuse('QU064',
+        format('The cues would follow each other: %s. Remove one of them from the after of the next.',
+          (select string_agg(cue.name_cue(u.id), ' → ' order by u.n) from unnest(v_cycle) with ordinality as u (id, n))));
     end if;
   end loop;
-  raise exception 'More than 20 cues would follow one another in a line. Shorten the chain.' using errcode = cue.refusal('QU065');
+  perform cue.refuse('QU065', 'More than 20 cues would follow one another in a line. Shorten the chain.');
 end $function$;
 comment on function cue.require_chains(text[]) is 'Raises QU063 if a cue that these follow is not found, QU064 for a cycle, QU065 for a line of more than 20 cues or more than 50 followers.';
 grant execute on function cue.require_chains(text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamp with time zone, p_may_approve boolean)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -14936,24 +14616,25 @@ CREATE OR REPLACE FUNCTION cue.require_change(old cue.cues, c cue.cues, r cue.cu
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
+  if old.approval is not null and not p_may_approve then
+    if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then perform cue.refuse_protected(old, 'remove or weaken it'); end if;
+    if c.key is distinct from old.key then perform cue.refuse_protected(old, 'change its key'); end if;
+  end if;
   if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
   if c.gate is distinct from old.gate then perform cue.require_gate(c.account_id, c.gate); end if;
-  if old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
-       is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)) then
-    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
-      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id using errcode = cue.refusal('QU011');
-  end if;
-  if p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
-    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', c.id, r.fired_count - coalesce(r.skipped_count, 0)
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(
+    old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+      is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)),
+    'QU011', format('Cue %s belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id));
+  perform cue.refuse_if(p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0, 'QU011',
+    format('Cue %s has used up its runs: schedule.max_runs must be more than %s.', c.id, r.fired_count - coalesce(r.skipped_count, 0)));
   if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
-  if c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot then
-    raise exception 'Cue % ran at the same time. Try again.', c.id using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot, 'QU014',
+    format('Cue %s ran at the same time. Try again.', c.id));
 end $function$;
-comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030 or QU038.';
-grant execute on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone) to cue_service;
+comment on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone,boolean) is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030, QU038 or QU076.';
+grant execute on function cue.require_change(cue.cues,cue.cues,cue.cue_runs,boolean,timestamp with time zone,boolean) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_free_key(p_account_id uuid, p_key text)
  RETURNS void
@@ -14984,7 +14665,7 @@ AS $function$
 declare
   v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
+  perform cue.refuse_if(v_fault is not null, 'QU038', v_fault);
 end $function$;
 comment on function cue.require_gate(uuid,text) is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 grant execute on function cue.require_gate(uuid,text) to cue_service;
@@ -15001,18 +14682,16 @@ declare
   v_unknown text;
   v_marks int := (length(p_text) - length(replace(p_text, '{{', ''))) / 2;
 begin
-  if v_marks > cue.max_placeholders() then
-    raise exception 'at most % placeholders are allowed, and {{{{ counts as two; this text has %', cue.max_placeholders(), v_marks
-      using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+  perform cue.refuse_if(v_marks > cue.max_placeholders(), 'QU048',
+    format('at most %s placeholders are allowed, and {{{{ counts as two; this text has %s', cue.max_placeholders(), v_marks), p_member);
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
    where u.name !~ cue.template_names()
      and not exists (
-       select from cue.parent_keys(c) k
-        where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
-  if found then
-    raise exception '{{%}} is not a known name', left(v_unknown, 100) using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+       select from jsonb_array_elements_text(c.after -> 'cues') as r (id)
+         left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true
+        cross join lateral (values (r.id), (p.key)) k (key)
+        where starts_with(u.name, 'parents.' || k.key || '.') and substr(u.name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names()) limit 1;
+  perform cue.refuse_if(found, 'QU048', format('{{%s}} is not a known name', left(v_unknown, 100)), p_member);
 end $function$;
 comment on function cue.require_names(cue.cues,text,text) is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
 grant execute on function cue.require_names(cue.cues,text,text) to cue_service;
@@ -15029,10 +14708,10 @@ declare
   v_ids text[] := array(select p.cue_id from cue.cue_parents p where p.parent_id = p_cue_id and p.account_id = p_account_id order by 1);
 begin
   if v_ids <> '{}' then
-    raise exception 'Cue % is followed by %. Remove it from their after, or delete them too, in one bulk delete.', cue.name_cue(p_cue_id),
-      (select string_agg(cue.name_cue(u.id), ', ' order by u.n) from unnest(v_ids[:10]) with ordinality as u (id, n))
-        || case when cardinality(v_ids) > 10 then ' and more' else '' end
-      using errcode = cue.refusal('QU066'), detail = array_to_json(v_ids)::text;
+    perform cue.refuse('QU066',
+      format('Cue %s is followed by %s. Remove it from their after, or delete them too, in one bulk delete.', cue.name_cue(p_cue_id),
+        cue.first_names(array(select cue.name_cue(u.id) from unnest(v_ids[:11]) with ordinality as u (id, n) order by u.n))),
+      array_to_json(v_ids)::text);
   end if;
 end $function$;
 comment on function cue.require_no_followers(uuid,text) is 'Raises QU066 if other cues follow a cue; the detail is a JSON array of their ids.';
@@ -15051,13 +14730,12 @@ declare
 begin
   if c.memory_check then return; end if;
   select p.cues into v_limit from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id;
-  if c.status = 'paused' and not cue.may_resume(c) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or change the plan.', v_limit using errcode = cue.refusal('QU030');
-  end if;
+  perform cue.refuse_if(c.status = 'paused' and not cue.may_resume(c), 'QU030',
+    format('Cue limit reached: the plan allows %s active cues. Pause or delete one, or change the plan.', v_limit));
   if c.status in ('completed', 'failed') then
     if v_limit <= (select count(*) from cue.cues
                     where account_id = c.account_id and deleted_at is null and status in ('active', 'paused') and not memory_check) then
-      raise exception '%', cue.cue_limit_message(c.account_id) using errcode = cue.refusal('QU030');
+      perform cue.refuse('QU030', cue.cue_limit_message(c.account_id));
     end if;
     update cue.cue_rooms set room = greatest(0, room - 1) where account_id = c.account_id;
   end if;
@@ -15065,7 +14743,7 @@ end $function$;
 comment on function cue.require_room(cue.cues) is 'Raises QU030 if the plan allows no further active cue.';
 grant execute on function cue.require_room(cue.cues) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.require_tests(p_account_id uuid, p_now timestamp with time zone)
+CREATE OR REPLACE FUNCTION cue.require_tests(p_account_id uuid, p_subject text, p_tests text, p_now timestamp with time zone)
  RETURNS void
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -15076,11 +14754,11 @@ AS $function$
 declare
   v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
 begin
-  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
-                             format('Test limit reached: %s tests of channels and endpoints per hour.', v_limit), p_now);
+  perform cue.require_within(case when v_limit is not null then p_subject || p_account_id end, v_limit, interval '1 hour',
+                             format('Test limit reached: %s tests of %s per hour.', v_limit, p_tests), p_now);
 end $function$;
-comment on function cue.require_tests(uuid,timestamp with time zone) is 'Counts a test of a channel or endpoint; QU031 above the plan''s fires per hour.';
-grant execute on function cue.require_tests(uuid,timestamp with time zone) to cue_service;
+comment on function cue.require_tests(uuid,text,text,timestamp with time zone) is 'Counts a test; QU031 above the plan''s fires per hour.';
+grant execute on function cue.require_tests(uuid,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.require_unheld(p_account_id uuid)
  RETURNS void
@@ -15094,8 +14772,8 @@ declare
   v_reason text := cue.held_reason(p_account_id);
 begin
   if v_reason is not null then
-    raise exception 'The operator holds %: %. Try again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
-      using errcode = cue.refusal('QU027');
+    perform cue.refuse('QU027', format('The operator holds %s: %s. Try again later.',
+      case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason));
   end if;
 end $function$;
 comment on function cue.require_unheld(uuid) is 'Raises QU027 if the service or the account is held.';
@@ -15114,9 +14792,7 @@ declare
 begin
   if p_subject is null then return; end if;
   select * into w from cue.allow(p_subject, p_limit, p_window, p_now);
-  if not w.allowed then
-    raise exception '%', p_refusal using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
+  perform cue.refuse_if(not w.allowed, 'QU031', p_refusal, w.retry_after::text);
 end $function$;
 comment on function cue.require_within(text,integer,interval,text,timestamp with time zone) is 'Counts one hit like allow, and raises QU031 with this message above the limit; a null subject has none.';
 grant execute on function cue.require_within(text,integer,interval,text,timestamp with time zone) to cue_service;
@@ -15198,34 +14874,13 @@ begin
   returning a.id
   loop
     perform cue.add_alert_event('alert.resolved', v_id, p_now);
-    perform cue.add_resolved_notices(array[v_id], p_now);
+    perform cue.add_resolved_notices(v_id, p_now);
   end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
 end $function$;
 comment on function cue.resolve_alerts(text,timestamp with time zone) is 'Resolves the alerts of a cue that has just succeeded, unless their cause goes on.';
 grant execute on function cue.resolve_alerts(text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.resolve_gate_alert(p_alert_id uuid, p_now timestamp with time zone)
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  update cue.alerts a
-     set resolved_at = p_now, resolution = jsonb_build_object(
-           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
-   where a.id = p_alert_id and a.resolved_at is null;
-  if found then
-    perform cue.add_alert_event('alert.resolved', p_alert_id, p_now);
-    perform cue.add_resolved_notices(array[p_alert_id], p_now);
-  end if;
-end $function$;
-comment on function cue.resolve_gate_alert(uuid,timestamp with time zone) is 'Resolves the alert about a gate that has closed.';
-grant execute on function cue.resolve_gate_alert(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.resolve_parents(p_account_id uuid, p_after jsonb)
  RETURNS jsonb
@@ -15303,9 +14958,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
    where account_id = p_account_id and key = p_key and paused_at is not null;
   if found then
@@ -15366,20 +15019,6 @@ end $function$;
 comment on function cue.retry_refused(uuid[],timestamp with time zone) is 'Tries the cues of accounts again at once, after a change of their limit.';
 grant execute on function cue.retry_refused(uuid[],timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.reuse_payload(p_payload_id bigint, p_now timestamp with time zone DEFAULT now())
- RETURNS boolean
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
-   where id = p_payload_id returning true
-$function$;
-comment on function cue.reuse_payload(bigint,timestamp with time zone) is 'Records another use of a payload; null if it no longer exists.';
-grant execute on function cue.reuse_payload(bigint,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.reveal_key(p_account_id uuid, p_encryption_key_ids text[], p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(key_prefix text, ciphertext text)
  LANGUAGE plpgsql
@@ -15393,12 +15032,9 @@ declare
   k cue.api_keys;
 begin
   select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
-  if 'key:' || k.id = p_actor then
-    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = cue.refusal('QU050');
-  end if;
-  if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
-    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = cue.refusal('QU053');
-  end if;
+  perform cue.refuse_if('key:' || k.id = p_actor, 'QU050', 'The default key cannot reveal itself. Use a session or another key.');
+  perform cue.refuse_if(k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids), 'QU053',
+    'The default key can no longer be shown. Create or regenerate a key.');
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
 end $function$;
@@ -15432,13 +15068,10 @@ declare
   k cue.api_keys;
 begin
   select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
-  if not found then
-    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
-  end if;
+  perform cue.refuse_if(not found, 'QU004', format('key %s not found', p_key_id));
   if k.revoked_at is null then
-    if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
-      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = cue.refusal('QU041');
-    end if;
+    perform cue.refuse_if(not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null), 'QU041',
+      'The last active key cannot be revoked. Create another key first.');
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
     delete from cue.sessions where account_id = a.id and key_id = k.id;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -15460,9 +15093,7 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
   delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
-  if not found then
-    raise exception 'session % not found', p_session_id using errcode = cue.refusal('QU028');
-  end if;
+  perform cue.refuse_if(not found, 'QU028', format('session %s not found', p_session_id));
   perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
     jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
 end $function$;
@@ -15481,9 +15112,8 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_count int;
 begin
-  if not p_all and p_actor not like 'session:%' then
-    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not p_all and p_actor not like 'session:%', 'QU050',
+    'An API key is not a session. Add ?all=true to end all sessions of the account.');
   delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
   if p_all then
@@ -15796,13 +15426,9 @@ declare
   d cue.device_codes;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
-  if not found then
-    raise exception 'Unknown device code. Start again on the device.' using errcode = cue.refusal('QU070');
-  elsif d.expires_at <= p_now then
-    raise exception 'This device code has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'pending' or d.cell is not null then
-    raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
-  end if;
+  perform cue.refuse_if(not found, 'QU070', 'Unknown device code. Start again on the device.');
+  perform cue.refuse_if(d.expires_at <= p_now, 'QU071', 'This device code has expired. Start again on the device.');
+  perform cue.refuse_if(d.status <> 'pending' or d.cell is not null, 'QU073', 'The sign-in email for this device code was already sent.');
   perform cue.require_within(cue.email_window(p_email), 3, '1 hour', 'Email limit reached: 3 per hour to one address.', p_now);
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
@@ -15973,9 +15599,7 @@ CREATE OR REPLACE FUNCTION cue.set_ticket_status(p_ticket_id integer, p_status c
 AS $function$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
-  if not found then
-    raise exception 'ticket % not found', p_ticket_id using errcode = cue.refusal('QU006');
-  end if;
+  perform cue.refuse_if(not found, 'QU006', format('ticket %s not found', p_ticket_id));
 end $function$;
 comment on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) is 'Sets a ticket''s status, by hand; QU006 if not found.';
 grant execute on function cue.set_ticket_status(integer,cue.ticket_status,timestamp with time zone) to cue_operator, cue_service;
@@ -16112,10 +15736,8 @@ AS $function$
 declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  if e.ended_at is null or cue.is_success(e.status, e.outcome_success) then
-    raise exception 'Only an execution that has ended without success can signal its followers; execution % is %.', e.id, e.status
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.ended_at is null or cue.is_success(e.status, e.outcome_success), 'QU011',
+    format('Only an execution that has ended without success can signal its followers; execution %s is %s.', e.id, e.status));
   if cue.send_signals(array[e.id], p_now, true) > 0 then
     perform cue.record_event(p_account_id, 'execution.signalled', p_actor, null,
       jsonb_build_object('cue_id', e.cue_id, 'execution_id', e.id, 'reason', p_reason), p_now);
@@ -16208,16 +15830,12 @@ CREATE OR REPLACE FUNCTION cue.snooze_alert(p_account_id uuid, p_alert_id uuid, 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  if p_until <= p_now then
-    raise exception 'until must be in the future.' using errcode = cue.refusal('QU034');
-  end if;
+  perform cue.refuse_if(p_until <= p_now, 'QU034', 'until must be in the future.');
   update cue.alerts a
      set snoozed_until = p_until, snoozed_at = coalesce(a.snoozed_at, p_now), snoozed_failures = case when a.snoozed_at is null then 0 else a.snoozed_failures end
    where a.id = p_alert_id and a.account_id = p_account_id
      and exists (select from cue.cues c where c.id = a.cue_id and c.deleted_at is null);
-  if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
-  end if;
+  perform cue.refuse_if(not found, 'QU003', format('alert %s not found', p_alert_id));
 end $function$;
 comment on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) is 'Sends no notices of an alert until an instant, which moves if it is snoozed already; QU003, QU034.';
 grant execute on function cue.snooze_alert(uuid,uuid,timestamp with time zone,timestamp with time zone) to cue_service;
@@ -16403,12 +16021,8 @@ CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p
 AS $function$
 begin
   if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
-  update cue.executions
-     set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
-         lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
-   where id = e.id returning * into e;
+  e := cue.end_execution(e, 'failed', p_reason, p_now);
   perform cue.drop_attempt_jobs(array[e.id]);
-  delete from cue.held_executions where execution_id = e.id;
   delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
@@ -16416,22 +16030,6 @@ begin
 end $function$;
 comment on function cue.stop_execution(cue.executions,text,timestamp with time zone) is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
 grant execute on function cue.stop_execution(cue.executions,text,timestamp with time zone) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.stop_memory(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
- RETURNS void
- LANGUAGE plpgsql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  delete from cue.memory_subscriptions where account_id = p_account_id;
-  perform cue.remove_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
-end $function$;
-comment on function cue.stop_memory(uuid,timestamp with time zone) is 'Removes the weekly memory block cue and all subscriptions.';
-grant execute on function cue.stop_memory(uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_echo(p_token text, p_payload text, p_headers jsonb, p_address text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -16445,9 +16043,9 @@ begin
   perform cue.require_within('echo:' || p_address, 10, '1 hour', 'Echo limit reached: 10 per hour from one address.', p_now);
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
-  if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
-    raise exception 'The echo buffer is full. Try again in five minutes.' using errcode = cue.refusal('QU031'), detail = '300';
-  end if;
+  perform cue.refuse_if(
+    (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token), 'QU031',
+    'The echo buffer is full. Try again in five minutes.', '300');
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')
   on conflict (token) do update
@@ -16488,9 +16086,7 @@ begin
   select * into k from cue.idempotency_keys i
    where i.account_id = p_account_id and i.route = p_route and i.key = p_key and i.created_at > p_now - interval '24 hours';
   if not found then return; end if;
-  if k.request_hash <> p_request_hash then
-    raise exception 'This Idempotency-Key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
-  end if;
+  perform cue.refuse_if(k.request_hash <> p_request_hash, 'QU013', 'This Idempotency-Key was already used for a different request. Use a new key.');
   return query select k.status, k.body;
 end $function$;
 comment on function cue.stored_response(uuid,text,text,bytea,timestamp with time zone) is 'Returns the response to a request with this key; QU013 for another request.';
@@ -16514,37 +16110,6 @@ end $function$;
 comment on function cue.subscribe(uuid,text,boolean) is 'Notes whether a part of an account wants events of successes, retries and verifications.';
 grant execute on function cue.subscribe(uuid,text,boolean) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.subscribe_channels(p_account_id uuid)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select cue.subscribe(p_account_id, 'channels', exists (
-    select from cue.channels h
-     where h.account_id = p_account_id and h.enabled
-       and h.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
-$function$;
-comment on function cue.subscribe_channels(uuid) is 'Notes whether a channel of an account names successes, retries or verifications.';
-grant execute on function cue.subscribe_channels(uuid) to cue_service;
-
-CREATE OR REPLACE FUNCTION cue.subscribe_endpoints(p_account_id uuid)
- RETURNS void
- LANGUAGE sql
- SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select cue.subscribe(p_account_id, 'endpoints', exists (
-    select from cue.event_endpoints e
-     where e.account_id = p_account_id and e.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
-$function$;
-comment on function cue.subscribe_endpoints(uuid) is 'Notes whether an endpoint of an account names successes, retries or verifications; also a disabled one, which may continue.';
-grant execute on function cue.subscribe_endpoints(uuid) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.subscribe_memory(p_account_id uuid, p_agent_id text, p_callback_url text, p_release text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -16560,15 +16125,31 @@ begin
   select m.version into v_version from cue.read_memory(p_account_id, p_release, p_now => p_now) m;
   update cue.memory_subscriptions set callback_url = p_callback_url where account_id = p_account_id and agent_id = p_agent_id;
   if found then return; end if;
-  if (select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20 then
-    raise exception 'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.'
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20, 'QU011',
+    'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.');
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
 end $function$;
 comment on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) is 'Subscribes an agent to the memory block; QU062 if off, QU011 above 20 agents.';
 grant execute on function cue.subscribe_memory(uuid,text,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.subscribe_parts(p_account_id uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+declare
+  v_types constant cue.event_type[] := '{execution.succeeded,execution.retrying,execution.verified}';
+begin
+  perform cue.subscribe(p_account_id, 'channels', exists (
+            select from cue.channels h where h.account_id = p_account_id and h.enabled and h.types && v_types)),
+          cue.subscribe(p_account_id, 'endpoints', exists (select from cue.event_endpoints e where e.account_id = p_account_id and e.types && v_types));
+end $function$;
+comment on function cue.subscribe_parts(uuid) is 'Notes whether a channel or an endpoint of an account names successes, retries or verifications.';
+grant execute on function cue.subscribe_parts(uuid) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.supersede_executions(p_cue_id text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
@@ -16710,9 +16291,7 @@ begin
   select a1.* into a from cue.session_tokens t join cue.accounts a1 on a1.id = t.account_id
    where t.token_hash = p_token_hash and t.expires_at > p_now for no key update of a1;
   delete from cue.session_tokens where token_hash = p_token_hash and expires_at > p_now;
-  if not found then
-    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not found, 'QU050', 'This session token is invalid, used or expired. Sign in again.');
   return a;
 end $function$;
 comment on function cue.take_session_token(bytea,timestamp with time zone) is 'Uses up a one-time token and returns its account, locked; QU050 invalid.';
@@ -16755,21 +16334,6 @@ $function$;
 comment on function cue.template_names() is 'Returns the pattern of names in templates, except those of parents.';
 grant execute on function cue.template_names() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.template_texts(c cue.cues)
- RETURNS text[]
- LANGUAGE sql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-  select array[
-    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
-    c.callback_url, c.callback_headers::text, c.approval ->> 'message']
-$function$;
-comment on function cue.template_texts(cue.cues) is 'Returns the texts of a cue in which names are replaced.';
-grant execute on function cue.template_texts(cue.cues) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.template_values(c cue.cues, e cue.executions, p_now timestamp with time zone DEFAULT now())
  RETURNS TABLE(template_values jsonb, is_truncated boolean)
  LANGUAGE plpgsql
@@ -16779,7 +16343,9 @@ CREATE OR REPLACE FUNCTION cue.template_values(c cue.cues, e cue.executions, p_n
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_names text[] := cue.names_in(cue.template_texts(c));
+  v_names text[] := cue.names_in(array[
+    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
+    c.callback_url, c.callback_headers::text, c.approval ->> 'message']);
   v_known jsonb := jsonb_build_object(
     'execution_id', e.id, 'scheduled_for', cue.iso(e.scheduled_for), 'due_at', cue.iso(coalesce(e.due_at, e.scheduled_for)),
     'triggered_by', e.triggered_by, 'cue', jsonb_build_object('id', c.id, 'key', c.key, 'name', c.name));
@@ -16847,23 +16413,6 @@ $function$;
 comment on function cue.unapproved_after(jsonb) is 'Returns the seconds after which an execution runs without a decision, by its cue''s approval.';
 grant execute on function cue.unapproved_after(jsonb) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.unserved_reason(p_account_id uuid, p_slot timestamp with time zone)
- RETURNS cue.missed_reason
- LANGUAGE plpgsql
- STABLE SECURITY DEFINER
- SET search_path TO 'pg_catalog', 'pg_temp'
- SET enable_seqscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
-AS $function$
-begin
-  return coalesce((
-    select o.reason from cue.unserved_periods o
-     where coalesce(o.account_id, p_account_id) = p_account_id and p_slot > o.from_at and p_slot <= o.until_at order by o.until_at desc limit 1),
-    'service_away');
-end $function$;
-comment on function cue.unserved_reason(uuid,timestamp with time zone) is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
-grant execute on function cue.unserved_reason(uuid,timestamp with time zone) to cue_service;
-
 CREATE OR REPLACE FUNCTION cue.update_account(p_account_id uuid, p_changes jsonb, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now(), p_may_approve boolean DEFAULT false)
  RETURNS void
  LANGUAGE plpgsql
@@ -16876,9 +16425,8 @@ declare
   old cue.accounts := cue.lock_account(p_account_id);
   a cue.accounts := jsonb_populate_record(old, p_changes);
 begin
-  if p_changes ? 'approvals_by_link' and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can change approvals_by_link.' using errcode = cue.refusal('QU076');
-  end if;
+  perform cue.refuse_if(p_changes ? 'approvals_by_link' and not p_may_approve, 'QU076',
+    'Only a signed-in person, or a key with scope approve, can change approvals_by_link.');
   update cue.accounts
      set memory_block_enabled = a.memory_block_enabled, alert_webhook_url = nullif(a.alert_webhook_url, ''),
          webhook_authorization = a.webhook_authorization, approvals_by_link = a.approvals_by_link, updated_at = p_now
@@ -16889,7 +16437,10 @@ begin
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then
-    perform cue.stop_memory(old.id, p_now);
+    -- Versions are kept, so that a version number is never reused.
+    delete from cue.memory_subscriptions where account_id = old.id;
+    perform cue.remove_cues(old.id, array(
+      select id from cue.cues where account_id = old.id and memory_check and deleted_at is null), p_now, null, true);
   end if;
 end $function$;
 comment on function cue.update_account(uuid,jsonb,text,text,timestamp with time zone,boolean) is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it; QU076 for approvals_by_link without p_may_approve.';
@@ -16926,16 +16477,11 @@ begin
     perform from cue.accounts where id = p_account_id for share;
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
   select * into r from cue.cue_runs where cue_id = p_cue_id for update;
-  if r.version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
-  if p_changes ? 'status' and old.status in ('completed', 'failed') then
-    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(r.version <> p_version, 'QU014', format('Cue %s was changed at the same time. Try again.', p_cue_id));
+  perform cue.refuse_if(p_changes ? 'status' and old.status in ('completed', 'failed'), 'QU011',
+    format('Cue %s is %s, which is final. Create a new cue.', p_cue_id, old.status));
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
@@ -16944,8 +16490,7 @@ begin
   if v_reschedule and (p_next_run is not null or c.schedule_type is null) and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
-  if not p_may_approve then perform cue.require_approver(old, c); end if;
-  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
+  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run), p_may_approve);
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
@@ -16961,7 +16506,6 @@ begin
   if c.template and (not old.template or (c.callback_headers, c.after) is distinct from (old.callback_headers, old.after)) then
     perform cue.require_names(c, c.callback_headers::text, 'callback.headers');
   end if;
-  c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
@@ -17037,12 +16581,9 @@ AS $function$
 declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  if e.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = cue.refusal('QU021');
-  end if;
-  if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
-    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.outcome_recorded_at is null, 'QU021', format('Execution %s has no outcome yet. Report it first.', e.id));
+  perform cue.refuse_if(e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending'),
+    'QU011', format('The outcome of execution %s is %s, which cannot be changed this way.', e.id, e.outcome_state));
   update cue.executions
      set outcome_state = p_state, rejected_at = case p_state when 'verification_failed' then p_now end,
          verification_reason = p_reason, updated_at = p_now
@@ -17251,9 +16792,7 @@ begin
     from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
    cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
    where c.id = p_cue_id and c.deleted_at is null;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
 end $function$;
 comment on function cue.why_late(text,timestamp with time zone) is 'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by another session counts as locked_by; previous_run is an execution that has not ended, for which an overlap waits; gate is the one at which the cue''s first execution waits, and why.';
 grant execute on function cue.why_late(text,timestamp with time zone) to cue_operator, cue_service;
@@ -17366,6 +16905,7 @@ CREATE OR REPLACE FUNCTION cue.write_change(old cue.cues, c cue.cues, p_reschedu
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
+  c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs

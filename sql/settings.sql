@@ -25,14 +25,14 @@ begin
     -- They read few rows in the order of an index, by id or by age. A bitmap scan loses that order and reads all matching rows
     -- before it returns the first. One for a look would also read the entries of cues that have moved on, until the next vacuum.
     (2, 'enable_bitmapscan = off', '{
-      begin_attempts, begin_claims, claim_next, claimable_tasks, expire_outcomes, fair_page, find_claimable, finish_attempts, gone_attempts,
-      held_attempts, last_success, lock_next, look_ahead_by_schedule, look_waiting, miss_unclaimed, move_due_cues, lock_due_cues, next_claimable,
+      begin_attempts, begin_claims, claimable_tasks, expire_outcomes, fair_page, find_claimable, finish_attempts, gone_attempts,
+      held_attempts, last_success, lock_claims, lock_next, look_ahead_by_schedule, look_waiting, miss_unclaimed, move_due_cues, lock_due_cues, next_claimable,
       passed_windows, previous_success, recover_leases, settle_attempts}'),
 
     -- The oldest execution is the first entry of an index. Sorting would read an account's whole backlog to find it, or lock all that
     -- have passed their deadline. A look hashes cues by their schedules in half the time that sorting them takes.
     (3, 'enable_sort = off', '{
-      claim_next, claimable_tasks, expire_outcomes, fair_page, find_claimable, look_ahead_by_schedule, miss_unclaimed, next_claimable,
+      claimable_tasks, expire_outcomes, fair_page, find_claimable, lock_claims, look_ahead_by_schedule, miss_unclaimed, next_claimable,
       recover_leases}'),
 
     -- Its rows are many, and expected to be few.
@@ -40,7 +40,7 @@ begin
 
     -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
     -- separately.
-    (8, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_each_cue}'),
+    (8, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, count_results, create_each_cue}'),
     (9, 'lock_timeout = ''50ms''', '{finish_attempts, run_operation, settle_attempts}'),
 
     -- All readers and writers of the table queue behind its lock, so it gives up well before PostgreSQL checks them for a deadlock (1 s).

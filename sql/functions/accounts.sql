@@ -32,9 +32,7 @@ declare
   a cue.accounts;
 begin
   select * into a from cue.accounts where id = p_account_id for no key update;
-  if not found then
-    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU051');
-  end if;
+  perform cue.refuse_if(not found, 'QU051', 'This account no longer exists.');
   return a;
 end $$;
 comment on function cue.lock_account is 'Locks and returns an account; QU051 if it no longer exists.';
@@ -57,9 +55,8 @@ declare
   a cue.accounts;
 begin
   perform cue.lock_address(p_email);
-  if exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()) then
-    raise exception 'Another cell has this email address. Try again.' using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(exists (select from cue.directory where email_hash = cue.email_hash(p_email) and cell <> cue.cell_id()), 'QU014',
+    'Another cell has this email address. Try again.');
   insert into cue.accounts (id, email, webhook_secret, created_at, updated_at)
   values (p_account_id, p_email, 'whsec_' || cue.new_secret(), p_now, p_now)
   on conflict do nothing returning * into a;
@@ -93,9 +90,7 @@ create or replace function cue.confirm_email(p_account_id uuid, p_now timestampt
 language plpgsql security definer as $$
 begin
   update cue.accounts set email_confirmed_at = coalesce(email_confirmed_at, p_now) where id = p_account_id;
-  if not found then
-    raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'This account no longer exists.');
 end $$;
 comment on function cue.confirm_email is 'Records that an account''s email address is confirmed; QU007 if the account no longer exists.';
 
@@ -115,9 +110,8 @@ declare
   old cue.accounts := cue.lock_account(p_account_id);
   a cue.accounts := jsonb_populate_record(old, p_changes);
 begin
-  if p_changes ? 'approvals_by_link' and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can change approvals_by_link.' using errcode = cue.refusal('QU076');
-  end if;
+  perform cue.refuse_if(p_changes ? 'approvals_by_link' and not p_may_approve, 'QU076',
+    'Only a signed-in person, or a key with scope approve, can change approvals_by_link.');
   update cue.accounts
      set memory_block_enabled = a.memory_block_enabled, alert_webhook_url = nullif(a.alert_webhook_url, ''),
          webhook_authorization = a.webhook_authorization, approvals_by_link = a.approvals_by_link, updated_at = p_now
@@ -128,7 +122,10 @@ begin
   if p_changes ->> 'memory_block_enabled' = 'true' then
     perform cue.start_memory(old.id, p_now);
   elsif p_changes ->> 'memory_block_enabled' = 'false' then
-    perform cue.stop_memory(old.id, p_now);
+    -- Versions are kept, so that a version number is never reused.
+    delete from cue.memory_subscriptions where account_id = old.id;
+    perform cue.remove_cues(old.id, array(
+      select id from cue.cues where account_id = old.id and memory_check and deleted_at is null), p_now, null, true);
   end if;
 end $$;
 comment on function cue.update_account is 'Changes the settings of an account that p_changes names; an empty alert_webhook_url removes it; QU076 for approvals_by_link without p_may_approve.';

@@ -122,9 +122,7 @@ declare
 begin
   if p_subject is null then return; end if;
   select * into w from cue.allow(p_subject, p_limit, p_window, p_now);
-  if not w.allowed then
-    raise exception '%', p_refusal using errcode = cue.refusal('QU031'), detail = w.retry_after;
-  end if;
+  perform cue.refuse_if(not w.allowed, 'QU031', p_refusal, w.retry_after::text);
 end $$;
 comment on function cue.require_within is 'Counts one hit like allow, and raises QU031 with this message above the limit; a null subject has none.';
 

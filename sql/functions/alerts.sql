@@ -23,7 +23,8 @@ begin
   perform cue.add_job('alerts', jsonb_build_object('alert_id', v_id, 'account_id', c.account_id))
      from cue.accounts where id = c.account_id and alert_webhook_url is not null;
   perform cue.add_alert_event('alert.raised', v_id, p_now);
-  perform cue.add_raised_notices(c, v_id, p_severity, p_now);
+  perform cue.add_notices(
+    c.account_id, array(select h.id from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity), 'raised', p_now, v_id);
   return v_id;
 end $$;
 comment on function cue.raise_alert is 'Raises an alert and returns its id, or updates the open one and returns null.';
@@ -84,7 +85,7 @@ begin
   returning a.id
   loop
     perform cue.add_alert_event('alert.resolved', v_id, p_now);
-    perform cue.add_resolved_notices(array[v_id], p_now);
+    perform cue.add_resolved_notices(v_id, p_now);
   end loop;
   update cue.cue_runs r set alerted = false
    where r.cue_id = p_cue_id and not exists (select from cue.alerts a where a.cue_id = p_cue_id and a.resolved_at is null);
@@ -113,9 +114,7 @@ declare
 begin
   select a.* into l from cue.alerts a join cue.cues c on c.id = a.cue_id
    where a.id = p_alert_id and a.account_id = p_account_id and c.deleted_at is null for no key update of a;
-  if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
-  end if;
+  perform cue.refuse_if(not found, 'QU003', format('alert %s not found', p_alert_id));
   if l.acknowledged_at is not null then return; end if;
   update cue.alerts set acknowledged_at = p_now where id = l.id;
   perform cue.add_alert_event('alert.acknowledged', l.id, p_now);
@@ -126,16 +125,12 @@ comment on function cue.acknowledge_alert is 'Acknowledges an alert, keeping the
 create or replace function cue.snooze_alert(p_account_id uuid, p_alert_id uuid, p_until timestamptz, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
-  if p_until <= p_now then
-    raise exception 'until must be in the future.' using errcode = cue.refusal('QU034');
-  end if;
+  perform cue.refuse_if(p_until <= p_now, 'QU034', 'until must be in the future.');
   update cue.alerts a
      set snoozed_until = p_until, snoozed_at = coalesce(a.snoozed_at, p_now), snoozed_failures = case when a.snoozed_at is null then 0 else a.snoozed_failures end
    where a.id = p_alert_id and a.account_id = p_account_id
      and exists (select from cue.cues c where c.id = a.cue_id and c.deleted_at is null);
-  if not found then
-    raise exception 'alert % not found', p_alert_id using errcode = cue.refusal('QU003');
-  end if;
+  perform cue.refuse_if(not found, 'QU003', format('alert %s not found', p_alert_id));
 end $$;
 comment on function cue.snooze_alert is 'Sends no notices of an alert until an instant, which moves if it is snoozed already; QU003, QU034.';
 

@@ -22,16 +22,17 @@ begin
   if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' or p_gates <> '[]' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
-      v_gates := cue.put_declared_gates(p_account_id, p_gates, p_actor, p_now);
+      v_gates := cue.apply_each(p_account_id, p_set, 'gate', p_gates, p_take_over, p_may_approve, p_actor, p_now);
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
       perform cue.lock_cues(array(
         select c.id from cue.cues c
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
       -- First, because it makes room.
-      v_results := cue.prune_declared(p_account_id, v_pruned, p_may_approve, p_now);
-      v_results := v_results || cue.change_declared(p_account_id, p_set, p_cues, p_take_over, p_may_approve, p_now);
-      v_results := v_results || cue.add_declared(p_account_id, p_cues, p_now);
+      v_results := cue.apply_each(p_account_id, p_set, 'prune', (select jsonb_agg(jsonb_build_object('key', u.key)) from unnest(v_pruned) as u (key)),
+                                  p_take_over, p_may_approve, p_actor, p_now)
+        || cue.apply_each(p_account_id, p_set, 'change', jsonb_path_query_array(p_cues, '$[*] ? (@.same == false)'), p_take_over, p_may_approve, null, p_now)
+        || cue.apply_each(p_account_id, p_set, 'create', cue.add_declared(p_account_id, p_cues, p_now), p_take_over, p_may_approve, null, p_now);
       v_results := cue.chain_declared(p_account_id, v_results, p_keys, v_pruned);
       if p_dry_run or v_gates || v_results @? '$[*] ? (@.error != null)' then raise sqlstate 'UNDO0'; end if;
       if v_results <> '[]' or v_pruned <> '{}' then perform cue.record_event(p_account_id, 'cues.applied', p_actor, null, jsonb_build_object(
@@ -58,47 +59,6 @@ comment on function cue.apply_cues is
   'Makes the cues of a set as declared, all or none; returns what it did with each: created, updated (with its definition before and after), '
   'unchanged, pruned or refused; for gates, put_gate''s result behind "gate ".';
 
-create or replace function cue.put_declared_gates(p_account_id uuid, p_gates jsonb, p_actor text, p_now timestamptz) returns jsonb
-language plpgsql security definer as $$
-declare
-  v_gate jsonb;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  for v_gate in select g.gate from jsonb_array_elements(p_gates) with ordinality as g (gate, place) order by g.place loop
-    begin
-      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action',
-        'gate ' || cue.put_gate(p_account_id, v_gate ->> 'key', v_gate -> 'columns', p_actor, null, p_now));
-    exception when sqlstate 'QU039' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_gate -> 'key', 'action', 'gate refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $$;
-comment on function cue.put_declared_gates is 'Creates or replaces declared gates; returns what it did with each.';
-
-create or replace function cue.prune_declared(p_account_id uuid, p_keys text[], p_may_approve boolean, p_now timestamptz) returns jsonb
-language plpgsql security definer as $$
-declare
-  v_key text;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
-begin
-  foreach v_key in array p_keys loop
-    begin
-      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
-    exception when sqlstate 'QU076' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_key, 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
-end $$;
-comment on function cue.prune_declared is 'Deletes cues that a set no longer has; returns those that are refused.';
-
 create or replace function cue.keys_outside(p_account_id uuid, p_set text, p_keys text[]) returns text[]
 language sql stable security definer as $$
   select coalesce(array_agg(c.key), '{}') from cue.cues c
@@ -118,40 +78,57 @@ language sql stable security definer as $$
 $$;
 comment on function cue.compare_cues is 'Returns declared cues with the member same: whether each is as declared already.';
 
-create or replace function cue.change_declared(p_account_id uuid, p_set text, p_cues jsonb, p_take_over boolean, p_may_approve boolean, p_now timestamptz) returns jsonb
+-- p_items: for gates their members key and columns, for cues to delete their keys, for others members of p_cues, and of those that exist by now also
+-- the refusal of add_declared.
+create or replace function cue.apply_each(
+  p_account_id uuid, p_set text, p_step text, p_items jsonb, p_take_over boolean, p_may_approve boolean, p_actor text, p_now timestamptz
+) returns jsonb
+language sql security definer as $$
+  select coalesce(jsonb_agg(a.result), '[]')
+    from (select cue.apply_item(p_account_id, p_set, p_step, g.item, p_take_over, p_may_approve, p_actor, p_now) as result
+            from jsonb_array_elements(p_items) with ordinality as g (item, place) order by g.place offset 0) a
+   where a.result is not null
+$$;
+comment on function cue.apply_each is 'Takes one of the steps of apply_cues for each of these; returns what it did with each.';
+
+create or replace function cue.apply_item(
+  p_account_id uuid, p_set text, p_step text, p_item jsonb, p_take_over boolean, p_may_approve boolean, p_actor text, p_now timestamptz
+) returns jsonb
 language plpgsql security definer as $$
 declare
-  v_cue jsonb;
+  v_key text := p_item ->> 'key';
+  v_id text := p_item ->> 'cue_id';
   v_before jsonb;
-  v_results jsonb := '[]';
   v_error text;
   v_message text;
 begin
-  for v_cue in
-    select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place) where g.cue -> 'same' = 'false' order by g.place
-  loop
-    if v_cue ->> 'cue_id' is distinct from cue.cue_id_by_key(p_account_id, v_cue ->> 'key') then
-      raise exception 'Cue % was changed at the same time. Try again.', v_cue ->> 'key' using errcode = cue.refusal('QU014');
-    end if;
-    continue when v_cue ->> 'cue_id' is null;
-    v_before := cue.cue_definition(v_cue ->> 'cue_id');
-    begin
-      if v_before ->> 'managed_by' <> p_set and not p_take_over then
-        raise exception 'Cue % belongs to the set %. Remove it from one of the two, or take it over with take_over.', v_cue ->> 'key',
-          v_before ->> 'managed_by' using errcode = cue.refusal('QU024');
-      end if;
-      perform cue.update_cue(p_account_id, v_cue ->> 'cue_id', (v_cue ->> 'version')::int, v_cue -> 'changes',
-                             (v_cue ->> 'next_run')::timestamptz, p_now, (v_cue ->> 'next_slot')::timestamptz, null, p_may_approve);
-      v_results := v_results || jsonb_build_object(
-        'key', v_cue -> 'key', 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_cue ->> 'cue_id'));
-    exception when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' or sqlstate 'QU076' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', v_cue -> 'key', 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
+  case p_step
+    when 'gate' then
+      return jsonb_build_object('key', v_key, 'action', 'gate ' || cue.put_gate(p_account_id, v_key, p_item -> 'columns', p_actor, null, p_now));
+    when 'prune' then
+      perform cue.remove_cues(p_account_id, array[cue.cue_id_by_key(p_account_id, v_key)], p_now, null, p_may_approve);
+      return null;
+    when 'change' then
+      perform cue.refuse_if(v_id is distinct from cue.cue_id_by_key(p_account_id, v_key), 'QU014',
+        format('Cue %s was changed at the same time. Try again.', v_key));
+      if v_id is null then return null; end if;
+      v_before := cue.cue_definition(v_id);
+      perform cue.refuse_if(v_before ->> 'managed_by' <> p_set and not p_take_over, 'QU024',
+        format('Cue %s belongs to the set %s. Remove it from one of the two, or take it over with take_over.', v_key, v_before ->> 'managed_by'));
+      perform cue.update_cue(p_account_id, v_id, (p_item ->> 'version')::int, p_item -> 'changes', (p_item ->> 'next_run')::timestamptz, p_now,
+                             (p_item ->> 'next_slot')::timestamptz, null, p_may_approve);
+      return jsonb_build_object('key', v_key, 'action', 'updated', 'before', v_before, 'after', cue.cue_definition(v_id));
+    when 'create' then
+      if p_item ->> 'refusal' is not null then perform cue.raise_refused(p_account_id, p_item ->> 'refusal', v_key, p_item ->> 'gate'); end if;
+      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[v_id], '{}', p_now);
+      return jsonb_build_object('key', v_key, 'action', 'created');
+  end case;
+exception
+  when sqlstate 'QU011' or sqlstate 'QU024' or sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU039' or sqlstate 'QU052' or sqlstate 'QU076' then
+    get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
+    return jsonb_build_object('key', v_key, 'action', case p_step when 'gate' then 'gate ' else '' end || 'refused', 'error', v_error, 'message', v_message);
 end $$;
-comment on function cue.change_declared is 'Changes existing cues to what is declared; returns what it did with each.';
+comment on function cue.apply_item is 'Takes a step of apply_cues; returns what it did, also if it is refused, or null.';
 
 create or replace function cue.add_declared(p_account_id uuid, p_cues jsonb, p_now timestamptz) returns jsonb
 language plpgsql security definer as $$
@@ -159,37 +136,22 @@ declare
   v_new jsonb[] := array(
     select g.cue from jsonb_array_elements(p_cues) with ordinality as g (cue, place)
      where g.cue -> 'same' = 'false' and g.cue ->> 'cue_id' is null order by g.place);
-  r record;
-  v_results jsonb := '[]';
-  v_error text;
-  v_message text;
+  v_next_runs timestamptz[] := array(
+    select case when not u.cue @> '{"paused": true}' then (u.cue ->> 'next_run')::timestamptz end from unnest(v_new) with ordinality as u (cue, n) order by u.n);
+  v_next_slots timestamptz[] := array(
+    select case when not u.cue @> '{"paused": true}' then (u.cue ->> 'next_slot')::timestamptz end from unnest(v_new) with ordinality as u (cue, n) order by u.n);
 begin
-  if v_new = '{}' then return v_results; end if;
-  for r in
-    select a.cue ->> 'key' as key, a.cue -> 'changes' ->> 'gate' as gate, a.id, a.refusal
+  if v_new = '{}' then return '[]'; end if;
+  return (
+    select jsonb_agg(jsonb_build_object('key', a.cue -> 'key', 'gate', a.cue -> 'changes' -> 'gate', 'cue_id', a.id, 'refusal', a.refusal) order by a.n)
       from rows from (unnest(v_new), cue.add_cues(
              array_fill(p_account_id, array[cardinality(v_new)]),
-             (select jsonb_agg(n.cue -> 'changes' || jsonb_build_object('key', n.cue -> 'key') || case when n.cue @> '{"paused": true}'
-                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by n.place)
-                from unnest(v_new) with ordinality as n (cue, place)),
-             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_run')::timestamptz end
-                     from unnest(v_new) with ordinality as n (cue, place) order by n.place), p_now,
-             array(select case when not n.cue @> '{"paused": true}' then (n.cue ->> 'next_slot')::timestamptz end
-                     from unnest(v_new) with ordinality as n (cue, place) order by n.place)))
-        as a (cue, id, refusal)
-  loop
-    begin
-      if r.refusal is not null then perform cue.raise_refused(p_account_id, r.refusal, r.key, r.gate); end if;
-      perform cue.record_cue_events(array[p_account_id], 'cue.created', array[null], array[r.id], '{}', p_now);
-      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'created');
-    exception when sqlstate 'QU030' or sqlstate 'QU038' or sqlstate 'QU052' then
-      get stacked diagnostics v_error = returned_sqlstate, v_message = message_text;
-      v_results := v_results || jsonb_build_object('key', r.key, 'action', 'refused', 'error', v_error, 'message', v_message);
-    end;
-  end loop;
-  return v_results;
+             (select jsonb_agg(u.cue -> 'changes' || jsonb_build_object('key', u.cue -> 'key') || case when u.cue @> '{"paused": true}'
+                         then jsonb_build_object('status', 'paused', 'paused_by', 'user', 'paused_at', p_now) else '{}' end order by u.n)
+                from unnest(v_new) with ordinality as u (cue, n)),
+             v_next_runs, p_now, v_next_slots)) with ordinality as a (cue, id, refusal, n));
 end $$;
-comment on function cue.add_declared is 'Creates the declared cues that do not exist; returns what it did with each.';
+comment on function cue.add_declared is 'Creates the declared cues that do not exist; returns the id of each, or why it is refused.';
 
 -- When all cues are as declared: in which order a list names them doesn't matter.
 create or replace function cue.chain_declared(p_account_id uuid, p_results jsonb, p_keys text[], p_pruned text[]) returns jsonb

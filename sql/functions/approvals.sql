@@ -12,22 +12,9 @@ comment on function cue.unapproved_after is 'Returns the seconds after which an 
 create or replace function cue.refuse_protected(c cue.cues, p_what text) returns void
 language plpgsql as $$
 begin
-  raise exception 'Cue % has an approval, and only a signed-in person, or a key with scope approve, can %.', c.id, p_what
-    using errcode = cue.refusal('QU076');
+  perform cue.refuse('QU076', format('Cue %s has an approval, and only a signed-in person, or a key with scope approve, can %s.', c.id, p_what));
 end $$;
 comment on function cue.refuse_protected is 'Raises QU076 for what would get around the approval of a cue.';
-
-create or replace function cue.require_approver(old cue.cues, c cue.cues) returns void
-language plpgsql as $$
-begin
-  if old.approval is null then return; end if;
-  if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then
-    perform cue.refuse_protected(old, 'remove or weaken it');
-  elsif c.key is distinct from old.key then
-    perform cue.refuse_protected(old, 'change its key');
-  end if;
-end $$;
-comment on function cue.require_approver is 'Raises QU076 for a change of a cue that only a caller who may approve can make.';
 
 create or replace function cue.approval_limit() returns int language sql immutable as $$ select 100 $$;
 comment on function cue.approval_limit is 'Returns the maximum number of executions of a cue that wait for approval.';
@@ -42,10 +29,7 @@ comment on function cue.has_approval_queue is 'Returns whether as many execution
 -- A session that was opened with a key is the key.
 create or replace function cue.principal_of(p_actor text) returns text
 language sql stable security definer as $$
-  select coalesce((select 'key:' || s.key_id from cue.sessions s where 'session:' || s.id = p_actor and s.id = substring(p_actor from 9)::uuid), p_actor)
-   where p_actor like 'session:%'
-  union all
-  select p_actor where p_actor not like 'session:%'
+  select coalesce((select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
 $$;
 comment on function cue.principal_of is 'Returns the key that an actor uses, or the actor.';
 
@@ -68,25 +52,27 @@ comment on function cue.add_approval_event is 'Adds an event about an approval, 
 -- Without a channel, by mail. Also for reminders.
 create or replace function cue.ask_for_approval(c cue.cues, a cue.approvals, p_now timestamptz) returns void
 language plpgsql security definer as $$
-declare
-  n cue.notices;
 begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), c.account_id, h.id, 'approval', jsonb_build_object(
-             'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
-             'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)), p_now, p_now
-      from cue.channels_for(c, 'approval.requested') h
-     cross join cue.execution_data(array[a.execution_id]) d
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
+  perform cue.add_notices(c.account_id, array[h.id], 'approval', p_now, null, jsonb_build_object(
+            'id', cue.uuid_v7(p_now), 'type', 'approval.requested', 'at', cue.iso(p_now), 'cue_id', c.id, 'cue_key', c.key, 'execution_id', a.execution_id,
+            'data', d.data::jsonb || jsonb_build_object('approval', cue.describe_approval(a), 'reminder', a.reminders)))
+     from cue.channels_for(c, 'approval.requested') h cross join cue.execution_data(array[a.execution_id]) d;
   if not found then
     perform cue.add_job('mails', jsonb_build_object('kind', 'approval_requested', 'account_id', a.account_id, 'execution_id', a.execution_id));
   end if;
 end $$;
 comment on function cue.ask_for_approval is 'Sends a request for approval to the channels of its cue, or else by mail.';
+
+create or replace function cue.fix_callback(c cue.cues, p_execution_id uuid) returns void
+language plpgsql security definer as $$
+begin
+  insert into cue.fixed_requests as f (execution_id, account_id, callback_url, callback_method, callback_headers)
+  values (p_execution_id, c.account_id, c.callback_url, c.callback_method, c.callback_headers)
+  on conflict (execution_id) do update
+     set callback_url = excluded.callback_url, callback_method = excluded.callback_method, callback_headers = excluded.callback_headers;
+  update cue.executions set is_fixed = true where id = p_execution_id and is_fixed is null;
+end $$;
+comment on function cue.fix_callback is 'Has an execution sent to the callback that its webhook cue has now; the caller has locked both.';
 
 -- The caller has locked the cue and the execution, which is in the waiting room.
 create or replace function cue.request_approval(c cue.cues, p_execution_id uuid, p_requested_by text, p_now timestamptz) returns void
@@ -108,14 +94,6 @@ begin
 end $$;
 comment on function cue.request_approval is 'Requests the approval that an execution waits for, which is sent to the callback that its cue has now.';
 
-create or replace function cue.raise_decided(a cue.approvals) returns void
-language plpgsql as $$
-begin
-  raise exception 'Execution % was % before. The first decision counts.', a.execution_id, a.decision using errcode = cue.refusal('QU074'),
-    detail = jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at));
-end $$;
-comment on function cue.raise_decided is 'Raises QU074 with the first decision.';
-
 -- The sweep may be late: after expires_at, there is a decision already.
 create or replace function cue.decide_approval(
   p_account_id uuid, p_execution_id uuid, p_decision cue.approval_decision, p_reason text default null, p_source cue.approval_source default 'call',
@@ -134,16 +112,15 @@ begin
     a.decision := 'expired';
     a.decided_at := a.expires_at;
   end if;
-  if a.decision is not null then perform cue.raise_decided(a); end if;
-  if a.execution_id is null then
-    raise exception 'Only an execution that waits for approval can be %; execution % is %.', p_decision, e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
-  if p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link) then
-    raise exception 'Links cannot decide for this account. Sign in.' using errcode = cue.refusal('QU076');
-  end if;
-  if p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor) then
-    raise exception 'Execution % was requested with this key, which therefore cannot approve it.', e.id using errcode = cue.refusal('QU075');
-  end if;
+  perform cue.refuse_if(a.decision is not null, 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
+    jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at))::text);
+  perform cue.refuse_if(a.execution_id is null, 'QU011',
+    format('Only an execution that waits for approval can be %s; execution %s is %s.', p_decision, e.id, e.status));
+  perform cue.refuse_if(p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link), 'QU076',
+    'Links cannot decide for this account. Sign in.');
+  perform cue.refuse_if(
+    p_decision = 'approved' and p_actor is not null and a.requested_by like 'key:%' and a.requested_by = cue.principal_of(p_actor), 'QU075',
+    format('Execution %s was requested with this key, which therefore cannot approve it.', e.id));
   select p_decision, p_now, p_actor, p_source, p_reason into a.decision, a.decided_at, a.decided_by, a.decided_via, a.reason;
   perform cue.end_approval(c, e, a, p_ip, p_now);
   return query select a.execution_id, a.decision, a.decided_by, a.decided_at;
@@ -165,14 +142,10 @@ begin
   if v_runs then
     perform cue.continue_held(c, h, p_now);
   else
-    update cue.executions
-       set status = case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
-           error_message = case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end,
-           missed_reason = case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason,
-           attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - h.since), 2147483647)
-     where id = e.id returning * into e;
-    delete from cue.held_executions where execution_id = e.id;
+    e := cue.end_execution(
+      e, case a.decision when 'rejected' then 'failed' else 'missed' end::cue.execution_status,
+      case a.decision when 'rejected' then 'rejected' || coalesce(': ' || a.reason, '') else 'nobody decided about it in time' end, p_now,
+      case a.decision when 'expired' then 'approval_expired' end::cue.missed_reason, h.since);
     perform cue.count_ended(e.status);
     perform cue.end_one_time_cue(c, 'failed', p_now);
     perform cue.follow_end(c, p_now);

@@ -13,12 +13,8 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
-  if c.schedule_type = 'once' then
-    raise exception 'Cue % runs once. Fire it, or replay its execution.', p_cue_id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
+  perform cue.refuse_if(c.schedule_type = 'once', 'QU011', format('Cue %s runs once. Fire it, or replay its execution.', p_cue_id));
   if exists (select from cue.backfilled_slots where cue_id = p_cue_id and slot = p_slot) then return; end if;
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(c.payload, c.payload_id), p_now);

@@ -1,24 +1,12 @@
 -- Budgets of gates. Costs are added in the transaction that reports them, and folded into the row of their part by whoever has locked it.
 
 -- The first of two midnights, if clocks are set back there: a second after the one before it.
-create or replace function cue.first_instant(p_local timestamp, p_timezone text) returns timestamptz
+create or replace function cue.budget_bound(g cue.gates, p_now timestamptz, p_periods int default 0) returns timestamptz
 language sql stable as $$
-  select least(p_local at time zone p_timezone, (p_local - interval '1 second') at time zone p_timezone + interval '1 second')
+  select least(l.midnight at time zone g.budget_timezone, (l.midnight - interval '1 second') at time zone g.budget_timezone + interval '1 second')
+    from (select date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + p_periods * ('1 ' || g.budget_period)::interval as midnight) l
 $$;
-comment on function cue.first_instant is 'Returns when a local day begins, from its midnight.';
-
-create or replace function cue.budget_start(g cue.gates, p_now timestamptz) returns timestamptz
-language sql stable as $$
-  select cue.first_instant(date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone), g.budget_timezone)
-$$;
-comment on function cue.budget_start is 'Returns when the period of a budget began.';
-
-create or replace function cue.budget_end(g cue.gates, p_now timestamptz) returns timestamptz
-language sql stable as $$
-  select cue.first_instant(
-    date_trunc(g.budget_period::text, p_now at time zone g.budget_timezone) + ('1 ' || g.budget_period)::interval, g.budget_timezone)
-$$;
-comment on function cue.budget_end is 'Returns when the period of a budget ends.';
+comment on function cue.budget_bound is 'Returns when the period of a budget began, or the period that many later.';
 
 -- Until it has reported its costs or has ended.
 create or replace function cue.keeps_reserve(s cue.gate_starts) returns boolean
@@ -39,7 +27,7 @@ comment on function cue.reserved is 'Returns what running attempts of a gate or 
 create or replace function cue.budget_room(g cue.gates, p cue.gate_parts, p_wanted int, p_now timestamptz) returns int
 language plpgsql stable security definer as $$
 declare
-  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_start(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
+  v_free numeric := g.budget_limit - case when p.period_start = cue.budget_bound(g, greatest(p_now, p.period_start)) and p.spent_unit = g.budget_unit then p.spent else 0 end;
 begin
   if g.budget_reserve is null then return case when v_free > 0 then p_wanted else 0 end; end if;
   v_free := v_free - cue.reserved(g, p.gate);
@@ -83,9 +71,10 @@ create or replace function cue.fold_budget(g cue.gates, p cue.gate_parts, p_now 
 language plpgsql security definer as $$
 declare
   -- No period comes back with a statement that began before its end.
-  v_start timestamptz := cue.budget_start(g, greatest(p_now, p.period_start));
+  v_start timestamptz := cue.budget_bound(g, greatest(p_now, p.period_start));
   v_added numeric;
   v_spent numeric := p.spent;
+  v_level int;
 begin
   if g.budget_limit is null then return p; end if;
   if (p.period_start, p.spent_unit) is distinct from (v_start, g.budget_unit) then
@@ -102,20 +91,14 @@ begin
     select coalesce(sum(o.amount), 0) into v_added from gone o where o.unit = g.budget_unit and o.reported_at >= v_start;
     p.spent := p.spent + v_added;
   end if;
-  if p.spent > v_spent and p.budget_noted < 2 and p.spent >= g.budget_limit then
-    perform cue.add_budget_event(g, p, 'gate.budget_reached', p_now);
-    p.budget_noted := 2;
-  elsif p.spent > v_spent and p.budget_noted < 1 and p.spent >= 0.8 * g.budget_limit then
-    perform cue.add_budget_event(g, p, 'gate.budget_warning', p_now);
-    p.budget_noted := 1;
+  v_level := case when p.spent >= g.budget_limit then 2 when p.spent >= 0.8 * g.budget_limit then 1 else 0 end;
+  if p.spent > v_spent and v_level > p.budget_noted then
+    p.budget_noted := v_level;
+    perform cue.add_event(
+      g.account_id, case v_level when 2 then 'gate.budget_reached' else 'gate.budget_warning' end::cue.event_type, jsonb_build_object(
+        'gate', p.gate, 'spent', p.spent::text, 'limit', g.budget_limit::text, 'unit', g.budget_unit, 'period_ends_at', cue.iso(cue.budget_bound(g, p_now, 1))),
+      p_now);
   end if;
   return p;
 end $$;
 comment on function cue.fold_budget is 'Adds new costs to a gate''s part, and writes the events of its budget; returns the part.';
-
-create or replace function cue.add_budget_event(g cue.gates, p cue.gate_parts, p_type cue.event_type, p_now timestamptz) returns void
-language sql security definer as $$
-  select cue.add_event(g.account_id, p_type, jsonb_build_object(
-    'gate', p.gate, 'spent', p.spent::text, 'limit', g.budget_limit::text, 'unit', g.budget_unit, 'period_ends_at', cue.iso(cue.budget_end(g, p_now))), p_now)
-$$;
-comment on function cue.add_budget_event is 'Adds an event about the budget of a gate.';

@@ -24,12 +24,10 @@ comment on function cue.revisions_of is 'Returns the revisions of the calendars 
 create or replace function cue.require_calendars(p_account_id uuid, p_revisions jsonb) returns void
 language plpgsql stable security definer as $$
 begin
-  if exists (
+  perform cue.refuse_if(exists (
     select from jsonb_each_text(p_revisions) u
-     where not exists (select from cue.calendars k where k.account_id = p_account_id and k.name = u.key and k.revision = u.value::bigint))
-  then
-    raise exception 'A calendar was changed at the same time. Try again.' using errcode = cue.refusal('QU014');
-  end if;
+     where not exists (select from cue.calendars k where k.account_id = p_account_id and k.name = u.key and k.revision = u.value::bigint)),
+    'QU014', 'A calendar was changed at the same time. Try again.');
 end $$;
 comment on function cue.require_calendars is 'Raises QU014 if a calendar has changed since its revision was read.';
 
@@ -53,12 +51,9 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select revision into v_revision from cue.calendars where account_id = p_account_id and name = p_name;
-  if v_revision is distinct from p_revision then
-    raise exception 'Calendar % was changed at the same time. Try again.', p_name using errcode = cue.refusal('QU014');
-  end if;
-  if v_revision is null and (select count(*) from cue.calendars where account_id = p_account_id) >= 100 then
-    raise exception 'Calendar limit reached: 100 per account. Delete one, or add the dates to another.' using errcode = cue.refusal('QU033');
-  end if;
+  perform cue.refuse_if(v_revision is distinct from p_revision, 'QU014', format('Calendar %s was changed at the same time. Try again.', p_name));
+  perform cue.refuse_if(v_revision is null and (select count(*) from cue.calendars where account_id = p_account_id) >= 100, 'QU033',
+    'Calendar limit reached: 100 per account. Delete one, or add the dates to another.');
   insert into cue.calendars as k (account_id, name, description, dates, ranges, revision, created_at, updated_at)
   values (p_account_id, p_name, p_description, p_dates, p_ranges, nextval('cue.calendar_revisions'), p_now, p_now)
   on conflict (account_id, name) do update
@@ -75,15 +70,11 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   perform from cue.calendars where account_id = p_account_id and name = p_name;
-  if not found then
-    raise exception 'calendar % not found', p_name using errcode = cue.refusal('QU008');
-  end if;
+  perform cue.refuse_if(not found, 'QU008', format('calendar %s not found', p_name));
   v_ids := array(select cue.cue_ids_of_calendar(p_account_id, p_name, 101));
-  if v_ids <> '{}' then
-    raise exception 'Calendar % is used by %. Remove it from their schedule.exclude_calendars first.', p_name,
-      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
-      using errcode = cue.refusal('QU026'), detail = array_to_json(v_ids[1:100])::text;
-  end if;
+  perform cue.refuse_if(v_ids <> '{}', 'QU026',
+    format('Calendar %s is used by %s. Remove it from their schedule.exclude_calendars first.', p_name, cue.first_names(v_ids)),
+    array_to_json(v_ids[1:100])::text);
   delete from cue.calendars where account_id = p_account_id and name = p_name;
 end $$;
 comment on function cue.delete_calendar is 'Deletes a calendar; QU008 if not found, QU026 if cues use it; the detail is a JSON array of at most 100 of their ids.';

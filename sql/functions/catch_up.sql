@@ -28,7 +28,11 @@ begin
        -- Slots that were refused end at next_run, so another engine that has recorded them may have left it as it was.
        and (refused_from is not null or next_run is distinct from d.next_run);
     continue when not found or cue.is_held(c.account_id) or c.overlap = 'cancel_previous' and cue.holds_executions(c.id);
-    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, cue.unserved_reason(c.account_id, d.expected));
+    -- Why the slot was not taken when it came due: no engine was alive, or it was held.
+    v_reason := coalesce(nullif(d.dropped ->> 'reason', 'service_away')::cue.missed_reason, (
+      select o.reason from cue.unserved_periods o
+       where coalesce(o.account_id, c.account_id) = c.account_id and d.expected > o.from_at and d.expected <= o.until_at order by o.until_at desc limit 1),
+      'service_away');
     v_made := 0;
     if d.dropped is not null then
       perform cue.note_missed_slots(
@@ -88,16 +92,6 @@ begin
   return cardinality(v_ids);
 end $$;
 comment on function cue.run_slots is 'Runs slots of a cue late, each as its overlap says; returns how many have an execution.';
-
-create or replace function cue.unserved_reason(p_account_id uuid, p_slot timestamptz) returns cue.missed_reason
-language plpgsql stable security definer as $$
-begin
-  return coalesce((
-    select o.reason from cue.unserved_periods o
-     where coalesce(o.account_id, p_account_id) = p_account_id and p_slot > o.from_at and p_slot <= o.until_at order by o.until_at desc limit 1),
-    'service_away');
-end $$;
-comment on function cue.unserved_reason is 'Returns why a slot was not taken when it came due: no engine was alive, or it was held.';
 
 create or replace function cue.add_ended_execution(
   c cue.cues, p_status cue.execution_status, p_scheduled_for timestamptz, p_error text, p_now timestamptz

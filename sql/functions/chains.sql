@@ -95,25 +95,21 @@ declare
 begin
   select r.ref into v_text from cue.cues c cross join lateral jsonb_array_elements_text(c.after -> 'cues') as r (ref)
    where c.id = any (p_cue_ids) and not exists (select from cue.cue_parents p where p.cue_id = c.id and p.parent_id = r.ref) limit 1;
-  if found then
-    raise exception 'cue % not found; after.cues has keys or ids of cues of this account', v_text
-      using errcode = cue.refusal('QU063'), detail = v_text;
-  end if;
+  perform cue.refuse_if(found, 'QU063', format('cue %s not found; after.cues has keys or ids of cues of this account', v_text), v_text);
   select p.parent_id into v_text from (select distinct q.parent_id from cue.cue_parents q where q.cue_id = any (p_cue_ids)) p
    where (select count(*) from cue.cue_parents f where f.parent_id = p.parent_id) > 50 limit 1;
-  if found then
-    raise exception 'Cue % has 50 followers, which is the maximum. Follow one of those, or merge some.', cue.name_cue(v_text)
-      using errcode = cue.refusal('QU065');
-  end if;
+  perform cue.refuse_if(found, 'QU065',
+    format('Cue %s has 50 followers, which is the maximum. Follow one of those, or merge some.', cue.name_cue(v_text)));
   if not cue.is_chain_too_long(p_cue_ids) then return; end if;
   foreach v_text in array p_cue_ids loop
     v_cycle := cue.find_cycle(v_text);
     if v_cycle is not null then
-      raise exception 'The cues would follow each other: %. Remove one of them from the after of the next.',
-        (select string_agg(cue.name_cue(u.id), ' → ' order by u.n) from unnest(v_cycle) with ordinality as u (id, n)) using errcode = cue.refusal('QU064');
+      perform cue.refuse('QU064',
+        format('The cues would follow each other: %s. Remove one of them from the after of the next.',
+          (select string_agg(cue.name_cue(u.id), ' → ' order by u.n) from unnest(v_cycle) with ordinality as u (id, n))));
     end if;
   end loop;
-  raise exception 'More than 20 cues would follow one another in a line. Shorten the chain.' using errcode = cue.refusal('QU065');
+  perform cue.refuse('QU065', 'More than 20 cues would follow one another in a line. Shorten the chain.');
 end $$;
 comment on function cue.require_chains is
   'Raises QU063 if a cue that these follow is not found, QU064 for a cycle, QU065 for a line of more than 20 cues or more than 50 followers.';
@@ -124,10 +120,10 @@ declare
   v_ids text[] := array(select p.cue_id from cue.cue_parents p where p.parent_id = p_cue_id and p.account_id = p_account_id order by 1);
 begin
   if v_ids <> '{}' then
-    raise exception 'Cue % is followed by %. Remove it from their after, or delete them too, in one bulk delete.', cue.name_cue(p_cue_id),
-      (select string_agg(cue.name_cue(u.id), ', ' order by u.n) from unnest(v_ids[:10]) with ordinality as u (id, n))
-        || case when cardinality(v_ids) > 10 then ' and more' else '' end
-      using errcode = cue.refusal('QU066'), detail = array_to_json(v_ids)::text;
+    perform cue.refuse('QU066',
+      format('Cue %s is followed by %s. Remove it from their after, or delete them too, in one bulk delete.', cue.name_cue(p_cue_id),
+        cue.first_names(array(select cue.name_cue(u.id) from unnest(v_ids[:11]) with ordinality as u (id, n) order by u.n))),
+      array_to_json(v_ids)::text);
   end if;
 end $$;
 comment on function cue.require_no_followers is 'Raises QU066 if other cues follow a cue; the detail is a JSON array of their ids.';

@@ -20,14 +20,17 @@ begin
 end $$;
 comment on function cue.subscribe is 'Notes whether a part of an account wants events of successes, retries and verifications.';
 
-create or replace function cue.subscribe_channels(p_account_id uuid) returns void
-language sql security definer as $$
-  select cue.subscribe(p_account_id, 'channels', exists (
-    select from cue.channels h
-     where h.account_id = p_account_id and h.enabled
-       and h.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
-$$;
-comment on function cue.subscribe_channels is 'Notes whether a channel of an account names successes, retries or verifications.';
+-- Also a disabled endpoint, which may continue.
+create or replace function cue.subscribe_parts(p_account_id uuid) returns void
+language plpgsql security definer as $$
+declare
+  v_types constant cue.event_type[] := '{execution.succeeded,execution.retrying,execution.verified}';
+begin
+  perform cue.subscribe(p_account_id, 'channels', exists (
+            select from cue.channels h where h.account_id = p_account_id and h.enabled and h.types && v_types)),
+          cue.subscribe(p_account_id, 'endpoints', exists (select from cue.event_endpoints e where e.account_id = p_account_id and e.types && v_types));
+end $$;
+comment on function cue.subscribe_parts is 'Notes whether a channel or an endpoint of an account names successes, retries or verifications.';
 
 -- A target may be given as it is shown. An address that is not confirmed gets a link, and the channel stays as it is: an error would undo that.
 create or replace function cue.put_channel(
@@ -42,9 +45,8 @@ declare
   v_address uuid;
 begin
   select * into old from cue.channels where account_id = a.id and name = p_name;
-  if old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20 then
-    raise exception 'Channel limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if(old.id is null and (select count(*) from cue.channels where account_id = a.id) >= 20, 'QU035',
+    'Channel limit reached: 20 per account. Delete one first.');
   if old.type = p_type and p_target = cue.mask_target(old.type, old.target) then p_target := old.target; end if;
   if p_type = 'email' and not (a.email_confirmed_at is not null and lower(a.email) = lower(p_target))
      and not exists (select from cue.addresses where account_id = a.id and lower(email) = lower(p_target) and confirmed_at is not null) then
@@ -65,7 +67,7 @@ begin
      set type = excluded.type, target = excluded.target, types = excluded.types, severity = excluded.severity, tags = excluded.tags,
          is_default = excluded.is_default, enabled = excluded.enabled, gets_links = excluded.gets_links,
          updated_at = excluded.updated_at;
-  perform cue.subscribe_channels(a.id);
+  perform cue.subscribe_parts(a.id);
   perform cue.record_event(a.id, 'channel.set', p_actor, p_ip, jsonb_build_object('name', p_name, 'type', p_type), p_now);
   return case when old.id is null then 'created' else 'changed' end;
 end $$;
@@ -81,24 +83,22 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   delete from cue.channels where account_id = p_account_id and name = p_name returning id into v_id;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
   delete from cue.notices where account_id = p_account_id and channel_id = v_id;
-  perform cue.subscribe_channels(p_account_id);
+  perform cue.subscribe_parts(p_account_id);
   perform cue.record_event(p_account_id, 'channel.deleted', p_actor, p_ip, jsonb_build_object('name', p_name), p_now);
 end $$;
 comment on function cue.delete_channel is 'Deletes a channel and its notices; QU036 if not found.';
 
-create or replace function cue.require_tests(p_account_id uuid, p_now timestamptz) returns void
+create or replace function cue.require_tests(p_account_id uuid, p_subject text, p_tests text, p_now timestamptz) returns void
 language plpgsql security definer as $$
 declare
   v_limit int := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
 begin
-  perform cue.require_within(case when v_limit is not null then 'channel_tests:' || p_account_id end, v_limit, interval '1 hour',
-                             format('Test limit reached: %s tests of channels and endpoints per hour.', v_limit), p_now);
+  perform cue.require_within(case when v_limit is not null then p_subject || p_account_id end, v_limit, interval '1 hour',
+                             format('Test limit reached: %s tests of %s per hour.', v_limit, p_tests), p_now);
 end $$;
-comment on function cue.require_tests is 'Counts a test of a channel or endpoint; QU031 above the plan''s fires per hour.';
+comment on function cue.require_tests is 'Counts a test; QU031 above the plan''s fires per hour.';
 
 create or replace function cue.begin_channel_test(p_account_id uuid, p_name text, p_now timestamptz default now())
 returns table (type cue.channel_type, target text, secrets text[])
@@ -108,10 +108,8 @@ declare
 begin
   perform cue.require_unheld(p_account_id);
   select * into h from cue.channels c where c.account_id = p_account_id and c.name = p_name;
-  if not found then
-    raise exception 'channel % not found', p_name using errcode = cue.refusal('QU036');
-  end if;
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.refuse_if(not found, 'QU036', format('channel %s not found', p_name));
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   if h.type = 'email' then
     perform cue.add_job('mails', jsonb_build_object('kind', 'channel_test', 'account_id', p_account_id, 'channel_id', h.id));
   end if;
@@ -136,9 +134,7 @@ create or replace function cue.confirm_address(p_address_id uuid, p_now timestam
 language plpgsql security definer as $$
 begin
   update cue.addresses set confirmed_at = coalesce(confirmed_at, p_now) where id = p_address_id;
-  if not found then
-    raise exception 'This link is too old, or the account no longer exists.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'This link is too old, or the account no longer exists.');
 end $$;
 comment on function cue.confirm_address is 'Records that an address may be used in channels; QU007 if nobody asks for it any more.';
 
@@ -155,49 +151,38 @@ language sql stable security definer as $$
 $$;
 comment on function cue.channels_for is 'Returns the channels that get the alerts of a cue, or its requests for approval, by the type of their event.';
 
--- The caller has just raised the alert.
-create or replace function cue.add_raised_notices(c cue.cues, p_alert_id uuid, p_severity cue.alert_severity, p_now timestamptz) returns void
-language plpgsql security definer as $$
-declare
-  n cue.notices;
-begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
-    select cue.uuid_v7(p_now), c.account_id, h.id, p_alert_id, 'raised', p_now, p_now
-      from cue.channels_for(c, 'alert.raised') h where p_severity >= h.severity
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
-end $$;
-comment on function cue.add_raised_notices is 'Adds the notices of a new alert for the channels that get it.';
+-- Once per alert, channel and kind; an alert may be raised and resolved again.
+create or replace function cue.add_notices(
+  p_account_id uuid, p_channel_ids uuid[], p_kind cue.notice_kind, p_now timestamptz, p_alert_id uuid default null, p_content jsonb default null,
+  p_snoozed_until timestamptz default null
+) returns void
+language sql security definer as $$
+  with added as (
+    insert into cue.notices (id, account_id, channel_id, alert_id, kind, snoozed_until, content, due_at, created_at)
+    select cue.uuid_v7(p_now), p_account_id, u.id, p_alert_id, p_kind, p_snoozed_until, p_content, p_now, p_now from unnest(p_channel_ids) as u (id)
+    on conflict do nothing returning id)
+  select cue.add_notice_job(a.id, p_account_id, p_now) from added a;
+$$;
+comment on function cue.add_notices is 'Adds a notice for each of these channels of an account, with its job.';
 
--- The caller has locked the alerts. A channel whose first notice still waits gets the resolution once that has been sent, see end_notice. A summary
+-- The caller has locked the alert. A channel whose first notice still waits gets the resolution once that has been sent, see end_notice. A summary
 -- that was made after the resolution mentions it.
-create or replace function cue.add_resolved_notices(p_alert_ids uuid[], p_now timestamptz) returns void
-language plpgsql security definer as $$
-declare
-  n cue.notices;
-begin
-  for n in
-    insert into cue.notices (id, account_id, channel_id, alert_id, kind, due_at, created_at)
-    select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'resolved', p_now, p_now
-      from cue.alerts l join cue.notices r on r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
-     where l.id = any (p_alert_ids) and l.resolved_at is not null and l.snoozed_at is null
-       and not exists (select from cue.notices s
-                        where s.alert_id = l.id and s.channel_id = r.channel_id and s.kind = 'summary' and s.created_at >= l.resolved_at)
-    on conflict do nothing returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
-end $$;
-comment on function cue.add_resolved_notices is 'Adds the notices of resolved alerts for the channels that the alerts were sent to.';
+create or replace function cue.add_resolved_notices(p_alert_id uuid, p_now timestamptz) returns void
+language sql security definer as $$
+  select cue.add_notices(l.account_id, array(
+           select r.channel_id from cue.notices r
+            where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
+              and not exists (select from cue.notices s
+                               where s.alert_id = l.id and s.channel_id = r.channel_id and s.kind = 'summary' and s.created_at >= l.resolved_at)),
+           'resolved', p_now, l.id)
+    from cue.alerts l where l.id = p_alert_id and l.resolved_at is not null and l.snoozed_at is null
+$$;
+comment on function cue.add_resolved_notices is 'Adds the notices of a resolved alert for the channels that the alert was sent to.';
 
 create or replace function cue.end_snoozes(p_limit int default 200, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
   l cue.alerts;
-  n cue.notices;
   v_happened jsonb;
   v_count int := 0;
 begin
@@ -208,14 +193,9 @@ begin
                                      'acknowledged', coalesce(l.acknowledged_at >= l.snoozed_at, false));
     update cue.alerts set snoozed_at = null, snoozed_until = null, snoozed_failures = 0 where id = l.id;
     if v_happened <> '{"failures": 0, "resolved": false, "acknowledged": false}' then
-      for n in
-        insert into cue.notices (id, account_id, channel_id, alert_id, kind, snoozed_until, content, due_at, created_at)
-        select cue.uuid_v7(p_now), r.account_id, r.channel_id, l.id, 'summary', l.snoozed_until, v_happened, p_now, p_now
-          from cue.notices r where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'
-        on conflict do nothing returning *
-      loop
-        perform cue.add_notice_job(n.id, n.account_id, p_now);
-      end loop;
+      perform cue.add_notices(
+        l.account_id, array(select r.channel_id from cue.notices r where r.alert_id = l.id and r.kind = 'raised' and r.state = 'sent'),
+        'summary', p_now, l.id, v_happened, l.snoozed_until);
     end if;
     v_count := v_count + 1;
   end loop;
@@ -226,23 +206,14 @@ comment on function cue.end_snoozes is 'Ends snoozes whose time has passed, with
 -- Called once the events of a batch have their places. Alerts and requests for approval have notices of their own.
 create or replace function cue.add_event_notices(p_account_ids uuid[], p_after bigint, p_now timestamptz) returns void
 language plpgsql security definer as $$
-declare
-  n cue.notices;
 begin
-  if not exists (select from cue.channels h where h.account_id = any (p_account_ids) and h.types is not null and h.enabled) then return; end if;
-  for n in
-    insert into cue.notices (id, account_id, channel_id, kind, content, due_at, created_at)
-    select cue.uuid_v7(p_now), h.account_id, h.id, 'event',
-           jsonb_build_object('id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id,
-                              'data', e.data::json), p_now, p_now
-      from cue.channels h
-     cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
-     where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
-     order by e.place
-    returning *
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-  end loop;
+  perform cue.add_notices(h.account_id, array[h.id], 'event', p_now, null, jsonb_build_object(
+            'id', e.id, 'type', e.type, 'at', cue.iso(e.at), 'cue_id', e.cue_id, 'cue_key', e.cue_key, 'execution_id', e.execution_id, 'data', e.data::json))
+     from cue.channels h
+    cross join lateral cue.read_events(h.account_id, p_after, h.types, null, nullif(h.tags, '{}'), 1000000, 1000000) e
+    where h.account_id = any (p_account_ids) and h.types is not null and h.enabled and e.id is not null
+      and e.type not in ('alert.raised', 'alert.resolved', 'approval.requested')
+    order by e.place;
 end $$;
 comment on function cue.add_event_notices is 'Adds notices of newly published events for the channels that name their types.';
 
@@ -300,7 +271,7 @@ begin
   else
     perform cue.add_job('mails', jsonb_build_object('kind', 'notice', 'account_id', n.account_id, 'notice_id', n.id));
     update cue.notices set state = 'sent', due_at = null, sent_at = p_now, tries = 1 where id = n.id;
-    if n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+    if n.kind = 'raised' then perform cue.add_resolved_notices(n.alert_id, p_now); end if;
   end if;
 end $$;
 comment on function cue.begin_notice is 'Begins a try of a notice that is due and returns what to send, or no row if there is nothing to send now.';
@@ -324,7 +295,7 @@ begin
      set state = n.state, due_at = n.due_at, http_status = p_http_status, error = p_error, sent_at = case when n.state = 'sent' then p_now end
    where id = n.id;
   if n.state = 'waiting' then perform cue.add_notice_job(n.id, n.account_id, n.due_at); end if;
-  if n.state = 'sent' and n.kind = 'raised' then perform cue.add_resolved_notices(array[n.alert_id], p_now); end if;
+  if n.state = 'sent' and n.kind = 'raised' then perform cue.add_resolved_notices(n.alert_id, p_now); end if;
   return n.state;
 end $$;
 comment on function cue.end_notice is 'Records the result of a try; a failed one is repeated after 10 seconds, 1, 5 and 30 minutes.';

@@ -114,6 +114,23 @@ begin
 end $$;
 comment on function cue.within_bytes is 'Returns, for each claim, as many executions as fit into 4 MiB, but at least one.';
 
+-- The others stay claimable, unless a gate holds them; their locks end with the transaction.
+create or replace function cue.fit_claims(
+  p_execution_ids uuid[], p_claims int[], p_now timestamptz, out execution_ids uuid[], out claims int[], out begun_at timestamptz
+)
+language plpgsql security definer as $$
+begin
+  select p_execution_ids, p_claims, p_now into execution_ids, claims, begun_at;
+  if cardinality(execution_ids) > (select count(distinct u.n) from unnest(claims) as u (n)) then
+    select w.execution_ids, w.claims into execution_ids, claims from cue.within_bytes(execution_ids, claims) w;
+  end if;
+  if cue.has_gates() then
+    select x.passed, x.begun_at, array(select claims[array_position(execution_ids, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
+      into execution_ids, begun_at, claims from cue.pass_gates(execution_ids, p_now) x;
+  end if;
+end $$;
+comment on function cue.fit_claims is 'Returns those of these locked executions, each with the number of its claim, that fit into a response and pass their gates; and when they begin.';
+
 create or replace function cue.claim_executions(
   p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
   p_lease interval default cue.claim_lease(), p_now timestamptz default now()
@@ -125,7 +142,6 @@ language plpgsql security definer as $$
 declare
   v_ids uuid[];
   v_tried uuid[];
-  v_gated boolean := cue.has_gates();
 begin
   if cue.has_holds() then perform cue.require_unheld(p_account_id); end if;
   if p_execution_id is not null then
@@ -138,18 +154,13 @@ begin
   else
     v_ids := cue.lock_next(p_account_id, p_tasks, p_limit, cue.in_turn(p_limit), '{}', p_now);
   end if;
-  if cardinality(v_ids) > 1 then
-    select w.execution_ids into v_ids from cue.within_bytes(v_ids, array_fill(1, array[cardinality(v_ids)])) w;
-  end if;
   if cardinality(v_ids) = 0 then return; end if;
-  if v_gated then
-    v_tried := v_ids;
-    select x.passed, x.begun_at into v_ids, p_now from cue.pass_gates(v_ids, p_now) x;
-  end if;
+  v_tried := v_ids;
+  select f.execution_ids, f.begun_at into v_ids, p_now from cue.fit_claims(v_ids, array_fill(1, array[cardinality(v_ids)]), p_now) f;
   return query
   select * from cue.begin_claims(v_ids, array_fill(p_worker_id, array[cardinality(v_ids)]), p_lease, p_now) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, p_now); end if;
+  if cue.has_gates() then perform cue.release_behind(v_tried, p_now); end if;
 end $$;
 comment on function cue.claim_executions is 'Claims an execution by id, or the next ones; each goes to exactly one caller.';
 
@@ -157,8 +168,42 @@ create or replace function cue.has_gates() returns boolean
 language sql stable security definer as $$ select exists (select from cue.gates) $$;
 comment on function cue.has_gates is 'Returns whether any account has a gate.';
 
--- p_claims: an array of {account_id, worker_id, tasks, "limit"}. Single claims for any task are served by one statement; the others are
--- grouped by account and tasks.
+-- p_claims as for claim_next; p_except: those to leave out. Single claims for any task are served by one statement; the others are grouped by account
+-- and tasks.
+create or replace function cue.lock_claims(p_claims jsonb, p_except int[], p_now timestamptz, out execution_ids uuid[], out claims int[])
+language plpgsql security definer as $$
+declare
+  r record;
+  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
+  v_lone int[];
+  v_accounts uuid[];
+  v_more uuid[];
+begin
+  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_accounts from (
+    select min(c.n)::int as n, c.account_id
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.tasks is null and c.n <> all (p_except) group by c.account_id having sum(c."limit") = 1) g
+   where cue.in_turn(1) = 0;
+  -- Like find_claimable, for all of them in one statement.
+  select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into execution_ids, claims
+    from unnest(v_lone, v_accounts) as u (n, account_id)
+   cross join lateral (
+     select e.id from cue.claimable_executions e
+      where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
+  for r in
+    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
+      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
+     where c.n <> all (v_lone || p_except) group by c.account_id, c.tasks
+  loop
+    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, execution_ids, p_now);
+    execution_ids := execution_ids || v_more;
+    claims := claims || (array(
+      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
+  end loop;
+end $$;
+comment on function cue.lock_claims is 'Locks the next executions for many workers, and returns them, each with the position of its claim.';
+
+-- p_claims: an array of {account_id, worker_id, tasks, "limit"}.
 create or replace function cue.claim_next(
   p_claims jsonb, p_lease interval default cue.claim_lease(), p_now timestamptz default now(), p_tries int default 3
 ) returns table (
@@ -167,17 +212,11 @@ create or replace function cue.claim_next(
 )
 language plpgsql security definer as $$
 declare
-  r record;
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
-  v_lone int[];
-  v_lone_accounts uuid[];
-  v_more uuid[];
   v_tried uuid[];
-  v_ids uuid[] := '{}';
-  v_claims int[] := '{}';
+  v_wanted int[];
+  v_ids uuid[];
+  v_claims int[];
   v_held int[] := '{}';
-  v_gated boolean := cue.has_gates();
-  v_again int[] := '{}';
   v_now timestamptz;
 begin
   if cue.has_holds() then
@@ -185,50 +224,21 @@ begin
       select c.n from rows from (jsonb_to_recordset(p_claims) as (account_id uuid)) with ordinality as c (account_id, n) where cue.is_held(c.account_id));
     return query select n, null::uuid, null, null, null, null::timestamptz, null::timestamptz, null::uuid, null::int, null, null from unnest(v_held) as u (n);
   end if;
-  select array_agg(g.n), array_agg(g.account_id) into v_lone, v_lone_accounts from (
-    select min(c.n)::int as n, c.account_id
-      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.tasks is null and c.n <> all (v_held) group by c.account_id having sum(c."limit") = 1) g
-   where cue.in_turn(1) = 0;
-  if v_lone is not null then
-    -- Like find_claimable, for all of them in one statement.
-    select coalesce(array_agg(l.id), '{}'), coalesce(array_agg(u.n), '{}') into v_ids, v_claims
-      from unnest(v_lone, v_lone_accounts) as u (n, account_id)
-     cross join lateral (
-       select e.id from cue.claimable_executions e
-        where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
-  end if;
-  for r in
-    select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
-      from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
-     where c.n <> all (v_lone || v_held) group by c.account_id, c.tasks
-  loop
-    v_more := cue.lock_next(r.account_id, r.tasks, r.wanted, case when r.wanted > 1 then cue.in_turn(r.wanted) else 1 end, v_ids, p_now);
-    v_ids := v_ids || v_more;
-    v_claims := v_claims || (array(
-      select r.claims[i] from generate_subscripts(r.claims, 1) as i cross join generate_series(1, r.limits[i]) order by i))[:cardinality(v_more)];
-  end loop;
-  if cardinality(v_ids) = 0 then return; end if;
-  if cardinality(v_ids) > (select count(distinct u.n) from unnest(v_claims) as u (n)) then
-    select w.execution_ids, w.claims into v_ids, v_claims from cue.within_bytes(v_ids, v_claims) w;
-  end if;
-  if v_gated then
-    v_tried := v_ids;
-    v_again := v_claims;
-    select x.passed, x.begun_at, array(select v_claims[array_position(v_tried, u.id)] from unnest(x.passed) with ordinality as u (id, n) order by u.n)
-      into v_ids, v_now, v_claims from cue.pass_gates(v_tried, p_now) x;
-    v_again := array(select distinct u.n from unnest(v_again) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
-  end if;
+  select l.execution_ids, l.claims into v_tried, v_wanted from cue.lock_claims(p_claims, v_held, p_now) l;
+  if cardinality(v_tried) = 0 then return; end if;
+  select f.execution_ids, f.claims, f.begun_at into v_ids, v_claims, v_now from cue.fit_claims(v_tried, v_wanted, p_now) f;
   return query
   select v_claims[array_position(v_ids, c.execution_id)], c.*
-    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, coalesce(v_now, p_now)) c
+    from cue.begin_claims(v_ids, array(select p_claims -> n - 1 ->> 'worker_id' from unnest(v_claims) as u (n)), p_lease, v_now) c
    order by array_position(v_ids, c.execution_id);
-  if v_gated then perform cue.release_behind(v_tried, coalesce(v_now, p_now)); end if;
+  if not cue.has_gates() then return; end if;
+  perform cue.release_behind(v_tried, v_now);
   -- All that these found is held by gates now: there may be other work.
-  if v_again <> '{}' then
+  v_wanted := array(select distinct u.n from unnest(v_wanted) as u (n) where u.n <> all (v_claims) and p_tries > 1 order by 1);
+  if v_wanted <> '{}' then
     return query
-    select v_again[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
-      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_again) as u (n)), p_lease, p_now, p_tries - 1) c;
+    select v_wanted[c.claim], c.execution_id, c.cue_id, c.cue_name, c.task, c.scheduled_for, c.lease_expires_at, c.claim_token, c.attempt, c.payload, c.template_values
+      from cue.claim_next((select jsonb_agg(p_claims -> u.n - 1 order by u.n) from unnest(v_wanted) as u (n)), p_lease, p_now, p_tries - 1) c;
   end if;
 end $$;
 comment on function cue.claim_next is

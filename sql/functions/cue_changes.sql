@@ -34,7 +34,7 @@ comment on function cue.with_changes is
 -- ended cue becomes active again if its schedule changes and has a next run. A recurring cue that has completed does so with any change.
 -- QU001 not found. QU014 p_version is outdated, or p_next_run has fired. QU011 the status of an ended cue, a max_runs that is used up, or the schedule and payload of a
 -- memory_check cue: it isn't counted, so it must not become an ordinary cue. QU015 another cue has the key. QU030 resuming would exceed the
--- plan's limit, as after a downgrade. QU063 to QU065 see require_chains. QU052 see require_account_scope. QU076 see require_approver.
+-- plan's limit, as after a downgrade. QU063 to QU065 see require_chains. QU052 see require_account_scope. QU076 see require_change.
 create or replace function cue.update_cue(
   p_account_id uuid, p_cue_id text, p_version int, p_changes jsonb, p_next_run timestamptz default null, p_now timestamptz default now(),
   p_next_slot timestamptz default null, p_actor text default session_user, p_may_approve boolean default false
@@ -63,16 +63,11 @@ begin
     perform from cue.accounts where id = p_account_id for share;
   end if;
   select * into old from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
   select * into r from cue.cue_runs where cue_id = p_cue_id for update;
-  if r.version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
-  if p_changes ? 'status' and old.status in ('completed', 'failed') then
-    raise exception 'Cue % is %, which is final. Create a new cue.', p_cue_id, old.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(r.version <> p_version, 'QU014', format('Cue %s was changed at the same time. Try again.', p_cue_id));
+  perform cue.refuse_if(p_changes ? 'status' and old.status in ('completed', 'failed'), 'QU011',
+    format('Cue %s is %s, which is final. Create a new cue.', p_cue_id, old.status));
   c := cue.with_pause(old, cue.with_changes(old, p_changes), p_changes ?| '{pause_reason,paused_until}', p_now);
   if c is not distinct from old then return false; end if;
   c.tracked := c.overlap <> 'allow' or old.tracked and exists (select from cue.open_executions_of(c.id));
@@ -81,8 +76,7 @@ begin
   if v_reschedule and (p_next_run is not null or c.schedule_type is null) and old.status in ('completed', 'failed') and (v_replaces or old.schedule_type = 'recurring') then
     c.status := 'active';
   end if;
-  if not p_may_approve then perform cue.require_approver(old, c); end if;
-  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run));
+  perform cue.require_change(old, c, r, v_reschedule, coalesce(p_next_slot, p_next_run), p_may_approve);
   v_reschedule := v_reschedule or c.status = 'active' and old.status = 'paused';
   if v_lesser and (c.callback_url, c.callback_method, c.callback_headers, c.on_failure_webhook)
        is distinct from (old.callback_url, old.callback_method, old.callback_headers, old.on_failure_webhook) then
@@ -98,7 +92,6 @@ begin
   if c.template and (not old.template or (c.callback_headers, c.after) is distinct from (old.callback_headers, old.after)) then
     perform cue.require_names(c, c.callback_headers::text, 'callback.headers');
   end if;
-  c.updated_at := p_now;
   perform cue.write_change(old, c, v_reschedule, p_next_run, p_next_slot, p_now);
   if c.after is distinct from old.after then
     perform cue.link_cues(array[c.id]);
@@ -115,32 +108,36 @@ end $$;
 comment on function cue.update_cue is 'Changes a cue, if it still has p_version; returns whether any column changed.';
 
 -- p_slot: the one that the changed cue would run next.
-create or replace function cue.require_change(old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamptz) returns void
+create or replace function cue.require_change(
+  old cue.cues, c cue.cues, r cue.cue_runs, p_reschedule boolean, p_slot timestamptz, p_may_approve boolean
+) returns void
 language plpgsql security definer as $$
 begin
+  if old.approval is not null and not p_may_approve then
+    if cue.unapproved_after(c.approval) < cue.unapproved_after(old.approval) then perform cue.refuse_protected(old, 'remove or weaken it'); end if;
+    if c.key is distinct from old.key then perform cue.refuse_protected(old, 'change its key'); end if;
+  end if;
   if c.key is distinct from old.key then perform cue.require_free_key(c.account_id, c.key); end if;
   if c.gate is distinct from old.gate then perform cue.require_gate(c.account_id, c.gate); end if;
-  if old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
-       is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)) then
-    raise exception 'Cue % belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
-      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id using errcode = cue.refusal('QU011');
-  end if;
-  if p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0 then
-    raise exception 'Cue % has used up its runs: schedule.max_runs must be more than %.', c.id, r.fired_count - coalesce(r.skipped_count, 0)
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(
+    old.memory_check and (p_reschedule or (c.payload, c.task, c.callback_url, c.callback_method, c.callback_headers)
+      is distinct from (old.payload, old.task, old.callback_url, old.callback_method, old.callback_headers)),
+    'QU011', format('Cue %s belongs to the memory block, and its schedule and payload cannot be changed. Pause or delete it, or turn the memory '
+      'block off with PATCH /v1/auth/me {"memory_block_enabled": false}.', c.id));
+  perform cue.refuse_if(p_reschedule and cue.runs_left(c.schedule_rules, r.fired_count, r.skipped_count) = 0, 'QU011',
+    format('Cue %s has used up its runs: schedule.max_runs must be more than %s.', c.id, r.fired_count - coalesce(r.skipped_count, 0)));
   if c.status = 'active' and old.status <> 'active' then perform cue.require_room(old); end if;
-  if c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot then
-    raise exception 'Cue % ran at the same time. Try again.', c.id using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(c.status = 'active' and (p_reschedule or old.status = 'paused') and p_slot <= r.last_slot, 'QU014',
+    format('Cue %s ran at the same time. Try again.', c.id));
 end $$;
-comment on function cue.require_change is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030 or QU038.';
+comment on function cue.require_change is 'Raises the error for a change that a cue must not get, with QU011, QU014, QU015, QU030, QU038 or QU076.';
 
 create or replace function cue.write_change(
   old cue.cues, c cue.cues, p_reschedule boolean, p_next_run timestamptz, p_next_slot timestamptz, p_now timestamptz
 ) returns void
 language plpgsql security definer as $$
 begin
+  c.updated_at := p_now;
   perform cue.save_cue(c);
   if c.tracked and not old.tracked then perform cue.track_cue(c.id); end if;
   update cue.cue_runs
@@ -191,13 +188,12 @@ declare
 begin
   if c.memory_check then return; end if;
   select p.cues into v_limit from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = c.account_id;
-  if c.status = 'paused' and not cue.may_resume(c) then
-    raise exception 'Cue limit reached: the plan allows % active cues. Pause or delete one, or change the plan.', v_limit using errcode = cue.refusal('QU030');
-  end if;
+  perform cue.refuse_if(c.status = 'paused' and not cue.may_resume(c), 'QU030',
+    format('Cue limit reached: the plan allows %s active cues. Pause or delete one, or change the plan.', v_limit));
   if c.status in ('completed', 'failed') then
     if v_limit <= (select count(*) from cue.cues
                     where account_id = c.account_id and deleted_at is null and status in ('active', 'paused') and not memory_check) then
-      raise exception '%', cue.cue_limit_message(c.account_id) using errcode = cue.refusal('QU030');
+      perform cue.refuse('QU030', cue.cue_limit_message(c.account_id));
     end if;
     update cue.cue_rooms set room = greatest(0, room - 1) where account_id = c.account_id;
   end if;
@@ -252,15 +248,12 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   if p_version is not null then
     perform from cue.cues where id = p_cue_id and account_id = p_account_id for no key update;
-    if p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id) then
-      raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-    end if;
+    perform cue.refuse_if(p_version <> (select version from cue.cue_runs where cue_id = p_cue_id and account_id = p_account_id), 'QU014',
+      format('Cue %s was changed at the same time. Try again.', p_cue_id));
   end if;
   perform cue.require_no_followers(p_account_id, p_cue_id);
   perform cue.remove_cues(p_account_id, array[p_cue_id], p_now, p_actor, p_may_approve);
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
 end $$;
 comment on function cue.delete_cue is 'Deletes one cue, if it still has p_version; QU001 if not found, QU014 if changed, QU066 if others follow it.';
 
@@ -273,10 +266,8 @@ declare
 begin
   select t.fired_at into v_oldest from cue.fires t
    where t.cue_id = p_cue_id and t.fired_at > p_now - interval '1 hour' order by t.fired_at desc offset v_limit - 1 limit 1;
-  if found and v_limit is not null then
-    raise exception 'Fire limit reached: % per cue per hour.', v_limit using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.refuse_if(found and v_limit is not null, 'QU031', format('Fire limit reached: %s per cue per hour.', v_limit),
+    ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text);
 end $$;
 comment on function cue.admit_fire is 'Raises QU031 if the cue was fired as often as the plan allows in an hour.';
 
@@ -299,27 +290,21 @@ declare
 begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into c from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null for no key update;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
   if p_idempotency_key is not null then
     select * into f from cue.fires
      where cue_id = p_cue_id and idempotency_key = p_idempotency_key and fired_at > p_now - interval '24 hours';
     if found then
-      if f.request_hash is distinct from p_request_hash then
-        raise exception 'This idempotency_key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
-      end if;
+      perform cue.refuse_if(f.request_hash is distinct from p_request_hash, 'QU013',
+        'This idempotency_key was already used for a different request. Use a new key.');
       return query select * from cue.executions where id = f.execution_id;
       return;
     end if;
   end if;
-  if c.status not in ('active', 'paused') then
-    raise exception 'Only an active or paused cue can be fired; cue % is %.', p_cue_id, c.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(c.status not in ('active', 'paused'), 'QU011',
+    format('Only an active or paused cue can be fired; cue %s is %s.', p_cue_id, c.status));
   select version into v_version from cue.cue_runs where cue_id = p_cue_id for update;
-  if v_version <> p_version then
-    raise exception 'Cue % was changed at the same time. Try again.', p_cue_id using errcode = cue.refusal('QU014');
-  end if;
+  perform cue.refuse_if(v_version <> p_version, 'QU014', format('Cue %s was changed at the same time. Try again.', p_cue_id));
   perform cue.admit_fire(p_account_id, p_cue_id, p_now);
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(p_payload, c.payload), c.payload_id), p_now);
@@ -353,25 +338,20 @@ language plpgsql security definer as $$
 declare
   c cue.cues;
   v_id uuid := gen_random_uuid();
-  v_limit int;
 begin
   perform cue.require_unheld(p_account_id);
   if p_url is null then
     select * into c from cue.cues
      where id = coalesce((select x.id from cue.cues x where x.id = p_cue_id and x.account_id = p_account_id), cue.cue_id_by_key(p_account_id, p_cue_id))
        and account_id = p_account_id and deleted_at is null for no key update;
-    if not found then
-      raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-    elsif c.transport <> 'webhook' then
-      raise exception 'Only a webhook cue can be tested; workers claim the executions of cue %.', c.id using errcode = cue.refusal('QU011');
-    end if;
+    perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
+    perform cue.refuse_if(c.transport <> 'webhook', 'QU011',
+      format('Only a webhook cue can be tested; workers claim the executions of cue %s.', c.id));
     if c.approval is not null and not p_may_approve then perform cue.refuse_protected(c, 'test it'); end if;
     perform cue.admit_fire(p_account_id, c.id, p_now);
     insert into cue.fires (id, cue_id, account_id, fired_at) values (cue.uuid_v7(p_now), c.id, p_account_id, p_now);
   else
-    v_limit := (select l.fires_per_hour from cue.accounts a cross join lateral cue.limits_of(a) l where a.id = p_account_id);
-    perform cue.require_within(case when v_limit is not null then 'url_tests:' || p_account_id end, v_limit, interval '1 hour',
-                               format('Test limit reached: %s tests of URLs per hour.', v_limit), p_now);
+    perform cue.require_tests(p_account_id, 'url_tests:', 'URLs', p_now);
   end if;
   if p_payload is not null then
     c.payload := p_payload;
@@ -384,6 +364,6 @@ begin
          least(coalesce(c.timeout_seconds, (cue.implied_settings()).timeout_seconds), cue.max_timeout(p_account_id)),
          a.secrets, case when p_url is null then a.api_key end, false, case when c.template then cue.example_values(c, v_id, p_now, 'manual_fire', p_now) end
     from cue.signing_account(p_account_id, p_now) a;
-  if not found then raise exception 'This account no longer exists.' using errcode = cue.refusal('QU007'); end if;
+  perform cue.refuse_if(not found, 'QU007', 'This account no longer exists.');
 end $$;
 comment on function cue.begin_test is 'Counts a test and returns the request to send; stores nothing else.';

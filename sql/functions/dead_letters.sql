@@ -22,13 +22,9 @@ declare
 begin
   select x.* into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id);
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.status not in ('failed', 'missed', 'outcome_timeout') then
-    raise exception 'Only an execution that failed, was missed or timed out can be dismissed; execution % is %.', e.id, e.status
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.status not in ('failed', 'missed', 'outcome_timeout'), 'QU011',
+    format('Only an execution that failed, was missed or timed out can be dismissed; execution %s is %s.', e.id, e.status));
   perform cue.settle_dead_letter(e.id);
   return next e;
 end $$;
@@ -41,24 +37,16 @@ declare
   v_first uuid := (
     select min(cue.partition_bound(to_date(substring(p.relname from '\d{4}_\d\d$'), 'YYYY_MM'))::text)::uuid
       from pg_inherits i join pg_class p on p.oid = i.inhrelid where i.inhparent = 'cue.executions'::regclass);
+  v_table text;
   v_count int;
 begin
-  delete from cue.dead_letters where execution_id = any (array(
-    select execution_id from cue.dead_letters where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  delete from cue.backfilled_slots where execution_id = any (array(
-    select execution_id from cue.backfilled_slots where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  delete from cue.approvals where execution_id = any (array(
-    select execution_id from cue.approvals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
-  if v_count > 0 then return v_count; end if;
-  -- One of an execution that can still be replayed keeps its lineage from signalling again.
-  delete from cue.signals where id = any (array(
-    select id from cue.signals where execution_id < v_first order by execution_id limit p_batch for update skip locked));
-  get diagnostics v_count = row_count;
+  -- A signal of an execution that can still be replayed keeps its lineage from signalling again.
+  foreach v_table in array '{dead_letters,backfilled_slots,approvals,signals}'::text[] loop
+    execute format('delete from cue.%1$I where ctid = any (array(
+                      select ctid from cue.%1$I where execution_id < %2$L order by execution_id limit %3$s for update skip locked))', v_table, v_first, p_batch);
+    get diagnostics v_count = row_count;
+    exit when v_count > 0;
+  end loop;
   return v_count;
 end $$;
 comment on function cue.prune_dead_letters is

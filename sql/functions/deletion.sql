@@ -7,10 +7,8 @@ language plpgsql security definer as $$
 declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
-  if exists (select from cue.deletions where account_id = a.id and cancelled_at is null) then
-    raise exception 'Deletion of this account is already pending. To cancel it, follow the link in the email.'
-      using errcode = cue.refusal('QU043');
-  end if;
+  perform cue.refuse_if(exists (select from cue.deletions where account_id = a.id and cancelled_at is null), 'QU043',
+    'Deletion of this account is already pending. To cancel it, follow the link in the email.');
   perform cue.record_event(a.id, 'account.deletion_requested', p_actor, p_ip, '{}', p_now);
   return cue.insert_deletion(a.id, p_now);
 end $$;
@@ -48,11 +46,8 @@ begin
   select a.id into v_account from cue.deletions d join cue.accounts a on a.id = d.account_id
    where d.id = p_deletion_id for no key update of a;
   select status into v_status from cue.deletion_status(p_deletion_id, p_now);
-  if v_status = 'cancelled' then
-    raise exception 'This deletion was already cancelled.' using errcode = cue.refusal('QU044');
-  elsif v_status = 'completed' then
-    raise exception 'The account has been deleted.' using errcode = cue.refusal('QU045');
-  end if;
+  perform cue.refuse_if(v_status = 'cancelled', 'QU044', 'This deletion was already cancelled.');
+  perform cue.refuse_if(v_status = 'completed', 'QU045', 'The account has been deleted.');
   update cue.deletions set cancelled_at = p_now where id = p_deletion_id;
   perform cue.record_event(v_account, 'account.deletion_cancelled', 'anonymous', p_ip, '{}', p_now);
 end $$;
@@ -69,9 +64,7 @@ declare
   v_due_at timestamptz;
 begin
   select * into a from cue.accounts where id = p_account_id and created_at > p_now - interval '30 days' for no key update;
-  if not found then
-    raise exception 'The account no longer exists, or this link is older than 30 days.' using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(not found, 'QU007', 'The account no longer exists, or this link is older than 30 days.');
   if cue.is_untouched(a) then
     perform cue.erase_account(a.id);
     return null;

@@ -12,9 +12,7 @@ begin
   delete from cue.device_codes where code_hash = p_code_hash and expires_at <= p_now;
   insert into cue.device_codes (code_hash, ip, created_at, expires_at) values (p_code_hash, p_ip, p_now, p_now + interval '15 minutes')
   on conflict do nothing;
-  if not found then
-    raise exception 'This device code is already in use. Generate a new one.' using errcode = cue.refusal('QU072');
-  end if;
+  perform cue.refuse_if(not found, 'QU072', 'This device code is already in use. Generate a new one.');
 end $$;
 comment on function cue.create_device_code is 'Starts a sign-in with a device''s code; QU031 above the limit, QU072 in use.';
 
@@ -33,13 +31,9 @@ declare
   d cue.device_codes;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash for update;
-  if not found then
-    raise exception 'Unknown device code. Start again on the device.' using errcode = cue.refusal('QU070');
-  elsif d.expires_at <= p_now then
-    raise exception 'This device code has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'pending' or d.cell is not null then
-    raise exception 'The sign-in email for this device code was already sent.' using errcode = cue.refusal('QU073');
-  end if;
+  perform cue.refuse_if(not found, 'QU070', 'Unknown device code. Start again on the device.');
+  perform cue.refuse_if(d.expires_at <= p_now, 'QU071', 'This device code has expired. Start again on the device.');
+  perform cue.refuse_if(d.status <> 'pending' or d.cell is not null, 'QU073', 'The sign-in email for this device code was already sent.');
   perform cue.require_within(cue.email_window(p_email), 3, '1 hour', 'Email limit reached: 3 per hour to one address.', p_now);
   update cue.device_codes
      set status = 'email_sent', email = p_email, code_ciphertext = p_code_ciphertext, link_id = gen_random_uuid()
@@ -77,9 +71,7 @@ declare
   k cue.api_keys;
 begin
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id;
-  if not found then
-    raise exception 'Invalid link. Start again on the device.' using errcode = cue.refusal('QU070');
-  end if;
+  perform cue.refuse_if(not found, 'QU070', 'Invalid link. Start again on the device.');
   -- Waits for an account that is being deleted; the loop then creates a new one.
   loop
     select * into a from cue.accounts where lower(email) = lower(d.email) for no key update;
@@ -92,11 +84,8 @@ begin
     end if;
   end loop;
   select * into d from cue.device_codes where code_hash = p_code_hash and link_id = p_link_id for update;
-  if not found or d.expires_at <= p_now then
-    raise exception 'This link has expired. Start again on the device.' using errcode = cue.refusal('QU071');
-  elsif d.status <> 'email_sent' then
-    raise exception 'This link was already used.' using errcode = cue.refusal('QU073');
-  end if;
+  perform cue.refuse_if(not found or d.expires_at <= p_now, 'QU071', 'This link has expired. Start again on the device.');
+  perform cue.refuse_if(d.status <> 'email_sent', 'QU073', 'This link was already used.');
   perform cue.confirm_email(a.id, p_now);
   update cue.device_codes set status = 'approved', account_id = a.id, key_id = k.id where code_hash = d.code_hash;
   return k.id is not null;

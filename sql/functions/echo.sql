@@ -9,9 +9,9 @@ begin
   perform cue.require_within('echo:' || p_address, 10, '1 hour', 'Echo limit reached: 10 per hour from one address.', p_now);
   delete from cue.echoes where token = any (array(
     select token from cue.echoes where expires_at <= p_now order by expires_at limit 10 for update skip locked));
-  if (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token) then
-    raise exception 'The echo buffer is full. Try again in five minutes.' using errcode = cue.refusal('QU031'), detail = '300';
-  end if;
+  perform cue.refuse_if(
+    (select count(*) from (select from cue.echoes limit 1000) e) >= 1000 and not exists (select from cue.echoes where token = p_token), 'QU031',
+    'The echo buffer is full. Try again in five minutes.', '300');
   insert into cue.echoes (token, payload, headers, received_at, expires_at)
   values (p_token, p_payload, p_headers, p_now, p_now + interval '5 minutes')
   on conflict (token) do update

@@ -4,14 +4,6 @@
 -- endpoint that has everything has no job until the next publication adds one. That happens after the commit of the events (see publish_events), and a
 -- waiting job is not added twice: whichever job runs then, sees them.
 
-create or replace function cue.subscribe_endpoints(p_account_id uuid) returns void
-language sql security definer as $$
-  select cue.subscribe(p_account_id, 'endpoints', exists (
-    select from cue.event_endpoints e
-     where e.account_id = p_account_id and e.types && '{execution.succeeded,execution.retrying,execution.verified}'::cue.event_type[]))
-$$;
-comment on function cue.subscribe_endpoints is 'Notes whether an endpoint of an account names successes, retries or verifications; also a disabled one, which may continue.';
-
 create or replace function cue.create_event_endpoint(
   p_account_id uuid, p_url text, p_types cue.event_type[], p_tag text default null, p_cue_ids text[] default null, p_description text default null,
   p_actor text default session_user, p_ip text default null, p_now timestamptz default now()
@@ -22,13 +14,12 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   e cue.event_endpoints;
 begin
-  if (select count(*) from cue.event_endpoints n where n.account_id = a.id) >= 20 then
-    raise exception 'Event endpoint limit reached: 20 per account. Delete one first.' using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.event_endpoints n where n.account_id = a.id) >= 20, 'QU035',
+    'Event endpoint limit reached: 20 per account. Delete one first.');
   insert into cue.event_endpoints (id, account_id, url, types, tag, cue_ids, description, secret, place, created_at)
   select cue.uuid_v7(p_now), a.id, p_url, p_types, p_tag, p_cue_ids, p_description, cue.new_secret(), o.last_place, p_now from cue.event_order o
   returning * into e;
-  perform cue.subscribe_endpoints(a.id);
+  perform cue.subscribe_parts(a.id);
   perform cue.record_event(a.id, 'event_endpoint.created', p_actor, p_ip, jsonb_build_object('endpoint_id', e.id), p_now);
   return query select e.id, e.secret;
 end $$;
@@ -41,19 +32,12 @@ language plpgsql security definer as $$
 begin
   perform cue.lock_account(p_account_id);
   delete from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   perform cue.move_endpoint_job(p_endpoint_id, p_account_id, null);
-  perform cue.subscribe_endpoints(p_account_id);
+  perform cue.subscribe_parts(p_account_id);
   perform cue.record_event(p_account_id, 'event_endpoint.deleted', p_actor, p_ip, jsonb_build_object('endpoint_id', p_endpoint_id), p_now);
 end $$;
 comment on function cue.delete_event_endpoint is 'Deletes an endpoint; QU047 if not found.';
-
-create or replace function cue.raise_no_endpoint(p_endpoint_id uuid) returns void
-language plpgsql immutable as $$
-begin
-  raise exception 'event endpoint % not found', p_endpoint_id using errcode = cue.refusal('QU047');
-end $$;
-comment on function cue.raise_no_endpoint is 'Raises QU047.';
 
 -- A new number of the turn, so that the end of one that is under way does not move the place back.
 create or replace function cue.enable_event_endpoint(
@@ -66,7 +50,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id for update;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
   v_last := cue.latest_place();
   update cue.event_endpoints
      set status = 'enabled', disabled_at = null, failing_since = null, tries = 0, turn = turn + 1, due_at = p_now,
@@ -91,8 +75,8 @@ declare
 begin
   perform cue.require_unheld(p_account_id);
   select * into e from cue.event_endpoints where id = p_endpoint_id and account_id = p_account_id;
-  if not found then perform cue.raise_no_endpoint(p_endpoint_id); end if;
-  perform cue.require_tests(p_account_id, p_now);
+  perform cue.refuse_if(not found, 'QU047', format('event endpoint %s not found', p_endpoint_id));
+  perform cue.require_tests(p_account_id, 'channel_tests:', 'channels and endpoints', p_now);
   return query select e.url, e.secret;
 end $$;
 comment on function cue.begin_endpoint_test is 'Counts a test of an endpoint and returns where to send it; QU047 if not found.';

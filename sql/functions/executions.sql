@@ -52,9 +52,8 @@ begin
   select executions_per_month into v_limit from cue.limits_of(a);
   v_used := cue.executions_used(a.id, p_now);
   if v_used >= v_limit then
-    if v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now) then
-      raise exception 'Execution limit reached: the plan allows % executions per month. Change the plan, or wait until next month.', v_limit using errcode = cue.refusal('QU032');
-    end if;
+    perform cue.refuse_if(v_used >= 2 * v_limit::bigint or cue.is_over_limit(a, p_now), 'QU032',
+      format('Execution limit reached: the plan allows %s executions per month. Change the plan, or wait until next month.', v_limit));
     perform cue.start_grace(a, p_now);
   end if;
   perform cue.count_executions(array[a.id], p_now);
@@ -77,20 +76,18 @@ begin
     perform from cue.accounts where id = p_account_id for no key update;
     select * into c from cue.cues where id = e.cue_id and deleted_at is null for no key update;
   end if;
-  if c.id is null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
-  if e.ended_at is null then
-    raise exception 'Only an ended execution can be replayed; execution % is %.', e.id, e.status using errcode = cue.refusal('QU012');
-  end if;
+  perform cue.refuse_if(c.id is null, 'QU002', format('execution %s not found', p_execution_id));
+  perform cue.refuse_if(e.ended_at is null, 'QU012', format('Only an ended execution can be replayed; execution %s is %s.', e.id, e.status));
   perform cue.admit_execution(p_account_id, p_now);
   perform cue.admit_payload(p_account_id, cue.payload_bytes(coalesce(e.payload, case when e.payload_id = c.payload_ref then c.payload end), e.payload_id), p_now);
   update cue.cue_runs set run_count = run_count + 1 where cue_id = c.id;
   v_held_by := cue.place_request(c, p_overlap, p_now);
   c.tracked := c.tracked or p_overlap <> 'allow';
-  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null and cue.reuse_payload(e.payload_id, p_now) is null then
+  if e.payload_id is distinct from c.payload_ref and e.payload_id is not null then
+    -- The lock keeps prune_payloads from removing it before the reference is added.
+    update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end where id = e.payload_id;
     -- Retention removed the execution and its payload after it was read.
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
+    perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   end if;
   c.payload := e.payload;
   c.payload_id := e.payload_id;
@@ -112,18 +109,32 @@ language sql security definer as $$
 $$;
 comment on function cue.log_attempt is 'Logs the running attempt of an execution as ended now, without a response.';
 
--- Also one that is running: engines abort the open request within a second, and a worker loses its claim. The caller has locked the cue, its cue_runs
--- and the execution, and decides what the end means for the cue.
+-- Whatever it waits for or does. The caller has locked the cue, its cue_runs and the execution, and decides what the end means for the cue.
+create or replace function cue.end_execution(
+  e cue.executions, p_status cue.execution_status, p_error text, p_now timestamptz, p_reason cue.missed_reason default null,
+  p_held_since timestamptz default null
+) returns cue.executions
+language plpgsql security definer as $$
+begin
+  update cue.executions
+     set status = p_status, error_message = p_error, missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null,
+         flight_id = null, lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
+         outcome_state = case p_status when 'outcome_timeout' then 'unknown' else outcome_state end,
+         held_ms = case when p_held_since is null then held_ms
+                        else least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - p_held_since), 2147483647) end
+   where id = e.id returning * into e;
+  delete from cue.held_executions where execution_id = e.id;
+  return e;
+end $$;
+comment on function cue.end_execution is 'Ends an execution without a success, and returns it.';
+
+-- Also one that is running: engines abort the open request within a second, and a worker loses its claim.
 create or replace function cue.stop_execution(e cue.executions, p_reason text, p_now timestamptz default now()) returns cue.executions
 language plpgsql security definer as $$
 begin
   if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
-  update cue.executions
-     set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
-         lease_expires_at = null, claim_token = null, outcome_deadline_at = null, ended_at = p_now, updated_at = p_now
-   where id = e.id returning * into e;
+  e := cue.end_execution(e, 'failed', p_reason, p_now);
   perform cue.drop_attempt_jobs(array[e.id]);
-  delete from cue.held_executions where execution_id = e.id;
   delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
@@ -141,9 +152,8 @@ declare
   e cue.executions;
 begin
   select * into e from cue.executions where id = p_execution_id for update;
-  if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
-    raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready'), 'QU011',
+    format('Only a waiting execution can be cancelled; execution %s is %s.', e.id, e.status));
   e := cue.stop_execution(e, 'cancelled', p_now);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   perform cue.follow_end(c, p_now);
@@ -166,10 +176,7 @@ declare
 begin
   perform from cue.executions where id = any (v_ids) order by id for update;
   -- A new statement: some may have begun while this waited for their locks.
-  insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, error)
-  select id, attempts, account_id, 'failed', last_attempt_at, p_now, cue.milliseconds(p_now - last_attempt_at), 'cancelled'
-    from cue.executions where id = any (v_ids) and flight_id is not null
-  on conflict do nothing;
+  perform cue.log_attempt(e, 'failed', 'cancelled', p_now) from cue.executions e where e.id = any (v_ids) and e.flight_id is not null;
   with ended as (
     update cue.executions
        set status = 'failed', error_message = 'cancelled', attempt_due_at = null, claimable_at = null, claim_deadline_at = null,

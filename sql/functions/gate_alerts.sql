@@ -1,17 +1,6 @@
 -- Alerts about gates whose breaker has been open for a while. An alert belongs to a cue: that of the latest probe, or of the first that waits. Locks:
 -- the part, then the cue; waits for nobody.
 
-create or replace function cue.cue_at_gate(p cue.gate_parts) returns text
-language sql stable as $$
-  select coalesce(
-    (select e.cue_id from cue.executions e where e.id = p.probe_id),
-    (select h.cue_id from cue.held_executions h
-      where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
-    (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
-      where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1))
-$$;
-comment on function cue.cue_at_gate is 'Returns the cue that an alert about an open gate belongs to.';
-
 create or replace function cue.alert_open_gates(p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
@@ -25,10 +14,22 @@ begin
      limit 100 for no key update skip locked
   loop
     if p.opened_at is null then
-      perform cue.resolve_gate_alert(p.alert_id, p_now);
+      update cue.alerts a
+         set resolved_at = p_now, resolution = jsonb_build_object(
+               'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
+       where a.id = p.alert_id and a.resolved_at is null;
+      if found then
+        perform cue.add_alert_event('alert.resolved', p.alert_id, p_now);
+        perform cue.add_resolved_notices(p.alert_id, p_now);
+      end if;
       p.alert_id := null;
     else
-      select * into c from cue.cues q where q.id = cue.cue_at_gate(p) and q.deleted_at is null;
+      select * into c from cue.cues q where q.deleted_at is null and q.id = coalesce(
+        (select e.cue_id from cue.executions e where e.id = p.probe_id),
+        (select h.cue_id from cue.held_executions h
+          where h.account_id = p.account_id and h.gate = p.gate and h.held_by = 'gate' order by h.due_at, h.execution_id limit 1),
+        (select s.cue_id from cue.gate_starts g cross join lateral (select e.cue_id from cue.executions e where e.id = g.execution_id limit 1) s
+          where g.account_id = p.account_id and g.gate = p.gate order by g.n desc limit 1));
       continue when not found or cue.lock_free_cues(array[c.id]) = '{}';
       p.alert_id := coalesce(
         cue.raise_alert(c, 'gate_open', 'high', format('Gate %s has been open for five minutes (failures in a row: %s)', p.gate, p.failures),
@@ -41,17 +42,3 @@ begin
   return v_count;
 end $$;
 comment on function cue.alert_open_gates is 'Raises alerts about gates that have been open for five minutes, and resolves those of gates that have closed; returns how many.';
-
-create or replace function cue.resolve_gate_alert(p_alert_id uuid, p_now timestamptz) returns void
-language plpgsql security definer as $$
-begin
-  update cue.alerts a
-     set resolved_at = p_now, resolution = jsonb_build_object(
-           'after_seconds', greatest(floor(date_part('epoch', p_now - a.created_at)), 0), 'failed', coalesce((a.metadata ->> 'failure_count')::int, 0), 'missed', 0)
-   where a.id = p_alert_id and a.resolved_at is null;
-  if found then
-    perform cue.add_alert_event('alert.resolved', p_alert_id, p_now);
-    perform cue.add_resolved_notices(array[p_alert_id], p_now);
-  end if;
-end $$;
-comment on function cue.resolve_gate_alert is 'Resolves the alert about a gate that has closed.';

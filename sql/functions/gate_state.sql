@@ -62,9 +62,9 @@ begin
     'state', case when p.opened_at is null then 'closed' when p.open_until > p_now or p.probe is null then 'open' else 'probing' end,
     'failures', coalesce(p.failures, 0), 'open_until', cue.iso(p.open_until)) end;
   if g.budget_limit is not null then
-    spent := case when p.period_start = cue.budget_start(g, p_now) then trim_scale(p.spent) else 0 end::text;
+    spent := case when p.period_start = cue.budget_bound(g, p_now) then trim_scale(p.spent) else 0 end::text;
     reserved := trim_scale(cue.reserved(g, p_gate))::text;
-    period_ends_at := cue.budget_end(g, p_now);
+    period_ends_at := cue.budget_bound(g, p_now, 1);
   end if;
   return next;
 end $$;
@@ -103,7 +103,7 @@ begin
                   o.breaker_state),
          case when g.budget_limit is not null then coalesce((
            select trim_scale(sum(q.spent)) from cue.gate_parts q
-            where q.account_id = p_account_id and q.key = p_key and q.period_start = cue.budget_start(g, p_now) and q.spent_unit = g.budget_unit), 0)::text end,
+            where q.account_id = p_account_id and q.key = p_key and q.period_start = cue.budget_bound(g, p_now) and q.spent_unit = g.budget_unit), 0)::text end,
          case when g.budget_limit is not null then trim_scale(coalesce(g.budget_reserve, 0) * coalesce((select sum(r.reserving) from runs r), 0))::text end,
          o.period_ends_at,
          (select coalesce(jsonb_agg(to_jsonb(b) - '{gate,period_ends_at}'::text[] || jsonb_build_object('part', split_part(b.gate, '#', 2), 'next_start_at', cue.iso(b.next_start_at))

@@ -5,33 +5,21 @@ create or replace function cue.gate_key(p_gate text) returns text
 language sql immutable as $$ select split_part(p_gate, '#', 1) $$;
 comment on function cue.gate_key is 'Returns the key of a gate, from the text by which a cue names it.';
 
--- Parts are counted only where so many cues name the gate.
 create or replace function cue.gate_fault(p_account_id uuid, p_gate text) returns text
 language plpgsql stable security definer as $$
 declare
   v_key text := cue.gate_key(p_gate);
-  v_parts int;
 begin
   if not exists (select from cue.gates g where g.account_id = p_account_id and g.key = v_key) then
     return format('gate %s not found; create it first with PUT /v1/gates/{key}', v_key);
   end if;
-  if p_gate = v_key or cue.part_limit() > (
-       select count(*) from (
-         select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null limit cue.part_limit()) q)
-     or exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null) then
-    return null;
+  if p_gate <> v_key
+     and not exists (select from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate = p_gate and c.deleted_at is null)
+     and cue.part_limit() <= (
+       select count(distinct c.gate) from cue.cues c where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null) then
+    return format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit());
   end if;
-  with recursive parts as (
-    (select c.gate, 1 as n from cue.cues c
-      where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.deleted_at is null order by c.gate limit 1)
-    union all
-    select f.gate, p.n + 1 from parts p cross join lateral (
-      select c.gate from cue.cues c
-       where c.account_id = p_account_id and split_part(c.gate, '#', 1) = v_key and c.gate > p.gate and c.deleted_at is null order by c.gate limit 1) f
-     where p.n < cue.part_limit())
-  select max(n) into v_parts from parts;
-  return case when v_parts >= cue.part_limit() then
-    format('gate %s has %s parts in use; name one of them, or another gate', v_key, cue.part_limit()) end;
+  return null;
 end $$;
 comment on function cue.gate_fault is 'Returns why a cue cannot name a gate or part, or null.';
 
@@ -41,7 +29,7 @@ language plpgsql stable security definer as $$
 declare
   v_fault text := case when p_gate is not null then cue.gate_fault(p_account_id, p_gate) end;
 begin
-  if v_fault is not null then raise exception '%', v_fault using errcode = cue.refusal('QU038'); end if;
+  perform cue.refuse_if(v_fault is not null, 'QU038', v_fault);
 end $$;
 comment on function cue.require_gate is 'Raises QU038 if a cue cannot name a gate: it does not exist, or has too many parts.';
 
@@ -56,9 +44,8 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100 then
-    raise exception 'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.' using errcode = cue.refusal('QU039');
-  end if;
+  perform cue.refuse_if(not found and (select count(*) from cue.gates where account_id = p_account_id) >= 100, 'QU039',
+    'Gate limit reached: 100 per account. Delete one, or use parts: cues may name key#part.');
   g := jsonb_populate_record(null::cue.gates, '{"ordered": false, "on_failure": "continue", "max_wait": "24h"}' || p_gate || jsonb_build_object(
     'account_id', p_account_id, 'key', p_key, 'paused_at', old.paused_at, 'paused_by', old.paused_by, 'pause_reason', old.pause_reason,
     'paused_until', old.paused_until, 'created_at', coalesce(old.created_at, p_now), 'updated_at', old.updated_at));
@@ -88,17 +75,13 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   perform from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   v_ids := array(
     select c.id from cue.cues c
      where c.account_id = p_account_id and c.gate is not null and split_part(c.gate, '#', 1) = p_key and c.deleted_at is null order by c.id limit 101);
-  if v_ids <> '{}' then
-    raise exception 'Gate % is used by %. Remove it from their gate first.', p_key,
-      case when cardinality(v_ids) > 10 then array_to_string(v_ids[1:10], ', ') || ' and more' else array_to_string(v_ids, ', ') end
-      using errcode = cue.refusal('QU040'), detail = array_to_json(v_ids[1:100])::text;
-  end if;
+  perform cue.refuse_if(v_ids <> '{}', 'QU040',
+    format('Gate %s is used by %s. Remove it from their gate first.', p_key, cue.first_names(v_ids)),
+    array_to_json(v_ids[1:100])::text);
   delete from cue.gates where account_id = p_account_id and key = p_key;
   perform cue.record_event(p_account_id, 'gate.deleted', p_actor, p_ip, jsonb_build_object('key', p_key), p_now);
 end $$;
@@ -112,14 +95,12 @@ create or replace function cue.pause_gate(
 ) returns void
 language plpgsql security definer as $$
 begin
-  if p_until <= p_now then raise exception 'until must be in the future.' using errcode = cue.refusal('QU034'); end if;
+  perform cue.refuse_if(p_until <= p_now, 'QU034', 'until must be in the future.');
   perform cue.lock_account(p_account_id);
   update cue.gates
      set paused_at = case when paused_until <= p_now then p_now else coalesce(paused_at, p_now) end, paused_by = p_actor, pause_reason = p_reason, paused_until = p_until, updated_at = p_now
    where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   perform cue.record_event(p_account_id, 'gate.paused', p_actor, p_ip, jsonb_build_object('key', p_key, 'reason', p_reason), p_now);
   perform cue.add_event(
     p_account_id, 'gate.paused', jsonb_build_object('gate', p_key, 'paused_by', p_actor, 'pause_reason', p_reason, 'paused_until', cue.iso(p_until)), p_now);
@@ -135,9 +116,7 @@ declare
 begin
   perform cue.lock_account(p_account_id);
   select * into old from cue.gates where account_id = p_account_id and key = p_key;
-  if not found then
-    raise exception 'gate % not found', p_key using errcode = cue.refusal('QU037');
-  end if;
+  perform cue.refuse_if(not found, 'QU037', format('gate %s not found', p_key));
   update cue.gates set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
    where account_id = p_account_id and key = p_key and paused_at is not null;
   if found then
@@ -163,17 +142,3 @@ begin
   end loop;
 end $$;
 comment on function cue.end_gate_pauses is 'Ends the pauses of gates whose time has come.';
-
--- No rate and no period of a budget goes back so far. A part that is used again begins anew.
-create or replace function cue.prune_gate_parts(p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  delete from cue.gate_parts p using (
-    select q.account_id, q.gate from cue.gate_parts q
-     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
-       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
-       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
-     limit 10000 for update skip locked) i
-   where p.account_id = i.account_id and p.gate = i.gate;
-end $$;
-comment on function cue.prune_gate_parts is 'Removes parts of gates where nothing has started for 32 days, and nothing waits or runs.';

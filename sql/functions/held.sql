@@ -73,12 +73,7 @@ create or replace function cue.miss_waiting(e cue.executions, p_reason cue.misse
 language plpgsql security definer as $$
 begin
   if e.ended_at is not null then return; end if;
-  update cue.executions
-     set status = 'missed', missed_reason = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, ended_at = p_now,
-         held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647),
-         updated_at = p_now, error_message = p_error
-   where id = e.id returning * into e;
-  delete from cue.held_executions where execution_id = e.id;
+  e := cue.end_execution(e, 'missed', p_error, p_now, p_reason, (select h.since from cue.held_executions h where h.execution_id = e.id));
   perform cue.after_end(e, c, p_now) from cue.cues c where c.id = e.cue_id;
 end $$;
 comment on function cue.miss_waiting is 'Ends a held execution as missed.';

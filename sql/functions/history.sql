@@ -9,9 +9,8 @@ declare
   v_from timestamptz := p_bounds[1];
   v_until timestamptz := p_bounds[cardinality(p_bounds)];
 begin
-  if not exists (select from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null) then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not exists (select from cue.cues where id = p_cue_id and account_id = p_account_id and deleted_at is null), 'QU001',
+    format('cue %s not found', p_cue_id));
   return query
   with newest as materialized (
     select e.created_at, e.scheduled_for, e.status = 'missed' as was_missed, e.ended_at is null as is_open,

@@ -8,9 +8,8 @@ create or replace function cue.hold(
 language plpgsql security definer as $$
 #variable_conflict use_column
 begin
-  if p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id) then
-    raise exception 'account % not found', p_account_id using errcode = cue.refusal('QU007');
-  end if;
+  perform cue.refuse_if(p_account_id is not null and not exists (select from cue.accounts a where a.id = p_account_id), 'QU007',
+    format('account %s not found', p_account_id));
   return query
   insert into cue.holds as h (account_id, reason, held_by, from_at) values (p_account_id, p_reason, p_actor, p_now)
   on conflict (account_id) where until_at = 'infinity' do update set reason = excluded.reason, held_by = excluded.held_by
@@ -69,8 +68,8 @@ declare
   v_reason text := cue.held_reason(p_account_id);
 begin
   if v_reason is not null then
-    raise exception 'The operator holds %: %. Try again later.', case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason
-      using errcode = cue.refusal('QU027');
+    perform cue.refuse('QU027', format('The operator holds %s: %s. Try again later.',
+      case when cue.held_reason() is null then 'this account' else 'the service' end, v_reason));
   end if;
 end $$;
 comment on function cue.require_unheld is 'Raises QU027 if the service or the account is held.';

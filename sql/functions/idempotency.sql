@@ -11,9 +11,7 @@ begin
   select * into k from cue.idempotency_keys i
    where i.account_id = p_account_id and i.route = p_route and i.key = p_key and i.created_at > p_now - interval '24 hours';
   if not found then return; end if;
-  if k.request_hash <> p_request_hash then
-    raise exception 'This Idempotency-Key was already used for a different request. Use a new key.' using errcode = cue.refusal('QU013');
-  end if;
+  perform cue.refuse_if(k.request_hash <> p_request_hash, 'QU013', 'This Idempotency-Key was already used for a different request. Use a new key.');
   return query select k.status, k.body;
 end $$;
 comment on function cue.stored_response is 'Returns the response to a request with this key; QU013 for another request.';
@@ -24,9 +22,8 @@ create or replace function cue.begin_idempotent(
 ) returns table (status int, body text)
 language plpgsql security definer as $$
 begin
-  if not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)) then
-    raise exception 'A request with this Idempotency-Key is in progress. Retry to get its response.' using errcode = cue.refusal('QU019');
-  end if;
+  perform cue.refuse_if(not pg_try_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, p_route, p_key), 0)), 'QU019',
+    'A request with this Idempotency-Key is in progress. Retry to get its response.');
   -- A new statement, which sees what the lock's last holder has committed.
   return query select * from cue.stored_response(p_account_id, p_route, p_key, p_request_hash, p_now);
 end $$;
@@ -48,11 +45,10 @@ begin
   perform from cue.accounts where id = p_account_id for no key update;
   select * into newest from cue.idempotency_keys where account_id = p_account_id order by created_at desc, place desc limit 1;
   select * into oldest from cue.idempotency_keys where account_id = p_account_id and created_at > v_since order by created_at, place limit 1;
-  if newest.bytes_before + newest.bytes - oldest.bytes_before + v_bytes > cue.idempotency_bytes() then
-    raise exception 'Too many responses are kept for Idempotency-Keys: at most % MB in 24 hours. Wait, or send the request without a key.',
-      cue.idempotency_bytes() / 1024 / 1024 using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from oldest.created_at - v_since))::text;
-  end if;
+  perform cue.refuse_if(newest.bytes_before + newest.bytes - oldest.bytes_before + v_bytes > cue.idempotency_bytes(), 'QU031',
+    format('Too many responses are kept for Idempotency-Keys: at most %s MB in 24 hours. Wait, or send the request without a key.',
+      cue.idempotency_bytes() / 1024 / 1024),
+    ceil(extract(epoch from oldest.created_at - v_since))::text);
   perform cue.admit_payload(p_account_id, v_bytes, p_now);
   delete from cue.idempotency_keys where account_id = p_account_id and route = p_route and key = p_key; -- expired
   insert into cue.idempotency_keys (account_id, route, key, request_hash, status, body, place, bytes_before, bytes, created_at)

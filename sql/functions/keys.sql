@@ -24,9 +24,8 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   k cue.api_keys;
 begin
-  if 'approve' = any (p_scopes) and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can create a key with scope approve.' using errcode = cue.refusal('QU052');
-  end if;
+  perform cue.refuse_if('approve' = any (p_scopes) and not p_may_approve, 'QU052',
+    'Only a signed-in person, or a key with scope approve, can create a key with scope approve.');
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   k := cue.insert_key(a.id, p_label, p_key_hash, p_prefix, p_scopes, 'user', null, p_now);
   perform cue.record_event(a.id, 'key.created', p_actor, p_ip,
@@ -46,9 +45,7 @@ declare
   k cue.api_keys;
 begin
   update cue.api_keys set label = p_label where id = p_key_id and account_id = a.id returning * into k;
-  if not found then
-    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
-  end if;
+  perform cue.refuse_if(not found, 'QU004', format('key %s not found', p_key_id));
   perform cue.record_event(a.id, 'key.renamed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'label', k.label), p_now);
 end $$;
 comment on function cue.rename_key is 'Changes the label of an API key; QU004 if not found.';
@@ -63,13 +60,10 @@ declare
   k cue.api_keys;
 begin
   select * into k from cue.api_keys where id = p_key_id and account_id = a.id for no key update;
-  if not found then
-    raise exception 'key % not found', p_key_id using errcode = cue.refusal('QU004');
-  end if;
+  perform cue.refuse_if(not found, 'QU004', format('key %s not found', p_key_id));
   if k.revoked_at is null then
-    if not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null) then
-      raise exception 'The last active key cannot be revoked. Create another key first.' using errcode = cue.refusal('QU041');
-    end if;
+    perform cue.refuse_if(not exists (select from cue.api_keys where account_id = a.id and id <> k.id and revoked_at is null), 'QU041',
+      'The last active key cannot be revoked. Create another key first.');
     update cue.api_keys set revoked_at = p_now, ciphertext = null where id = k.id returning * into k;
     delete from cue.sessions where account_id = a.id and key_id = k.id;
     perform cue.record_event(a.id, 'key.revoked', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
@@ -89,10 +83,8 @@ declare
   old cue.api_keys;
   k cue.api_keys;
 begin
-  if (select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1 then
-    raise exception 'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.'
-      using errcode = cue.refusal('QU042');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.api_keys where account_id = a.id and revoked_at is null) > 1, 'QU042',
+    'The account has more than one active key. Create keys with POST /v1/auth/keys and revoke them with DELETE /v1/auth/keys/{key_id}.');
   perform cue.require_within('keys:' || a.id, 10, '1 hour', 'Key limit reached: 10 new keys per hour.', p_now);
   update cue.api_keys set revoked_at = p_now, ciphertext = null where account_id = a.id and revoked_at is null returning * into old;
   delete from cue.sessions where account_id = a.id and key_id = old.id;
@@ -115,12 +107,9 @@ declare
   k cue.api_keys;
 begin
   select * into k from cue.api_keys where account_id = a.id and is_default and revoked_at is null;
-  if 'key:' || k.id = p_actor then
-    raise exception 'The default key cannot reveal itself. Use a session or another key.' using errcode = cue.refusal('QU050');
-  end if;
-  if k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids) then
-    raise exception 'The default key can no longer be shown. Create or regenerate a key.' using errcode = cue.refusal('QU053');
-  end if;
+  perform cue.refuse_if('key:' || k.id = p_actor, 'QU050', 'The default key cannot reveal itself. Use a session or another key.');
+  perform cue.refuse_if(k.ciphertext is null or split_part(k.ciphertext, '.', 1) <> all (p_encryption_key_ids), 'QU053',
+    'The default key can no longer be shown. Create or regenerate a key.');
   perform cue.record_event(a.id, 'key.revealed', p_actor, p_ip, jsonb_build_object('key_id', k.id, 'prefix', k.prefix), p_now);
   return query select k.prefix, k.ciphertext;
 end $$;

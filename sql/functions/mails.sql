@@ -11,8 +11,25 @@ language sql stable security definer as $$
 $$;
 comment on function cue.mail_registered is 'Returns the content of the registration mail.';
 
--- Ten per hour and account; three per day until the address is confirmed. Only a mail's first try counts (p_counted), so that retries
--- during a mail server outage don't use up the limit. quiet marks the last mail within the limit.
+-- Three per day until the address is confirmed. Only a mail's first try counts (p_counted), so that retries during a mail server outage don't use
+-- up the limit.
+create or replace function cue.count_mail(
+  p_account_id uuid, p_subject text, p_per_hour int, p_counted boolean, p_now timestamptz, out is_allowed boolean, out is_last boolean
+)
+language plpgsql security definer as $$
+begin
+  is_allowed := true;
+  is_last := false;
+  if not p_counted then return; end if;
+  if cue.is_email_confirmed(p_account_id) then
+    select w.allowed, w.remaining = 0 into is_allowed, is_last from cue.allow(p_subject || p_account_id, p_per_hour, '1 hour', p_now) w;
+  else
+    select w.allowed, w.remaining = 0 into is_allowed, is_last from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now) w;
+  end if;
+end $$;
+comment on function cue.count_mail is 'Counts a mail to an account, and returns whether it is within the limit, and whether it is the last one.';
+
+-- quiet marks the last mail within the limit.
 create or replace function cue.mail_cue_failed(
   p_account_id uuid, p_execution_id uuid, p_counted boolean default true, p_now timestamptz default now()
 ) returns table (
@@ -23,18 +40,11 @@ language plpgsql security definer as $$
 declare
   w record;
 begin
-  select null::boolean as allowed, null::int as remaining into w;
-  if p_counted then
-    if cue.is_email_confirmed(p_account_id) then
-      select * into w from cue.allow('failures:' || p_account_id, 10, '1 hour', p_now);
-    else
-      select * into w from cue.allow('unconfirmed:' || p_account_id, 3, '24 hours', p_now);
-    end if;
-    if not w.allowed then return; end if;
-  end if;
+  select * into w from cue.count_mail(p_account_id, 'failures:', 10, p_counted, p_now);
+  if not w.is_allowed then return; end if;
   return query
   select a.email, c.id, c.name, c.status, e.id, e.status, e.scheduled_for, e.ended_at, e.attempts, e.http_status, e.error_message,
-         coalesce(w.remaining = 0, false)
+         w.is_last
     from cue.executions e join cue.cues c on c.id = e.cue_id join cue.accounts a on a.id = e.account_id
    where e.id = p_execution_id and e.account_id = p_account_id and c.deleted_at is null;
 end $$;
@@ -99,7 +109,6 @@ language sql stable security definer as $$
 $$;
 comment on function cue.mail_endpoint_disabled is 'Returns the content of the mail about an event endpoint that was disabled.';
 
--- A hundred per hour and account; three per day until the address is confirmed.
 create or replace function cue.mail_approval_requested(
   p_account_id uuid, p_execution_id uuid, p_counted boolean default true, p_now timestamptz default now()
 ) returns table (
@@ -107,15 +116,8 @@ create or replace function cue.mail_approval_requested(
   reminders int, by_link boolean
 )
 language plpgsql security definer as $$
-declare
-  v_confirmed boolean := cue.is_email_confirmed(p_account_id);
 begin
-  if p_counted and not (
-    select w.allowed from cue.allow(
-      case when v_confirmed then 'approval_mails:' else 'unconfirmed:' end || p_account_id, case when v_confirmed then 100 else 3 end,
-      case when v_confirmed then interval '1 hour' else interval '24 hours' end, p_now) w) then
-    return;
-  end if;
+  if not (select w.is_allowed from cue.count_mail(p_account_id, 'approval_mails:', 100, p_counted, p_now) w) then return; end if;
   return query
   select m.email, c.id, c.name, e.id, e.scheduled_for, a.message, a.expires_at, a.on_expiry, a.reminders, m.approvals_by_link
     from cue.approvals a join cue.executions e on e.id = a.execution_id join cue.cues c on c.id = a.cue_id join cue.accounts m on m.id = a.account_id

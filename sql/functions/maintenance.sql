@@ -56,9 +56,8 @@ declare
   v_month text;
   v_kept boolean;
 begin
-  if p_before > p_now - interval '35 days' then
-    raise exception 'Executions are kept for at least 35 days; % is more recent.', p_before using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(p_before > p_now - interval '35 days', 'QU011',
+    format('Executions are kept for at least 35 days; %s is more recent.', p_before));
   for v_month in select cue.months_before(p_before) loop
     execute format(
       'select exists (select from cue.%1$I where attempt_due_at is not null) or exists (select from cue.%1$I where claimable_at is not null)
@@ -76,28 +75,33 @@ begin
 end $$;
 comment on function cue.drop_old_executions is 'Drops months that end before p_before; QU011 within 35 days.';
 
+create or replace function cue.erase_executions(p_execution_ids uuid[]) returns void
+language plpgsql security definer as $$
+declare
+  v_first uuid := (select min(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(u.id::text)::uuid from unnest(p_execution_ids) as u (id));
+begin
+  delete from cue.attempts where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.fixed_requests where execution_id = any (p_execution_ids) and execution_id between v_first and v_last;
+  delete from cue.executions where id = any (p_execution_ids) and id between v_first and v_last;
+  delete from cue.dead_letters where execution_id = any (p_execution_ids);
+  delete from cue.approvals where execution_id = any (p_execution_ids);
+  perform cue.drop_attempt_jobs(p_execution_ids);
+end $$;
+comment on function cue.erase_executions is 'Deletes executions that the caller has locked, with what belongs to them.';
+
 create or replace function cue.delete_old_executions(p_before timestamptz, p_batch int default 5000) returns int
 language plpgsql security definer as $$
 declare
   v_month text;
-  v_gone int;
+  v_ids uuid[];
 begin
   for v_month in select cue.months_before(p_before) loop
-    execute format(
-      'with gone as (
-         delete from cue.%1$I where id = any (array(
-           select id from cue.%1$I where ended_at < %3$L order by id limit %4$s for update skip locked)) returning id),
-       log as (
-         delete from cue.%2$I a using gone where a.execution_id = gone.id),
-       requests as (
-         delete from cue.%5$I f using gone where f.execution_id = gone.id),
-       approvals as (
-         delete from cue.approvals a using gone where a.execution_id = gone.id),
-       letters as (
-         delete from cue.dead_letters l using gone where l.execution_id = gone.id)
-       select count(*) from gone', 'executions_' || v_month, 'attempts_' || v_month, p_before, p_batch,
-      'fixed_requests_' || v_month) into v_gone;
-    if v_gone > 0 then return v_gone; end if;
+    execute format('select array(select id from cue.%I where ended_at < %L order by id limit %s for update skip locked)', 'executions_' || v_month,
+                   p_before, p_batch) into v_ids;
+    continue when v_ids = '{}';
+    perform cue.erase_executions(v_ids);
+    return cardinality(v_ids);
   end loop;
   return 0;
 end $$;
@@ -107,14 +111,11 @@ create or replace function cue.purge_cue(p_cue_id text, p_batch int default 1000
 language plpgsql security definer as $$
 declare
   v_ids uuid[];
-  v_first uuid;
-  v_last uuid;
   v_gone int;
 begin
   if not exists (select from cue.cues where id = p_cue_id and deleted_at is not null) then return 0; end if;
-  select array_agg(id), min(id::text)::uuid, max(id::text)::uuid into v_ids, v_first, v_last from (
-    select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked) e;
-  if v_ids is null then
+  v_ids := array(select id from cue.executions where cue_id = p_cue_id order by id desc limit p_batch for update skip locked);
+  if v_ids = '{}' then
     delete from cue.payloads where id = any (array(
       select id from cue.payloads where cue_id = p_cue_id order by id limit p_batch / 10 + 1 for update skip locked));
     get diagnostics v_gone = row_count;
@@ -126,12 +127,7 @@ begin
     delete from cue.cues q where q.id = p_cue_id and not exists (select from cue.executions e where e.cue_id = p_cue_id);
     return 0;
   end if;
-  delete from cue.attempts where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.fixed_requests where execution_id = any (v_ids) and execution_id between v_first and v_last;
-  delete from cue.executions where id = any (v_ids) and id between v_first and v_last;
-  delete from cue.dead_letters where execution_id = any (v_ids);
-  delete from cue.approvals where execution_id = any (v_ids);
-  perform cue.drop_attempt_jobs(v_ids);
+  perform cue.erase_executions(v_ids);
   return cardinality(v_ids);
 end $$;
 comment on function cue.purge_cue is 'Deletes a batch of a deleted cue''s history, at last the cue; 0 when done.';
@@ -161,8 +157,14 @@ begin
   delete from cue.operations where ended_at < p_now - interval '90 days';
   delete from cue.payload_counters where day < (p_now at time zone 'utc')::date - 1;
   delete from cue.usage_counters where slot = 0 and month < cue.usage_month(p_now - interval '400 days');
-  perform cue.forget_engines(p_now);
-  perform cue.forget_workers(p_now);
+  delete from cue.engines where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
+  -- A worker that holds a claim may be sending heartbeats for that claim only.
+  delete from cue.workers where (account_id, worker_id) in (
+    select w.account_id, w.worker_id from cue.workers w
+     where w.last_heartbeat < p_now - interval '7 days'
+       and not exists (select from cue.executions e
+                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
+       for update of w skip locked);
   delete from cue.api_keys where revoked_at < p_now - interval '30 days';
   delete from cue.audit_events where created_at < p_now - interval '400 days';
   delete from cue.costs where reported_at < p_now - interval '400 days';
@@ -171,7 +173,14 @@ begin
   delete from cue.device_codes where expires_at <= p_now;
   delete from cue.addresses where confirmed_at is null and asked_at < p_now - interval '30 days';
   delete from cue.notices where alert_id is null and due_at is null and id < cue.uuid_v7_floor(p_now - interval '1 day');
-  perform cue.prune_gate_parts(p_now);
+  -- No rate and no period of a budget goes back so far. A part that is used again begins anew.
+  delete from cue.gate_parts p using (
+    select q.account_id, q.gate from cue.gate_parts q
+     where coalesce(q.last_start_at, '-infinity') < p_now - interval '32 days' and q.opened_at is null and q.alert_id is null
+       and not exists (select from cue.held_executions h where h.account_id = q.account_id and h.gate = q.gate and h.held_by = 'gate')
+       and not exists (select from cue.gate_starts s where s.account_id = q.account_id and s.gate = q.gate and s.holds and cue.holds_place(s, true))
+     limit 10000 for update skip locked) i
+   where p.account_id = i.account_id and p.gate = i.gate;
   perform cue.prune_audit(p_now);
 end $$;
 comment on function cue.prune is

@@ -18,16 +18,6 @@ begin
 end $$;
 comment on function cue.start_memory is 'Creates the weekly cue that reminds an agent to read the memory block.';
 
--- Versions are kept, so that a version number is never reused.
-create or replace function cue.stop_memory(p_account_id uuid, p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  delete from cue.memory_subscriptions where account_id = p_account_id;
-  perform cue.remove_cues(p_account_id, array(
-    select id from cue.cues where account_id = p_account_id and memory_check and deleted_at is null), p_now, null, true);
-end $$;
-comment on function cue.stop_memory is 'Removes the weekly memory block cue and all subscriptions.';
-
 -- One waiting job per subscriber is enough: the singleton key prevents a second.
 create or replace function cue.note_memory(p_account_id uuid, p_except uuid default null) returns void
 language plpgsql security definer as $$
@@ -91,9 +81,8 @@ declare
   m cue.memory_versions;
   v_content jsonb;
 begin
-  if not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled) then
-    raise exception 'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.' using errcode = cue.refusal('QU062');
-  end if;
+  perform cue.refuse_if(not exists (select from cue.accounts a where a.id = p_account_id and a.memory_block_enabled), 'QU062',
+    'The memory block is off. Turn it on with PATCH /v1/auth/me {"memory_block_enabled": true}.');
   v_content := cue.memory_content(p_account_id, p_release);
   select * into m from cue.memory_versions v where v.account_id = p_account_id order by v.version desc limit 1;
   if m.content is distinct from v_content then
@@ -130,10 +119,8 @@ begin
   select m.version into v_version from cue.read_memory(p_account_id, p_release, p_now => p_now) m;
   update cue.memory_subscriptions set callback_url = p_callback_url where account_id = p_account_id and agent_id = p_agent_id;
   if found then return; end if;
-  if (select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20 then
-    raise exception 'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.'
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if((select count(*) from cue.memory_subscriptions where account_id = p_account_id) >= 20, 'QU011',
+    'Subscription limit reached: 20 agents. Turning the memory block off and on again removes all subscriptions.');
   insert into cue.memory_subscriptions (id, account_id, agent_id, callback_url, sent_version, created_at)
   values (cue.uuid_v7(p_now), p_account_id, p_agent_id, p_callback_url, v_version, p_now);
 end $$;

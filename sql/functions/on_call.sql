@@ -30,9 +30,7 @@ begin
     from cue.cues c join cue.cue_runs r on r.cue_id = c.id join cue.accounts a on a.id = c.account_id
    cross join lateral (select least(r.next_run, (select o.at from oldest o)) as at) d
    where c.id = p_cue_id and c.deleted_at is null;
-  if not found then
-    raise exception 'cue % not found', p_cue_id using errcode = cue.refusal('QU001');
-  end if;
+  perform cue.refuse_if(not found, 'QU001', format('cue %s not found', p_cue_id));
 end $$;
 comment on function cue.why_late is
   'Returns since when a cue is late, and what keeps it; QU001 if not found. Each reason has a column that is empty or false if it does not apply. A row locked by '

@@ -19,22 +19,17 @@ declare
   v_running text;
   v_oldest timestamptz;
 begin
-  if p_type in ('approve', 'reject') and not p_may_approve then
-    raise exception 'Only a signed-in person, or a key with scope approve, can approve and reject.' using errcode = cue.refusal('QU052');
-  end if;
+  perform cue.refuse_if(p_type in ('approve', 'reject') and not p_may_approve, 'QU052',
+    'Only a signed-in person, or a key with scope approve, can approve and reject.');
   -- Rather than the account's row, which others need.
   perform pg_advisory_xact_lock(hashtextextended(concat_ws(' ', p_account_id, 'operations'), 0));
   select id into v_running from cue.operations where account_id = p_account_id and type = p_type and status = 'running';
-  if found then
-    raise exception 'Operation % of type % is still running. Wait until it has ended, or abort it.', v_running, p_type
-      using errcode = cue.refusal('QU025'), detail = v_running;
-  end if;
+  perform cue.refuse_if(found, 'QU025', format('Operation %s of type %s is still running. Wait until it has ended, or abort it.', v_running, p_type),
+    v_running);
   select t.created_at into v_oldest from cue.operations t
    where t.account_id = p_account_id and t.created_at > p_now - interval '1 hour' order by t.created_at desc, t.id desc offset 9 limit 1;
-  if found then
-    raise exception 'Operation limit reached: 10 per hour.' using errcode = cue.refusal('QU031'),
-      detail = ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text;
-  end if;
+  perform cue.refuse_if(found, 'QU031', 'Operation limit reached: 10 per hour.',
+    ceil(extract(epoch from v_oldest + interval '1 hour' - p_now))::text);
   insert into cue.operations (id, account_id, type, name, status, settings, rate_per_minute, total, failed, errors, paced_at, worked_at,
                               created_by, may_approve, created_at, ended_at)
   values ('op_' || substring(cue.new_cue_id() from 5), p_account_id, p_type, p_name,
@@ -100,12 +95,8 @@ declare
   o cue.operations;
 begin
   select * into o from cue.operations where id = p_operation_id and account_id = p_account_id for update;
-  if not found then
-    raise exception 'operation % not found', p_operation_id using errcode = cue.refusal('QU009');
-  end if;
-  if o.status = 'completed' then
-    raise exception 'Only a running operation can be aborted; operation % is completed.', o.id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(not found, 'QU009', format('operation %s not found', p_operation_id));
+  perform cue.refuse_if(o.status = 'completed', 'QU011', format('Only a running operation can be aborted; operation %s is completed.', o.id));
   if o.status = 'running' then
     update cue.operations set status = 'aborted', ended_at = p_now where id = o.id returning * into o;
     delete from cue.operation_targets where operation_id = o.id;
@@ -279,9 +270,8 @@ begin
       v_done := found;
     when 'delete' then perform cue.delete_cue(o.account_id, p_target, p_now, p_actor => null, p_may_approve => o.may_approve);
     when 'pause' then
-      if (o.settings ->> 'paused_until')::timestamptz > c.at then
-        raise exception 'Cue % would never run: it is due before the pause ends.', c.id using errcode = cue.refusal('QU011');
-      end if;
+      perform cue.refuse_if((o.settings ->> 'paused_until')::timestamptz > c.at, 'QU011',
+        format('Cue %s would never run: it is due before the pause ends.', c.id));
       v_done := cue.update_cue(o.account_id, p_target, v_version, '{"status": "paused"}' || o.settings, null, p_now, p_actor => null);
     when 'resume' then
       if p_resumed -> p_target ? 'code' then

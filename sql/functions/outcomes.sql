@@ -5,9 +5,8 @@
 create or replace function cue.check_artifacts(p_artifacts jsonb) returns void
 language plpgsql security definer as $$
 begin
-  if cue.json_bytes(p_artifacts) > cue.artifacts_bytes() then
-    raise exception 'artifacts exceed 64 KB of JSON, including those already stored.' using errcode = cue.refusal('QU023');
-  end if;
+  perform cue.refuse_if(cue.json_bytes(p_artifacts) > cue.artifacts_bytes(), 'QU023',
+    'artifacts exceed 64 KB of JSON, including those already stored.');
 end $$;
 comment on function cue.check_artifacts is 'Raises QU023 if artifacts exceed 64 KB.';
 
@@ -15,9 +14,8 @@ comment on function cue.check_artifacts is 'Raises QU023 if artifacts exceed 64 
 create or replace function cue.check_metadata(p_metadata jsonb) returns void
 language plpgsql immutable security definer as $$
 begin
-  if octet_length(p_metadata::text) > 4 * cue.metadata_bytes() then
-    raise exception 'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.' using errcode = cue.refusal('QU022');
-  end if;
+  perform cue.refuse_if(octet_length(p_metadata::text) > 4 * cue.metadata_bytes(), 'QU022',
+    'metadata exceeds 40 KB with all digits of its numbers. Send large numbers as strings.');
 end $$;
 comment on function cue.check_metadata is 'Raises QU022 if metadata exceeds 40 KB as stored.';
 
@@ -39,16 +37,12 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_superseded(e);
-  if p_claim_token is not null and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The report was not recorded.', e.id using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and e.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. The report was not recorded.', e.id));
   -- That of a worker's execution which is claimed is the report of an earlier claim.
-  if e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook') then
-    raise exception 'The outcome of execution % was already reported. Add evidence with PATCH /evidence.', e.id using errcode = cue.refusal('QU020');
-  end if;
-  if e.status = 'pending' then
-    raise exception 'Execution % is pending. Claim it before reporting its outcome.', e.id using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.outcome_recorded_at is not null and (e.status <> 'delivering' or e.transport = 'webhook'), 'QU020',
+    format('The outcome of execution %s was already reported. Add evidence with PATCH /evidence.', e.id));
+  perform cue.refuse_if(e.status = 'pending', 'QU011', format('Execution %s is pending. Claim it before reporting its outcome.', e.id));
   perform cue.check_artifacts(p_artifacts);
   perform cue.check_metadata(p_metadata);
   v_status := case when e.status = 'pending_outcome' or e.status = 'delivering' and e.transport = 'worker' and p_success then 'success'
@@ -115,12 +109,9 @@ declare
   v_spent boolean;
 begin
   perform cue.refuse_superseded(old);
-  if p_claim_token is not null and old.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. The evidence was not recorded.', old.id using errcode = cue.refusal('QU016');
-  end if;
-  if old.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', old.id using errcode = cue.refusal('QU021');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and old.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. The evidence was not recorded.', old.id));
+  perform cue.refuse_if(old.outcome_recorded_at is null, 'QU021', format('Execution %s has no outcome yet. Report it first.', old.id));
   e := old;
   e.external_id := coalesce(p_external_id, e.external_id);
   e.result_url := coalesce(p_result_url, e.result_url);
@@ -134,9 +125,8 @@ begin
   e.artifacts := case when p_artifacts is null then e.artifacts else coalesce(e.artifacts, '[]') || coalesce((
     select jsonb_agg(a.value order by a.place) from jsonb_array_elements(p_artifacts) with ordinality as a (value, place)
      where not exists (select from jsonb_array_elements(e.artifacts) as k (value) where k.value = a.value)), '[]') end;
-  if p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes() then
-    raise exception 'metadata exceeds 10 KB of JSON, including members already stored.' using errcode = cue.refusal('QU022');
-  end if;
+  perform cue.refuse_if(p_metadata is not null and old.metadata is not null and cue.json_bytes(e.metadata) > cue.metadata_bytes(), 'QU022',
+    'metadata exceeds 10 KB of JSON, including members already stored.');
   if p_metadata is not null then perform cue.check_metadata(e.metadata); end if;
   if e.artifacts is distinct from old.artifacts then perform cue.check_artifacts(e.artifacts); end if;
   select * into c from cue.cues where id = e.cue_id;
@@ -166,12 +156,9 @@ language plpgsql security definer as $$
 declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  if e.outcome_recorded_at is null then
-    raise exception 'Execution % has no outcome yet. Report it first.', e.id using errcode = cue.refusal('QU021');
-  end if;
-  if e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending') then
-    raise exception 'The outcome of execution % is %, which cannot be changed this way.', e.id, e.outcome_state using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.outcome_recorded_at is null, 'QU021', format('Execution %s has no outcome yet. Report it first.', e.id));
+  perform cue.refuse_if(e.outcome_state <> 'reported_success' and (e.outcome_state <> 'verification_pending' or p_state = 'verification_pending'),
+    'QU011', format('The outcome of execution %s is %s, which cannot be changed this way.', e.id, e.outcome_state));
   update cue.executions
      set outcome_state = p_state, rejected_at = case p_state when 'verification_failed' then p_now end,
          verification_reason = p_reason, updated_at = p_now

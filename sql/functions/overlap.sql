@@ -103,9 +103,8 @@ comment on function cue.supersede_executions is 'Ends the executions of a cue, r
 create or replace function cue.refuse_superseded(e cue.executions) returns void
 language plpgsql immutable as $$
 begin
-  if e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded() then
-    raise exception 'Claim lost: execution % was %. Stop working on it.', e.id, e.error_message using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(e.status = 'failed' and e.transport = 'worker' and e.claim_token is null and e.error_message = cue.superseded(), 'QU016',
+    format('Claim lost: execution %s was %s. Stop working on it.', e.id, e.error_message));
 end $$;
 comment on function cue.refuse_superseded is 'Raises QU016 for a worker whose execution was ended for the next one.';
 
@@ -158,22 +157,17 @@ language plpgsql security definer as $$
 declare
   v_place record;
 begin
-  if cue.is_gate_full(c.account_id, c.gate) then
-    raise exception 'Gate % is full: % executions wait. Try again later.', c.gate, cue.gate_limit() using errcode = cue.refusal('QU046'), detail = '60';
-  end if;
-  if c.approval is not null and cue.has_approval_queue(c.id) then
-    raise exception '% executions of cue % wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id
-      using errcode = cue.refusal('QU035');
-  end if;
+  perform cue.refuse_if(cue.is_gate_full(c.account_id, c.gate), 'QU046',
+    format('Gate %s is full: %s executions wait. Try again later.', c.gate, cue.gate_limit()), '60');
+  perform cue.refuse_if(c.approval is not null and cue.has_approval_queue(c.id), 'QU035',
+    format('%s executions of cue %s wait for approval. Try again when somebody has decided about one.', cue.approval_limit(), c.id));
   if p_overlap = 'allow' then return null; end if;
   if not c.tracked then perform cue.track_cue(c.id); end if;
   select * into v_place from cue.place_execution(c.id, p_overlap, p_now);
-  if v_place.refused = 'queue_full' then
-    raise exception 'The queue of cue % is full: % executions. Try again when one has ended.', c.id, cue.queue_limit() using errcode = cue.refusal('QU029');
-  elsif v_place.refused is not null then
-    raise exception 'Cue % is running% (overlap: %). Try again when it has ended.', c.id,
-      case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap using errcode = cue.refusal('QU029');
-  end if;
+  perform cue.refuse_if(v_place.refused = 'queue_full', 'QU029',
+    format('The queue of cue %s is full: %s executions. Try again when one has ended.', c.id, cue.queue_limit()));
+  perform cue.refuse_if(v_place.refused is not null, 'QU029', format('Cue %s is running%s (overlap: %s). Try again when it has ended.', c.id,
+    case p_overlap when 'skip' then '' else ', and another execution is queued' end, p_overlap));
   return v_place.held_by;
 end $$;
 comment on function cue.place_request is 'Returns what a requested execution waits for first, or null; QU029 if p_overlap skips it, QU035 or QU046 if too many wait for approval or at its gate.';

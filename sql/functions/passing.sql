@@ -59,7 +59,7 @@ begin
     room := cue.budget_room(g, p, room, p_now);
     if room = 0 then
       reason := 'budget';
-      next_at := cue.budget_end(g, p_now);
+      next_at := cue.budget_bound(g, p_now, 1);
       return;
     elsif room < p_wanted then
       reason := coalesce(reason, 'budget'::cue.held_reason);

@@ -21,14 +21,6 @@ language sql security definer as $$
 $$;
 comment on function cue.store_payload is 'Stores a payload of a cue in payloads unless it is there, and returns its id.';
 
--- The lock keeps prune_payloads from removing it before the caller has added the reference.
-create or replace function cue.reuse_payload(p_payload_id bigint, p_now timestamptz default now()) returns boolean
-language sql security definer as $$
-  update cue.payloads set last_used_at = case when last_used_at is not null then greatest(last_used_at, p_now) end
-   where id = p_payload_id returning true
-$$;
-comment on function cue.reuse_payload is 'Records another use of a payload; null if it no longer exists.';
-
 -- An unchanged run_count proves that no execution was created with it.
 create or replace function cue.retire_payload(p_payload_id bigint, p_run_count bigint, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
@@ -130,17 +122,16 @@ comment on function cue.exceeds_payload_cap is 'Returns whether another executio
 -- Takes another slot if another session holds a row, like count_executions.
 create or replace function cue.add_payload_bytes(p_account_ids uuid[], p_bytes bigint[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
-declare
-  v_day date := (p_now at time zone 'utc')::date;
 begin
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.payload_counters as u (account_id, day, slot, bytes)
-  select n.id, v_day, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
-  on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+  loop
+    begin
+      insert into cue.payload_counters as u (account_id, day, slot, bytes)
+      select n.id, (p_now at time zone 'utc')::date, cue.counter_slot(), n.bytes from unnest(p_account_ids, p_bytes) as n (id, bytes)
+      on conflict (account_id, day, slot) do update set bytes = u.bytes + excluded.bytes;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $$;
 comment on function cue.add_payload_bytes is 'Adds p_bytes[n] to what account p_account_ids[n] has used in the current UTC day.';
 
@@ -164,10 +155,9 @@ declare
 begin
   select p.payload_bytes_per_day into v_cap from cue.accounts a cross join lateral cue.limits_of(a) p where a.id = p_account_id;
   if v_cap is null then return; end if;
-  if cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap then
-    raise exception 'Payload limit reached: the plan allows % bytes per UTC day, and this payload has % bytes. Change the plan, or wait until the next day.',
-      v_cap, p_bytes using errcode = cue.refusal('QU032');
-  end if;
+  perform cue.refuse_if(cue.payload_bytes_used(p_account_id, p_now) + p_bytes > v_cap, 'QU032',
+    format('Payload limit reached: the plan allows %s bytes per UTC day, and this payload has %s bytes. Change the plan, or wait until the next day.',
+      v_cap, p_bytes));
   perform cue.add_payload_bytes(array[p_account_id], array[p_bytes], p_now);
 end $$;
 comment on function cue.admit_payload is 'Counts the payload of a requested execution against the daily limit; QU032 above it.';

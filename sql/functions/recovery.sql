@@ -38,18 +38,6 @@ language sql security definer as $$
 $$;
 comment on function cue.stop_engine is 'Records that an engine has shut down.';
 
-create or replace function cue.forget_engines(p_now timestamptz default now()) returns int
-language plpgsql security definer as $$
-declare
-  v_gone int;
-begin
-  delete from cue.engines
-   where last_seen_at < p_now - interval '1 hour' and last_seen_at < (select max(last_seen_at) from cue.engines);
-  get diagnostics v_gone = row_count;
-  return v_gone;
-end $$;
-comment on function cue.forget_engines is 'Removes engines not seen for an hour, except the one seen last; returns how many.';
-
 -- Called every second.
 create or replace function cue.extend_flights(
   p_flight_ids bigint[], p_lease interval default cue.flight_lease(), p_now timestamptz default now()
@@ -201,10 +189,7 @@ begin
       perform cue.enqueue_attempts(array[e.id], array[p_now]);
       perform cue.add_execution_events('execution.retrying', array[e.id], p_now);
     else
-      update cue.executions
-         set status = 'missed', flight_id = null, ended_at = p_now, error_message = v_error, updated_at = p_now
-       where id = e.id returning * into e;
-      perform cue.after_end(e, c, p_now);
+      perform cue.after_end(cue.end_execution(e, 'missed', v_error, p_now), c, p_now);
     end if;
   end loop;
   return v_count;
@@ -223,12 +208,8 @@ begin
      where x.outcome_deadline_at <= p_now and cue.lock_free_cues(array[x.cue_id]) <> '{}'
      order by x.outcome_deadline_at limit p_limit for update skip locked
   loop
-    update cue.executions
-       set status = 'outcome_timeout', outcome_state = 'unknown', outcome_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'delivered, but no outcome was reported in time'
-     where id = e.id returning * into e;
     select * into c from cue.cues where id = e.cue_id;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(cue.end_execution(e, 'outcome_timeout', 'delivered, but no outcome was reported in time', p_now), c, p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;

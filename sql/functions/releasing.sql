@@ -89,16 +89,6 @@ begin
 end $$;
 comment on function cue.release_gates is 'Does what release_held does for several gates.';
 
--- New executions of cues with gates, which are due at infinity, in the order in which they are to start.
-create or replace function cue.enter_gates(p_execution_ids uuid[], p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-begin
-  perform cue.add_held(p_execution_ids, 'gate', array_fill(p_now, array[cardinality(p_execution_ids)]), p_now);
-  perform cue.release_held(g.account_id, g.gate, p_now) from (
-    select distinct h.account_id, h.gate from cue.held_executions h where h.execution_id = any (p_execution_ids)) g;
-end $$;
-comment on function cue.enter_gates is 'Has new executions wait at their gates, and releases those for which there is room.';
-
 create or replace function cue.release_behind(p_execution_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin

@@ -18,9 +18,7 @@ begin
   select a1.* into a from cue.session_tokens t join cue.accounts a1 on a1.id = t.account_id
    where t.token_hash = p_token_hash and t.expires_at > p_now for no key update of a1;
   delete from cue.session_tokens where token_hash = p_token_hash and expires_at > p_now;
-  if not found then
-    raise exception 'This session token is invalid, used or expired. Sign in again.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not found, 'QU050', 'This session token is invalid, used or expired. Sign in again.');
   return a;
 end $$;
 comment on function cue.take_session_token is 'Uses up a one-time token and returns its account, locked; QU050 invalid.';
@@ -66,9 +64,7 @@ begin
   select a1.* into a from cue.api_keys k1 join cue.accounts a1 on a1.id = k1.account_id
    where k1.key_hash = p_key_hash and k1.revoked_at is null for no key update of a1;
   select * into k from cue.api_keys where key_hash = p_key_hash and revoked_at is null;
-  if not found then
-    raise exception 'Invalid API key: mistyped, unknown or revoked.' using errcode = cue.refusal('QU051');
-  end if;
+  perform cue.refuse_if(not found, 'QU051', 'Invalid API key: mistyped, unknown or revoked.');
   s := cue.add_session(a.id, k.scopes, k.id, p_lifetime, p_now);
   perform cue.record_event(a.id, 'session.created', 'key:' || k.id, p_ip, jsonb_build_object('session_id', s.id, 'key_id', k.id), p_now);
   return query select s.id, a.id, a.email, s.expires_at;
@@ -137,9 +133,7 @@ declare
 begin
   update cue.sessions set expires_at = least(expires_at, p_now + interval '24 hours')
    where account_id = a.id and 'session:' || id = p_actor and expires_at > p_now returning * into former;
-  if not found then
-    raise exception 'Only an active session can be refreshed. Sign in again.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not found, 'QU050', 'Only an active session can be refreshed. Sign in again.');
   s := cue.add_session(a.id, former.scopes, former.key_id,
     case when former.expires_at - former.created_at <= interval '12 hours' then interval '12 hours' else interval '1 year' end, p_now);
   perform cue.describe_session(a.id, s.id, former.user_agent, p_ip);
@@ -156,9 +150,8 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_count int;
 begin
-  if not p_all and p_actor not like 'session:%' then
-    raise exception 'An API key is not a session. Add ?all=true to end all sessions of the account.' using errcode = cue.refusal('QU050');
-  end if;
+  perform cue.refuse_if(not p_all and p_actor not like 'session:%', 'QU050',
+    'An API key is not a session. Add ?all=true to end all sessions of the account.');
   delete from cue.sessions where account_id = a.id and (p_all or 'session:' || id = p_actor);
   get diagnostics v_count = row_count;
   if p_all then
@@ -177,9 +170,7 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
 begin
   delete from cue.sessions where account_id = a.id and id = p_session_id and expires_at > p_now;
-  if not found then
-    raise exception 'session % not found', p_session_id using errcode = cue.refusal('QU028');
-  end if;
+  perform cue.refuse_if(not found, 'QU028', format('session %s not found', p_session_id));
   perform cue.record_event(a.id, 'session.revoked', p_actor, p_ip,
     jsonb_build_object('all', false, 'count', 1, 'session_id', p_session_id), p_now);
 end $$;

@@ -214,10 +214,8 @@ language plpgsql security definer as $$
 declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
-  if e.ended_at is null or cue.is_success(e.status, e.outcome_success) then
-    raise exception 'Only an execution that has ended without success can signal its followers; execution % is %.', e.id, e.status
-      using errcode = cue.refusal('QU011');
-  end if;
+  perform cue.refuse_if(e.ended_at is null or cue.is_success(e.status, e.outcome_success), 'QU011',
+    format('Only an execution that has ended without success can signal its followers; execution %s is %s.', e.id, e.status));
   if cue.send_signals(array[e.id], p_now, true) > 0 then
     perform cue.record_event(p_account_id, 'execution.signalled', p_actor, null,
       jsonb_build_object('cue_id', e.cue_id, 'execution_id', e.id, 'reason', p_reason), p_now);

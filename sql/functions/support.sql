@@ -10,12 +10,9 @@ declare
   a cue.accounts := cue.lock_account(p_account_id);
   v_id int;
 begin
-  if a.created_at > p_now - interval '1 hour' then
-    raise exception 'Accounts can open tickets one hour after registration. Try again later.' using errcode = cue.refusal('QU060');
-  end if;
-  if not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check) then
-    raise exception 'A ticket requires an active cue. Create or resume one first.' using errcode = cue.refusal('QU061');
-  end if;
+  perform cue.refuse_if(a.created_at > p_now - interval '1 hour', 'QU060', 'Accounts can open tickets one hour after registration. Try again later.');
+  perform cue.refuse_if(not exists (select from cue.cues where account_id = a.id and status = 'active' and deleted_at is null and not memory_check),
+    'QU061', 'A ticket requires an active cue. Create or resume one first.');
   perform cue.require_within('support:' || a.id, 5, '1 hour', 'Ticket limit reached: 5 per hour.', p_now);
   insert into cue.tickets (account_id, subject, message, severity, type, created_at, updated_at)
   values (a.id, p_subject, p_message, p_severity, p_type, p_now, p_now) returning id into v_id;
@@ -28,9 +25,7 @@ create or replace function cue.set_ticket_status(p_ticket_id int, p_status cue.t
 language plpgsql security definer as $$
 begin
   update cue.tickets set status = p_status, updated_at = p_now where id = p_ticket_id;
-  if not found then
-    raise exception 'ticket % not found', p_ticket_id using errcode = cue.refusal('QU006');
-  end if;
+  perform cue.refuse_if(not found, 'QU006', format('ticket %s not found', p_ticket_id));
 end $$;
 comment on function cue.set_ticket_status is 'Sets a ticket''s status, by hand; QU006 if not found.';
 

@@ -10,14 +10,6 @@ language sql immutable as $$
 $$;
 comment on function cue.names_in is 'Returns the names in placeholders of texts, each once.';
 
-create or replace function cue.template_texts(c cue.cues) returns text[]
-language sql stable security definer as $$
-  select array[
-    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
-    c.callback_url, c.callback_headers::text, c.approval ->> 'message']
-$$;
-comment on function cue.template_texts is 'Returns the texts of a cue in which names are replaced.';
-
 -- For texts that the service does not check, because it does not know all of them, or whether they belong to a template.
 create or replace function cue.require_names(c cue.cues, p_text text, p_member text) returns void
 language plpgsql stable security definer as $$
@@ -25,28 +17,18 @@ declare
   v_unknown text;
   v_marks int := (length(p_text) - length(replace(p_text, '{{', ''))) / 2;
 begin
-  if v_marks > cue.max_placeholders() then
-    raise exception 'at most % placeholders are allowed, and {{{{ counts as two; this text has %', cue.max_placeholders(), v_marks
-      using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+  perform cue.refuse_if(v_marks > cue.max_placeholders(), 'QU048',
+    format('at most %s placeholders are allowed, and {{{{ counts as two; this text has %s', cue.max_placeholders(), v_marks), p_member);
   select u.name into v_unknown from unnest(cue.names_in(array[replace(p_text, '{{{{', '')])) as u (name)
    where u.name !~ cue.template_names()
      and not exists (
-       select from cue.parent_keys(c) k
-        where starts_with(u.name, 'parents.' || k || '.') and substr(u.name, length('parents.' || k || '.') + 1) ~ cue.parent_names()) limit 1;
-  if found then
-    raise exception '{{%}} is not a known name', left(v_unknown, 100) using errcode = cue.refusal('QU048'), detail = p_member;
-  end if;
+       select from jsonb_array_elements_text(c.after -> 'cues') as r (id)
+         left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true
+        cross join lateral (values (r.id), (p.key)) k (key)
+        where starts_with(u.name, 'parents.' || k.key || '.') and substr(u.name, length('parents.' || k.key || '.') + 1) ~ cue.parent_names()) limit 1;
+  perform cue.refuse_if(found, 'QU048', format('{{%s}} is not a known name', left(v_unknown, 100)), p_member);
 end $$;
 comment on function cue.require_names is 'Raises QU048, with the member, for a text that names something unknown, or too much.';
-
-create or replace function cue.parent_keys(c cue.cues) returns setof text
-language sql stable security definer as $$
-  select k.key from jsonb_array_elements_text(c.after -> 'cues') as r (id)
-    left join lateral (select q.key from cue.cues q where q.id = r.id limit 1) p on true cross join lateral (values (r.id), (p.key)) k (key)
-   where k.key is not null
-$$;
-comment on function cue.parent_keys is 'Returns the ids and keys of the cues that a cue follows.';
 
 -- As src/templates does it for texts that are sent. The result is cut, since it is shown to people.
 create or replace function cue.render_text(p_text text, p_values jsonb) returns text
@@ -126,7 +108,9 @@ create or replace function cue.template_values(
 ) returns table (template_values jsonb, is_truncated boolean)
 language plpgsql stable security definer as $$
 declare
-  v_names text[] := cue.names_in(cue.template_texts(c));
+  v_names text[] := cue.names_in(array[
+    coalesce(c.payload, (select p.body from cue.stored_payloads p where p.id = coalesce(c.payload_id, c.payload_ref) and p.cue_id = c.id limit 1)),
+    c.callback_url, c.callback_headers::text, c.approval ->> 'message']);
   v_known jsonb := jsonb_build_object(
     'execution_id', e.id, 'scheduled_for', cue.iso(e.scheduled_for), 'due_at', cue.iso(coalesce(e.due_at, e.scheduled_for)),
     'triggered_by', e.triggered_by, 'cue', jsonb_build_object('id', c.id, 'key', c.key, 'name', c.name));

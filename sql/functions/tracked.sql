@@ -54,7 +54,10 @@ begin
   select array_agg(f.id) filter (where f.transport = 'webhook' and f.gate is null), array_agg(f.id order by f.expected, f.id) filter (where f.gate is not null)
     into v_webhooks, v_gated from fired f where (select count(*) from woken) >= 0;
   if v_webhooks is not null then perform cue.enqueue_attempts(v_webhooks, array_fill(p_now, array[cardinality(v_webhooks)])); end if;
-  if v_gated is not null then perform cue.enter_gates(v_gated, p_now); end if;
+  if v_gated is not null then
+    perform cue.add_held(v_gated, 'gate', array_fill(p_now, array[cardinality(v_gated)]), p_now);
+    perform cue.free_places(v_idle, p_now);
+  end if;
   return v_idle;
 end $$;
 comment on function cue.fire_idle_cues is 'Fires those tracked cues of which no execution is open, and whose slot is not their last; returns their ids.';

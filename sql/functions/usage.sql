@@ -14,12 +14,13 @@ declare
   l record;
 begin
   for l in select * from jsonb_each(p_limits) loop
-    if not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan') then
-      raise exception 'Unknown limit %', l.key using errcode = cue.refusal('QU034');
-    elsif l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
-                                 or l.key = 'max_timeout_seconds' and l.value > '3600') then
-      raise exception 'Invalid limit: % cannot be %', l.key, l.value using errcode = cue.refusal('QU034');
-    end if;
+    perform cue.refuse_if(
+      not exists (select from jsonb_object_keys(to_jsonb(jsonb_populate_record(null::cue.plans, '{}'))) k where k = l.key and k <> 'plan'),
+      'QU034', format('Unknown limit %s', l.key));
+    perform cue.refuse_if(
+      l.value <> 'null' and (l.value::text !~ '^\d{1,15}$' or l.key not in ('cues', 'executions_per_month') and l.value = '0'
+                             or l.key = 'max_timeout_seconds' and l.value > '3600'),
+      'QU034', format('Invalid limit: %s cannot be %s', l.key, l.value));
   end loop;
   perform jsonb_populate_record(null::cue.plans, p_limits);
 end $$;
@@ -49,14 +50,15 @@ comment on function cue.leave_counter_slot is 'Gives this backend another slot o
 create or replace function cue.count_executions(p_account_ids uuid[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 begin
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
-exception when lock_not_available then
-  perform cue.leave_counter_slot();
-  insert into cue.usage_counters as u (account_id, month, slot, executions)
-  select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
-  on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+  loop
+    begin
+      insert into cue.usage_counters as u (account_id, month, slot, executions)
+      select n.id, cue.usage_month(p_now), cue.counter_slot(), count(*) from unnest(p_account_ids) as n (id) group by n.id
+      on conflict (account_id, month, slot) do update set executions = u.executions + excluded.executions;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $$;
 comment on function cue.count_executions is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 
@@ -64,18 +66,17 @@ create or replace function cue.count_results(
   p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer as $$
-declare
-  v_month date := cue.usage_month(p_now);
-  v_slot int := cue.counter_slot();
 begin
-  perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
-  if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
-    v_slot := cue.leave_counter_slot();
-  end if;
-  insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
-  values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
-  on conflict (account_id, month, slot) do update
-     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+  loop
+    begin
+      insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
+      values (p_account_id, cue.usage_month(p_now), cue.counter_slot(), p_reported, p_succeeded, p_failed)
+      on conflict (account_id, month, slot) do update
+         set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
+      return;
+    exception when lock_not_available then perform cue.leave_counter_slot();
+    end;
+  end loop;
 end $$;
 comment on function cue.count_results is 'Counts outcomes and failures in the current UTC month.';
 

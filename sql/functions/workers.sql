@@ -39,28 +39,9 @@ begin
     end if;
   end loop;
   delete from cue.workers where account_id = p_account_id and worker_id = p_worker_id;
-  if not found then
-    raise exception 'worker % not found', p_worker_id using errcode = cue.refusal('QU005');
-  end if;
+  perform cue.refuse_if(not found, 'QU005', format('worker %s not found', p_worker_id));
 end $$;
 comment on function cue.delete_worker is 'Removes a worker and releases its claims; QU005 if not found.';
-
--- A worker that holds a claim may be sending heartbeats for that claim only.
-create or replace function cue.forget_workers(p_now timestamptz default now()) returns int
-language plpgsql security definer as $$
-declare
-  v_gone int;
-begin
-  delete from cue.workers where (account_id, worker_id) in (
-    select w.account_id, w.worker_id from cue.workers w
-     where w.last_heartbeat < p_now - interval '7 days'
-       and not exists (select from cue.executions e
-                        where e.lease_expires_at is not null and e.account_id = w.account_id and e.claimed_by_worker = w.worker_id)
-       for update of w skip locked);
-  get diagnostics v_gone = row_count;
-  return v_gone;
-end $$;
-comment on function cue.forget_workers is 'Removes workers that were silent for a week and hold no claim; returns how many.';
 
 create or replace function cue.has_live_worker(p_account_id uuid, p_now timestamptz default now()) returns boolean
 language sql stable security definer as $$
@@ -79,15 +60,11 @@ declare
   e cue.executions := cue.lock_execution(p_account_id, p_execution_id);
 begin
   perform cue.refuse_superseded(e);
-  if p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker. Stop working on it.', e.id using errcode = cue.refusal('QU016');
-  end if;
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be extended; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if p_worker_id is not null and e.claimed_by_worker <> p_worker_id then
-    raise exception 'Execution % is claimed by another worker.', e.id using errcode = cue.refusal('QU017');
-  end if;
+  perform cue.refuse_if(p_claim_token is not null and e.transport = 'worker' and e.claim_token is distinct from p_claim_token, 'QU016',
+    format('Claim lost: execution %s may have been claimed by another worker. Stop working on it.', e.id));
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be extended; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(p_worker_id is not null and e.claimed_by_worker <> p_worker_id, 'QU017',
+    format('Execution %s is claimed by another worker.', e.id));
   update cue.executions set last_heartbeat_at = p_now, lease_expires_at = p_now + p_lease, updated_at = p_now where id = e.id;
   update cue.workers set last_heartbeat = p_now
    where account_id = p_account_id and worker_id = e.claimed_by_worker and last_heartbeat < p_now - interval '10 seconds';
@@ -105,12 +82,8 @@ declare
 begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_superseded(e);
-  if e.lease_expires_at is null then
-    raise exception 'Only a claimed execution can be released; execution % is %.', e.id, e.status using errcode = cue.refusal('QU018');
-  end if;
-  if e.claim_token <> p_claim_token then
-    raise exception 'Claim lost: execution % may have been claimed by another worker.', e.id using errcode = cue.refusal('QU016');
-  end if;
+  perform cue.refuse_if(e.lease_expires_at is null, 'QU018', format('Only a claimed execution can be released; execution %s is %s.', e.id, e.status));
+  perform cue.refuse_if(e.claim_token <> p_claim_token, 'QU016', format('Claim lost: execution %s may have been claimed by another worker.', e.id));
   perform cue.lose_claim(e, c, 'released by worker', true, p_now);
 end $$;
 comment on function cue.release_execution is 'Releases a claim; QU002 not found, QU016 claim lost, QU018 not claimed.';
@@ -120,9 +93,7 @@ language plpgsql security definer as $$
 declare
   c cue.cues := cue.lock_cue((select cue_id from cue.executions where id = p_execution_id and account_id = p_account_id));
 begin
-  if c.id is null or c.deleted_at is not null then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(c.id is null or c.deleted_at is not null, 'QU002', format('execution %s not found', p_execution_id));
   return c;
 end $$;
 comment on function cue.lock_cue_of is 'Locks and returns the cue of an account''s execution, as the lock order demands; QU002 if not found.';
@@ -135,9 +106,7 @@ begin
   select * into e from cue.executions x
    where x.id = p_execution_id and x.account_id = p_account_id
      and (select c.deleted_at is null from cue.cues c where c.id = x.cue_id) for update;
-  if not found then
-    raise exception 'execution % not found', p_execution_id using errcode = cue.refusal('QU002');
-  end if;
+  perform cue.refuse_if(not found, 'QU002', format('execution %s not found', p_execution_id));
   return e;
 end $$;
 comment on function cue.lock_execution is 'Locks and returns an account''s execution, but not its cue; QU002 if not found.';
@@ -171,10 +140,7 @@ begin
     perform cue.wake_workers(e.account_id, p_now);
     if c.gate is not null then perform cue.release_held(c.account_id, c.gate, p_now); end if;
   else
-    update cue.executions
-       set status = 'missed', lease_expires_at = null, claim_token = null, ended_at = p_now, updated_at = p_now,
-           error_message = format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts)
-     where id = e.id returning * into e;
+    e := cue.end_execution(e, 'missed', format('gave up after %s claims without an outcome', e.attempts - e.lost_attempts), p_now);
     perform cue.after_end(e, c, p_now);
   end if;
 end $$;
@@ -237,12 +203,7 @@ begin
       update cue.executions set claim_deadline_at = v_deadline where id = e.id and claim_deadline_at <= p_now;
       continue;
     end if;
-    update cue.executions
-       set status = 'missed', claimable_at = null, claim_deadline_at = null, ended_at = p_now, updated_at = p_now,
-           error_message = 'not claimed in time'
-     where id = e.id
-    returning * into e;
-    perform cue.after_end(e, c, p_now);
+    perform cue.after_end(cue.end_execution(e, 'missed', 'not claimed in time', p_now), c, p_now);
     v_count := v_count + 1;
   end loop;
   return v_count;

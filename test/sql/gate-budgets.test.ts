@@ -113,7 +113,7 @@ t.test('periods begin at the first midnight of a local day, wherever clocks are 
   ]
   for (const [budget_period, budget_timezone, at, start, ends] of periods) {
     const row = await s.row(
-      'select cue.budget_start(g, $2) as start, cue.budget_end(g, $2) as ends from jsonb_populate_record(null::cue.gates, $1) g',
+      'select cue.budget_bound(g, $2) as start, cue.budget_bound(g, $2, 1) as ends from jsonb_populate_record(null::cue.gates, $1) g',
       [JSON.stringify({ budget_period, budget_timezone }), at]
     )
     t.same(row, { start: new Date(start), ends: new Date(ends) }, `${budget_timezone} ${at}`)
