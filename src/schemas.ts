@@ -67,6 +67,9 @@ export const Page = (limit = 20) => ({
   offset: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, default: 0 })
 })
 
+/** Said of a page beside its items. */
+export const Listed = { total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() }
+
 /** Keyset pages take the same time wherever they begin. */
 export const NextCursor = Nullable(Type.String({ description: 'The `cursor` of the next page; null on the last one.' }))
 const ofPage = 'The `next_cursor` of the page before; instead of `offset`.'

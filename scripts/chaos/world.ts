@@ -68,7 +68,7 @@ export const openWorld = async (
 /** Names figures that are above their limits, or not what they must be. */
 export const faultsOf = (figures: Figures, limits: Figures, exact: Figures = {}): string[] => [
   ...Object.keys(limits).flatMap(name =>
-    figures[name]! > limits[name]! ? `${name}: ${figures[name]}${limits[name] ? `, and at most ${limits[name]} may be` : ''}` : []
+    figures[name]! <= limits[name]! ? [] : `${name}: ${figures[name]}${limits[name] ? `, and at most ${limits[name]} may be` : ''}`
   ),
   ...Object.keys(exact).flatMap(name => (figures[name] === exact[name] ? [] : `${name}: ${figures[name]} instead of ${exact[name]}`))
 ]

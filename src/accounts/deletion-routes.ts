@@ -1,9 +1,10 @@
 /** Account deletion: requested by the owner, cancelled by mail, or requested by someone whose address another person registered. */
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from 'typebox'
 import { ApiError } from '../errors.ts'
 import * as pages from '../pages/account.ts'
 import { acceptForms, asksForPage, jsonOrForm, pageErrors } from '../pages/forms.ts'
-import { sendPage } from '../pages/page.ts'
+import { type Page, sendPage } from '../pages/page.ts'
 import { Confirmation } from '../schemas.ts'
 import { createLinks, type LinkKind } from './links.ts'
 import * as schemas from './sign-in-schemas.ts'
@@ -37,17 +38,27 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       })
   )
 
-  app.get(
-    '/auth/cancel-deletion',
-    { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
-    async (request, reply) => {
-      const { token } = request.query
-      const { status, due_at } = await fn.deletionStatus({ deletion_id: idIn('cancel-deletion', token) })
-      if (status === 'cancelled') throw new ApiError('already_cancelled', 'This deletion is already cancelled.')
-      if (status === 'completed' || !due_at) throw new ApiError('deletion_already_completed', 'The account has been deleted.')
-      return sendPage(reply, 200, pages.confirmCancel({ action: `${root}/v1/auth/me/cancel-deletion`, token, due_at }))
-    }
-  )
+  /** The page of a mailed link, which changes nothing. */
+  const page = (url: string, kind: LinkKind, show: (id: string, token: string) => Promise<Page>) =>
+    app.get<{ Querystring: Static<typeof schemas.TokenLink> }>(
+      url,
+      { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
+      async ({ query: { token } }, reply) => sendPage(reply, 200, await show(idIn(kind, token), token))
+    )
+  /** The form of such a page. */
+  const form = (url: string, kind: LinkKind, act: (id: string, ip: string) => Promise<Page>) =>
+    app.post<{ Body: Static<typeof schemas.TokenForm> }>(
+      url,
+      { config: { public: true }, schema: { hide: true, body: schemas.TokenForm }, errorHandler: pageErrors(problem) },
+      async ({ body, ip }, reply) => sendPage(reply, 200, await act(idIn(kind, body.token), ip))
+    )
+
+  page('/auth/cancel-deletion', 'cancel-deletion', async (deletion_id, token) => {
+    const { status, due_at } = await fn.deletionStatus({ deletion_id })
+    if (status === 'cancelled') throw new ApiError('already_cancelled', 'This deletion is already cancelled.')
+    if (status === 'completed' || !due_at) throw new ApiError('deletion_already_completed', 'The account has been deleted.')
+    return pages.confirmCancel({ action: `${root}/v1/auth/me/cancel-deletion`, token, due_at })
+  })
 
   app.post(
     '/v1/auth/me/cancel-deletion',
@@ -70,65 +81,30 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     }
   )
 
-  app.get(
-    '/auth/confirm-email',
-    { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
-    async (request, reply) => {
-      const { token } = request.query
-      const isConfirmed = await fn.isEmailConfirmed({ account_id: idIn('confirm-email', token) })
-      return sendPage(reply, 200, isConfirmed ? pages.emailConfirmed : pages.confirmEmail({ action: `${root}/auth/confirm-email`, token }))
-    }
-  )
+  page('/auth/confirm-email', 'confirm-email', async (account_id, token) => {
+    const isConfirmed = await fn.isEmailConfirmed({ account_id })
+    return isConfirmed ? pages.emailConfirmed : pages.confirmEmail({ action: `${root}/auth/confirm-email`, token })
+  })
+  form('/auth/confirm-email', 'confirm-email', async account_id => {
+    await fn.confirmEmail({ account_id })
+    return pages.emailConfirmed
+  })
 
-  app.post(
-    '/auth/confirm-email',
-    { config: { public: true }, schema: { hide: true, body: schemas.TokenForm }, errorHandler: pageErrors(problem) },
-    async (request, reply) => {
-      await fn.confirmEmail({ account_id: idIn('confirm-email', request.body.token) })
-      return sendPage(reply, 200, pages.emailConfirmed)
-    }
+  page('/auth/confirm-address', 'confirm-address', async (_, token) =>
+    pages.confirmAddress({ action: `${root}/auth/confirm-address`, token })
   )
+  form('/auth/confirm-address', 'confirm-address', async address_id => {
+    await fn.confirmAddress({ address_id })
+    return pages.emailConfirmed
+  })
 
-  app.get(
-    '/auth/confirm-address',
-    { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
-    async (request, reply) => {
-      const { token } = request.query
-      idIn('confirm-address', token)
-      return sendPage(reply, 200, pages.confirmAddress({ action: `${root}/auth/confirm-address`, token }))
-    }
-  )
-
-  app.post(
-    '/auth/confirm-address',
-    { config: { public: true }, schema: { hide: true, body: schemas.TokenForm }, errorHandler: pageErrors(problem) },
-    async (request, reply) => {
-      await fn.confirmAddress({ address_id: idIn('confirm-address', request.body.token) })
-      return sendPage(reply, 200, pages.emailConfirmed)
-    }
-  )
-
-  app.get(
-    '/auth/not-me',
-    { config: { public: true }, schema: { hide: true, querystring: schemas.TokenLink }, errorHandler: pageErrors(problem) },
-    async (request, reply) => {
-      const { token } = request.query
-      const account_id = idIn('not-me', token)
-      const [account, due_at] = await Promise.all([fn.disownableAccount({ account_id }), fn.disownedUntil({ account_id })])
-      if (due_at) return sendPage(reply, 200, pages.disownedBefore(due_at))
-      if (!account) throw new ApiError('not_found', 'The account no longer exists, or this link is older than 30 days.')
-      return sendPage(reply, 200, pages.confirmDisown({ action: `${root}/auth/not-me`, token, account }))
-    }
-  )
-
-  app.post(
-    '/auth/not-me',
-    { config: { public: true }, schema: { hide: true, body: schemas.TokenForm }, errorHandler: pageErrors(problem) },
-    async (request, reply) => {
-      const due_at = await fn.disownAccount({ account_id: idIn('not-me', request.body.token), ip: request.ip })
-      return sendPage(reply, 200, pages.disowned(due_at))
-    }
-  )
+  page('/auth/not-me', 'not-me', async (account_id, token) => {
+    const [account, due_at] = await Promise.all([fn.disownableAccount({ account_id }), fn.disownedUntil({ account_id })])
+    if (due_at) return pages.disownedBefore(due_at)
+    if (!account) throw new ApiError('not_found', 'The account no longer exists, or this link is older than 30 days.')
+    return pages.confirmDisown({ action: `${root}/auth/not-me`, token, account })
+  })
+  form('/auth/not-me', 'not-me', async (account_id, ip) => pages.disowned(await fn.disownAccount({ account_id, ip })))
 
   function idIn(kind: LinkKind, token: string): string {
     const id = links.read(kind, token)

@@ -1,7 +1,7 @@
 /** Accounts, keys and secrets on the wire. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { Nullable, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { Listed, Nullable, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 import { scopes } from './admission.ts'
 
 const { plan: plans, webhookAuthorization: authorizations, keyOrigin: origins } = enums
@@ -109,4 +109,4 @@ export const Event = Type.Object({
   detail: Type.Unsafe<object>({ type: 'object', additionalProperties: true }),
   created_at: Timestamp
 })
-export const Events = Type.Object({ events: Type.Array(Event), total: Type.Integer(), limit: Type.Integer(), offset: Type.Integer() })
+export const Events = Type.Object({ events: Type.Array(Event), ...Listed })

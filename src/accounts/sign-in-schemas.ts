@@ -1,6 +1,6 @@
 /** Sessions, device codes and account deletion on the wire. */
 import { Type } from 'typebox'
-import { Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
+import { Listed, Nullable, orElse, Page, Strict, Timestamp, Uuid } from '../schemas.ts'
 import { scopes } from './admission.ts'
 import { Register } from './schemas.ts'
 
@@ -35,9 +35,7 @@ export const Sessions = Type.Object({
       expires_at: Timestamp
     })
   ),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })
 export const SessionParams = Type.Object({ session_id: Uuid('session_not_found', 'Session not found in this account.') })
 

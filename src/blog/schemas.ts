@@ -1,6 +1,6 @@
 /** The blog on the wire. */
 import { Type } from 'typebox'
-import { Page, Timestamp } from '../schemas.ts'
+import { Listed, Page, Timestamp } from '../schemas.ts'
 
 const post = {
   slug: Type.String(),
@@ -15,9 +15,7 @@ const post = {
 export const ListPosts = Type.Object(Page())
 export const Posts = Type.Object({
   posts: Type.Array(Type.Object(post)),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })
 export const PostParams = Type.Object({ slug: Type.String() })
 export const Post = Type.Object({

@@ -1,7 +1,7 @@
 /** Calendars on the wire. */
 import { type Static, Type } from 'typebox'
 import { DateText, GivenRange, Range } from '../schedule/schemas.ts'
-import { Nullable, notDots, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { Listed, Nullable, notDots, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
 const name = { pattern: `^${notDots}[A-Za-z0-9._:/-]{1,64}$` }
 
@@ -34,7 +34,5 @@ export const Calendar = Type.Object({
 export const ListCalendars = Type.Object(Page())
 export const Calendars = Type.Object({
   calendars: Type.Array(Calendar),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })

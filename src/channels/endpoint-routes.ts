@@ -161,7 +161,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const { url, secret } = await app.fn.beginEndpointTest({ endpoint_id, ...request.caller })
       const event = { id: randomUUID(), type: 'endpoint.test', at: app.now(), cue_id: null, cue_key: null, execution_id: null, data: {} }
       const signed = signedRequest(url, [secret], event.id, JSON.stringify(event), +app.now())
-      const { http_status, error } = await client.post({ ...signed, method: 'POST', timeoutMs })
+      const { http_status, error } = await client.post({ ...signed, timeoutMs })
       return { ...(http_status !== null && { http_status }), ...(error !== null && { error }) }
     }
   )

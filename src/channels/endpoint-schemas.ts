@@ -1,7 +1,7 @@
 /** Event endpoints on the wire. */
 import { type Static, Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { CueId, Nullable, Page, Strict, Tag, Timestamp, Uuid } from '../schemas.ts'
+import { CueId, Listed, Nullable, Page, Strict, Tag, Timestamp, Uuid } from '../schemas.ts'
 
 export const EndpointParams = Type.Object({
   endpoint_id: Uuid('event_endpoint_not_found', 'Event endpoint not found in this account.')
@@ -48,9 +48,7 @@ export const CreatedEventEndpoint = Type.Object({
 export const ListEventEndpoints = Type.Object(Page())
 export const EventEndpoints = Type.Object({
   event_endpoints: Type.Array(EventEndpoint),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })
 
 export const EnableEventEndpoint = Strict({

@@ -32,9 +32,9 @@ export const startEndpoints = ({ jobs, fn, client, now, log }: Options): Promise
     let place: number | undefined
     let result: WebhookResult | undefined
     for (const event of events) {
-      const { url, headers, body } = signedRequest(event.url, [event.secret], event.id, textOf(event), now())
-      if (event.truncated && event === first) headers['X-Service-Truncated'] = 'true'
-      result = await client.post({ url, method: 'POST', headers, body, timeoutMs })
+      const request = signedRequest(event.url, [event.secret], event.id, textOf(event), now())
+      if (event.truncated && event === first) request.headers['X-Service-Truncated'] = 'true'
+      result = await client.post({ ...request, timeoutMs })
       if (!result.ok && !result.gone) break
       place = event === events.at(-1) ? event.next_place : event.place
       if (performance.now() > endsAt) break

@@ -1,6 +1,7 @@
 /** What each type of channel is sent: one POST of a fixed form. Text from users is escaped for its medium, and shortened to its limits. */
 import type { Links } from '../accounts/links.ts'
 import type { AlertSeverity, ChannelType, NoticeKind } from '../db.types.ts'
+import { userAgent } from '../deliveries/request.ts'
 import { signHeaders } from '../deliveries/signature.ts'
 import { aboutEvent } from '../events/about.ts'
 import { counted, spoken } from '../pages/page.ts'
@@ -140,21 +141,30 @@ export type Sent = {
 }
 
 type Channel = { type: ChannelType; target: string; secrets: string[] | null }
-type Request = { url: string; headers: Record<string, string>; body: string }
+type Request = { url: string; method: 'POST'; headers: Record<string, string>; body: string }
 
 /** The request that brings an event to a webhook or an endpoint. `body` is its JSON. */
 export const signedRequest = (url: string, secrets: readonly string[], id: string, body: string, now: number): Request => ({
   url,
+  method: 'POST',
   headers: signHeaders({ secrets, executionId: id, timestamp: Math.floor(now / 1000), body }),
   body
 })
 
 /** The request of a message to a channel, unless it is a mail; `sent` is the same for webhooks. `now` is in epoch milliseconds. */
 export const requestTo = ({ type, target, secrets }: Channel, message: Message, sent: Sent, now: number): Request => {
-  if (type === 'webhook') return signedRequest(target, secrets ?? [], sent.id, JSON.stringify(sent), now)
   if (type === 'email') throw new Error('a mail is not a request')
-  const { url, headers = {}, body } = forms[type](target, message)
-  return { url, headers, body: typeof body === 'string' ? body : JSON.stringify(body) }
+  const {
+    url,
+    headers = {},
+    body
+  } = type === 'webhook' ? signedRequest(target, secrets ?? [], sent.id, JSON.stringify(sent), now) : forms[type](target, message)
+  return {
+    url,
+    method: 'POST',
+    headers: { 'User-Agent': userAgent, ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body)
+  }
 }
 
 /** A notice as SQL returns it. */

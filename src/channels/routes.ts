@@ -6,7 +6,6 @@ import { Compile } from 'typebox/compile'
 import { Email } from '../accounts/schemas.ts'
 import { constants } from '../catalog.ts'
 import { readPage } from '../database/read-page.ts'
-import { userAgent } from '../deliveries/request.ts'
 import { createWebhookClient } from '../deliveries/webhook.ts'
 import { ApiError, fault, invalid } from '../errors.ts'
 import { readTypes } from '../events/types.ts'
@@ -154,14 +153,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const channel = await app.fn.beginChannelTest({ name, ...request.caller })
       if (channel.type === 'email') return { http_status: 202 }
       const { message, sent } = testMessage(name, randomUUID(), app.config.baseUrl, app.now())
-      const { url, headers, body } = requestTo(channel, message, sent, +app.now())
-      const { http_status, error } = await client.post({
-        url,
-        method: 'POST',
-        headers: { 'User-Agent': userAgent, ...headers },
-        body,
-        timeoutMs
-      })
+      const { http_status, error } = await client.post({ ...requestTo(channel, message, sent, +app.now()), timeoutMs })
       return { ...(http_status !== null && { http_status }), ...(error !== null && { error }) }
     }
   )

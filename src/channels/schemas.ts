@@ -1,7 +1,7 @@
 /** Channels on the wire. */
 import { type Static, Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { Nullable, notDots, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
+import { Listed, Nullable, notDots, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
 
 const name = { pattern: `^${notDots}[A-Za-z0-9._:/-]{1,64}$` }
 
@@ -60,9 +60,7 @@ export const Channel = Type.Object({
 export const ListChannels = Type.Object(Page())
 export const Channels = Type.Object({
   channels: Type.Array(Channel),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })
 
 export const ChannelTest = Type.Object({

@@ -3,7 +3,6 @@ import type { FastifyBaseLogger } from 'fastify'
 import { createLinks } from '../accounts/links.ts'
 import type { Config } from '../config.ts'
 import type { Functions } from '../database/functions.ts'
-import { userAgent } from '../deliveries/request.ts'
 import type { WebhookClient } from '../deliveries/webhook.ts'
 import type { Jobs } from '../jobs/boss.ts'
 import { messageOf, requestTo } from './messages.ts'
@@ -30,8 +29,7 @@ export const startNotices = ({ jobs, fn, client, config, now, log }: Options): P
     if (!notice) return
     const { tries, type, kind } = notice
     const { message, sent } = messageOf(notice_id, notice, { baseUrl, links })
-    const { url, headers, body } = requestTo(notice, message, sent, now())
-    const result = await client.post({ url, method: 'POST', headers: { 'User-Agent': userAgent, ...headers }, body, timeoutMs })
+    const result = await client.post({ ...requestTo(notice, message, sent, now()), timeoutMs })
     const { http_status, error, gone, retry_after_ms, duration_ms: ms } = result
     const state = await fn.endNotice({ notice_id, tries, http_status, error, is_final: gone, retry_after_ms })
     log.info({ notice_id, type, kind, http_status, error, ms }, 'notice ended')

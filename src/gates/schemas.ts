@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { enums } from '../catalog.ts'
 import { Amount, Unit } from '../costs/schemas.ts'
 import { Instant } from '../schedule/schemas.ts'
-import { Nullable, notDots, orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { Listed, Nullable, notDots, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
 const key = { pattern: `^${notDots}[A-Za-z0-9._:/-]{1,255}$` }
 
@@ -141,9 +141,7 @@ export const GateDetail = Type.Object({
 export const ListGates = Type.Object(Page())
 export const Gates = Type.Object({
   gates: Type.Array(Gate),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })
 
 export const PauseGate = Strict({

@@ -14,7 +14,6 @@ export const approvalTools: readonly Tool[] = [
     name: 'list_approvals',
     description: 'List runs that wait until a person approves them, newest first.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({
       ...Type.Partial(Type.Pick(executions.ListExecutions, ['cue_id', 'tag', 'cursor', 'count_to'])).properties,
       limit
@@ -29,7 +28,6 @@ export const approvalTools: readonly Tool[] = [
     name: 'decide_approval',
     description: 'Approve or reject a run that waits, as its person decided. A rejection needs a reason.',
     scope: 'approve',
-    readOnly: false,
     input: Type.Object({
       execution_id: Id('execution'),
       decision: Type.Enum(['approve', 'reject']),

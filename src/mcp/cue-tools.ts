@@ -57,7 +57,6 @@ export const cueTools: readonly Tool[] = [
     name: 'preview_schedule',
     description: 'When a schedule would run next, in words and instants. Changes nothing; use it before creating a cue.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({ ...schedule, ...Type.Partial(Type.Omit(schedules.PreviewRequest, ['schedule'])).properties }),
     output: schedules.Preview,
     run: async (client, input) => client.cues.preview({ schedule: {}, ...withSchedule(input) } as never)
@@ -66,7 +65,6 @@ export const cueTools: readonly Tool[] = [
     name: 'create_cue',
     description: 'Schedule a task. With callback_url, each run sends a signed webhook; without, workers claim the runs.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ ...definition, idempotency_key: IdempotencyKey }),
     output: Type.Object({ ...CueLine.properties, ...made }),
     run: async (client, { idempotency_key: idempotencyKey, ...input }) => {
@@ -78,7 +76,6 @@ export const cueTools: readonly Tool[] = [
     name: 'upsert_cue',
     description: 'Create the cue with your own key, or replace its definition: omitted fields return to their defaults. Safe to repeat.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ ...definition, key: Type.String({ ...bounds.key, description: 'Your own name for the cue.' }) }),
     output: Type.Object({ ...CueLine.properties, changed: cues.UpsertedCue.properties.changed, ...made }),
     run: async (client, { key, ...input }) => {
@@ -92,7 +89,6 @@ export const cueTools: readonly Tool[] = [
       'Make the cues of a set as declared, all or none: create, replace and, with prune, delete. By default it only says what it would do; ' +
       'show that, then repeat it with dry_run: false.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ ...declared.Apply.properties, dry_run }),
     output: Type.Object({ ...applied, next_step: NextStep }),
     run: async (client, { dry_run = true, ...input }) => ({
@@ -104,7 +100,6 @@ export const cueTools: readonly Tool[] = [
     name: 'list_cues',
     description: 'List cues, newest first.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({
       ...Type.Partial(Type.Pick(lists.ListCues, ['status', 'name', 'key_prefix', 'search', 'tag', 'chain', 'offset', 'cursor', 'count_to']))
         .properties,
@@ -120,7 +115,6 @@ export const cueTools: readonly Tool[] = [
     name: 'get_cue',
     description: 'Get one cue with its settings, payload and latest runs.',
     scope: 'read',
-    readOnly: true,
     input: Cue,
     output: Type.Object({
       cue_id: Type.String(),
@@ -143,7 +137,6 @@ export const cueTools: readonly Tool[] = [
     name: 'get_cue_history',
     description: "Get a cue's runs counted by day in its time zone, and the slots that did not run, with the reason.",
     scope: 'read',
-    readOnly: true,
     input: Type.Object({
       cue_id: Id('cue'),
       days: Type.Optional({ ...cues.HistoryQuery.properties.days, default: 30 }),
@@ -164,7 +157,6 @@ export const cueTools: readonly Tool[] = [
     name: 'update_cue',
     description: "Change a cue's name, schedule, callback URL or payload. Omitted fields keep their values.",
     scope: 'write',
-    readOnly: false,
     input: Type.Object({
       cue_id: Id('cue'),
       ...Type.Partial(Type.Object(definition)).properties,
@@ -183,7 +175,6 @@ export const cueTools: readonly Tool[] = [
     name: 'pause_cue',
     description: 'Stop future runs of a cue, until you resume it or until a time. Existing runs continue.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ cue_id: Id('cue'), ...cues.PauseCue.properties }),
     output: Type.Object({ ...CueLine.properties, next_step: NextStep }),
     run: async (client, { cue_id, ...pause }) => ({
@@ -195,7 +186,6 @@ export const cueTools: readonly Tool[] = [
     name: 'resume_cue',
     description: 'Resume a paused cue from now on.',
     scope: 'write',
-    readOnly: false,
     input: Cue,
     output: CueLine,
     run: async (client, { cue_id }) => cueLine(await client.cues.resume(cue_id))
@@ -204,7 +194,6 @@ export const cueTools: readonly Tool[] = [
     name: 'fire_cue',
     description: 'Run a cue now, or at send_at. Limit per cue and hour: fires_per_hour of the plan (10).',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ cue_id: Id('cue'), ...cues.FireRequest.properties }),
     output: Type.Object({ execution_id: Type.String(), ...cues.FiredExecution.properties, next_step: NextStep }),
     run: async (client, { cue_id, ...body }) => {
@@ -216,7 +205,6 @@ export const cueTools: readonly Tool[] = [
     name: 'delete_cue',
     description: 'Delete a cue with its history. This cannot be undone.',
     scope: 'write',
-    readOnly: false,
     input: Cue,
     output: Type.Object({ cue_id: Type.String(), deleted: Type.Boolean() }),
     run: async (client, { cue_id }) => {

@@ -18,7 +18,6 @@ export const executionTools: readonly Tool[] = [
     description:
       'List runs, newest first, optionally of one cue, with one status such as failed, or those that failed and await a decision.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({
       ...Type.Partial(Type.Pick(executions.ListExecutions, ['cue_id', 'status', 'dead', 'error', 'tag', 'offset', 'cursor', 'count_to']))
         .properties,
@@ -34,7 +33,6 @@ export const executionTools: readonly Tool[] = [
     name: 'get_execution',
     description: 'Get one run with its payload, attempts and outcome.',
     scope: ['read', 'worker'],
-    readOnly: true,
     input: Execution,
     output: Type.Object({ execution_id, ...executions.ExecutionDetail.properties }),
     run: async (client, { execution_id }) => ({ execution_id, ...(await client.executions.get(execution_id)) })
@@ -43,7 +41,6 @@ export const executionTools: readonly Tool[] = [
     name: 'replay_execution',
     description: 'Replay an ended run as a new execution with the same payload.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ ...Execution.properties, overlap: executions.GivenOverlap, idempotency_key: IdempotencyKey }),
     output: Type.Object({ ...executions.Replayed.properties, next_step: NextStep }),
     run: async (client, { execution_id, overlap, idempotency_key: idempotencyKey }) => ({
@@ -57,7 +54,6 @@ export const executionTools: readonly Tool[] = [
       'Replay the runs that failed, were missed or timed out, and were neither replayed nor dismissed: of the last 7 days, optionally of one cue, with a tag or an error. ' +
       'By default it only says how many there are; show that, then repeat it with dry_run: false.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({
       ...Type.Pick(executions.ListExecutions, ['cue_id', 'tag', 'error', 'from', 'to']).properties,
       rate_per_minute: operations.CreateOperation.properties.rate_per_minute,
@@ -94,7 +90,6 @@ export const executionTools: readonly Tool[] = [
     description:
       'Count a failed run as good enough for the cues that follow its cue, which then run. replay_execution is better if it can succeed.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ ...Execution.properties, ...executions.Signal.properties }),
     output: Type.Object({ execution_id, ...executions.Signalled.properties, next_step: NextStep }),
     run: async (client, { execution_id, ...body }) => ({
@@ -107,7 +102,6 @@ export const executionTools: readonly Tool[] = [
     name: 'get_operation',
     description: 'Get an operation, such as that of replay_failed: its progress, and what failed.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({ operation_id: Id('operation') }),
     output: Type.Object({ operation_id: Type.String(), ...operations.OperationDetail.properties }),
     run: async (client, { operation_id }) => ({ operation_id, ...(await client.operations.get(operation_id)) })
@@ -117,7 +111,6 @@ export const executionTools: readonly Tool[] = [
     description:
       'Claim the next run of a worker cue, to work on its payload. Then report_outcome ends it; until then, heartbeat_execution keeps the claim.',
     scope: 'worker',
-    readOnly: false,
     input: Type.Omit(workers.ClaimNextRequest, ['limit']),
     output: Type.Object({ ...Type.Partial(workers.Claim).properties, claimed: Type.Boolean(), next_step: NextStep }),
     run: async (client, request, signal) => {
@@ -138,7 +131,6 @@ export const executionTools: readonly Tool[] = [
     name: 'heartbeat_execution',
     description: 'Extend the claim of a run that takes longer than its lease.',
     scope: 'worker',
-    readOnly: false,
     input: Type.Object({ ...Execution.properties, claim_token: workers.ClaimToken }),
     output: Type.Object({ execution_id, ...workers.Extended.properties }),
     run: async (client, { execution_id, claim_token: claimToken }) => ({
@@ -150,7 +142,6 @@ export const executionTools: readonly Tool[] = [
     name: 'release_execution',
     description: 'Give a claim back without an outcome, so that the run can be claimed again at once.',
     scope: 'worker',
-    readOnly: false,
     input: Type.Object({ ...Execution.properties, claim_token: workers.ClaimToken }),
     output: workers.Released,
     run: async (client, { execution_id, claim_token }) => client.executions.release(execution_id, claim_token)
@@ -159,7 +150,6 @@ export const executionTools: readonly Tool[] = [
     name: 'report_outcome',
     description: 'Report, once, whether a run succeeded, with evidence.',
     scope: 'worker',
-    readOnly: false,
     input: Type.Object({ ...Execution.properties, claim_token, ...outcomes.Report.properties }),
     output: Type.Object({ ...outcomes.Reported.properties, next_step: NextStep }),
     run: async (client, { execution_id, claim_token: claimToken, ...report }) => ({
@@ -171,7 +161,6 @@ export const executionTools: readonly Tool[] = [
     name: 'attach_evidence',
     description: 'Add evidence to a reported outcome. Existing evidence is kept.',
     scope: 'worker',
-    readOnly: false,
     input: Type.Object({ ...Execution.properties, claim_token, ...outcomes.Evidence.properties }),
     output: outcomes.Attached,
     run: async (client, { execution_id, claim_token: claimToken, ...evidence }) =>
@@ -181,7 +170,6 @@ export const executionTools: readonly Tool[] = [
     name: 'verify_execution',
     description: 'Verify a reported success, or reject it with valid: false.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ ...Execution.properties, ...outcomes.Verification.properties }),
     output: outcomes.Verified,
     run: async (client, { execution_id, ...body }) => client.executions.verify(execution_id, body)

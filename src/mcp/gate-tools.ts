@@ -10,7 +10,6 @@ export const gateTools: readonly Tool[] = [
     name: 'list_gates',
     description: 'List gates: limits that cues share, named by their member gate.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({ ...Type.Partial(ListGates).properties, limit }),
     output: Type.Object({ gates: Type.Array(Gate), total: Type.Integer(), next_step: NextStep }),
     run: async (client, { limit = 10, ...page }) => {
@@ -22,7 +21,6 @@ export const gateTools: readonly Tool[] = [
     name: 'put_gate',
     description: 'Create or replace a gate. It applies to what already waits. Omitted members return to their defaults.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ key, ...PutGate.properties }),
     output: Type.Object({ ...Gate.properties, next_step: NextStep }),
     run: async (client, { key, ...settings }) => ({
@@ -34,7 +32,6 @@ export const gateTools: readonly Tool[] = [
     name: 'pause_gate',
     description: 'Hold the executions of a gate, or with resume: true let them run again.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ key, resume: Type.Optional(Type.Boolean({ default: false })), ...PauseGate.properties }),
     output: Type.Object({ ...Gate.properties, next_step: NextStep }),
     run: async (client, { key, resume = false, reason, until }) => ({

@@ -33,12 +33,12 @@ export const createMcpServer = (client: Client, caller: Caller, version: string)
   const server = new Server({ name: 'pgcue', version }, { capabilities: { tools: {} }, instructions })
 
   server.setRequestHandler(ListToolsRequestSchema, async () => ({
-    tools: shown.map(({ name, description, input, output, readOnly }) => ({
+    tools: shown.map(({ name, description, input, output, scope }) => ({
       name,
       description,
       inputSchema: { ...published(input as Schema, { isRequest: true, anyJson }), type: 'object' as const },
       outputSchema: { ...published(output as Schema, { isBrief: true }), type: 'object' as const },
-      annotations: { readOnlyHint: readOnly, destructiveHint: name === 'delete_cue' || name === 'apply', openWorldHint: false }
+      annotations: { readOnlyHint: scope.includes('read'), destructiveHint: name === 'delete_cue' || name === 'apply', openWorldHint: false }
     }))
   }))
 

@@ -8,9 +8,8 @@ import { Page } from '../schemas.ts'
 export type Tool = {
   name: string
   description: string
-  /** The scope required to see the tool; of a list, any one. */
+  /** The scope required to see the tool; of a list, any one. One that needs no more than `read` changes nothing. */
   scope: Exclude<Needed, 'any'>
-  readOnly: boolean
   input: TObject
   /** The allow-list of the result: other members are left out, and so are optional ones that are null. */
   output: TObject

@@ -26,7 +26,6 @@ export const tools: readonly Tool[] = [
     name: 'list_calendars',
     description: 'List calendars: dates and times that cues leave out, by the names in exclude_calendars.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({ ...Type.Partial(ListCalendars).properties, limit }),
     output: Type.Object({ calendars: Type.Array(Calendar), total: Type.Integer(), next_step: NextStep }),
     run: async (client, { limit = 10, ...page }) => {
@@ -38,7 +37,6 @@ export const tools: readonly Tool[] = [
     name: 'put_calendar',
     description: 'Create or replace a calendar. The next runs of all cues that use it change at once. Omitted members are empty.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ name: CalendarName, ...PutCalendar.properties }),
     output: Type.Object({ ...Calendar.properties, next_step: NextStep }),
     run: async (client, { name, ...body }) => ({
@@ -50,7 +48,6 @@ export const tools: readonly Tool[] = [
     name: 'delete_calendar',
     description: 'Delete a calendar that no cue uses.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ name: CalendarName }),
     output: Type.Object({ name: Type.String(), deleted: Type.Boolean() }),
     run: async (client, { name }) => {
@@ -65,7 +62,6 @@ export const tools: readonly Tool[] = [
     name: 'get_costs',
     description: 'Sums of the costs that executions reported, by cue, tag or day. Report costs with report_outcome.',
     scope: 'read',
-    readOnly: true,
     input: Type.Partial(ReadCosts),
     output: Type.Object({ ...CostSums.properties, next_step: NextStep }),
     run: async (client, query) => ({ ...(await client.costs(query)), next_step: 'list_executions shows the costs of each run' })
@@ -74,7 +70,6 @@ export const tools: readonly Tool[] = [
     name: 'list_alerts',
     description: 'List alerts: repeated failures, missed runs, missing outcomes, paused cues. Unacknowledged ones by default.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({
       ...Type.Partial(Type.Pick(ListAlerts, ['cue_id', 'offset', 'cursor', 'count_to'])).properties,
       acknowledged: Type.Optional(Type.Boolean({ default: false })),
@@ -90,7 +85,6 @@ export const tools: readonly Tool[] = [
     name: 'acknowledge_alert',
     description: 'Acknowledge an alert. Another failure raises a new one.',
     scope: 'write',
-    readOnly: false,
     input: Type.Object({ alert_id: Id('alert') }),
     output: AlertLine,
     run: async (client, { alert_id }) => alertLine(await client.alerts.acknowledge(alert_id))
@@ -100,7 +94,6 @@ export const tools: readonly Tool[] = [
     description:
       'What happened, oldest first: changes of cues, failed runs, alerts, operations. Begins with the oldest event that is kept.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({ ...Type.Partial(Type.Pick(ListEvents, ['after', 'types', 'cue_id', 'tag', 'wait'])).properties, limit }),
     output: Type.Object({
       events: Type.Array(EventLine),
@@ -123,7 +116,6 @@ export const tools: readonly Tool[] = [
     description:
       'What needs attention: failing cues, work without a worker, outcomes to decide, pauses, alerts; and how the last day went.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({}),
     output: Type.Object({
       ...Type.Omit(Overview, ['volume', 'per_minute']).properties,
@@ -144,7 +136,6 @@ export const tools: readonly Tool[] = [
     name: 'get_usage',
     description: 'Usage against the limits of the plan. Check it before creating many cues.',
     scope: 'read',
-    readOnly: true,
     input: Type.Object({}),
     output: Usage,
     run: async client => client.usage()

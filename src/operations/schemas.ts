@@ -6,7 +6,7 @@ import * as cues from '../cues/list-schemas.ts'
 import { noSuchCue } from '../cues/schemas.ts'
 import * as executions from '../executions/schemas.ts'
 import { Instant } from '../schedule/schemas.ts'
-import { CueId, Nullable, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
+import { CueId, Listed, Nullable, orElse, Page, Strict, Tag, Timestamp } from '../schemas.ts'
 
 export const types = enums.operationType
 export type OperationType = (typeof types)[number]
@@ -131,9 +131,7 @@ export const ListOperations = Type.Object({
 })
 export const Operations = Type.Object({
   operations: Type.Array(Operation),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })
 
 export const OperationParams = Type.Object({

@@ -1,7 +1,7 @@
 /** Support tickets on the wire. */
 import { Type } from 'typebox'
 import { enums } from '../catalog.ts'
-import { orElse, Page, Strict, Timestamp } from '../schemas.ts'
+import { Listed, orElse, Page, Strict, Timestamp } from '../schemas.ts'
 
 const severities = enums.ticketSeverity
 const types = enums.ticketType
@@ -36,7 +36,5 @@ export const TicketDetail = Type.Object({ ...Ticket.properties, message: Type.St
 export const ListTickets = Type.Object(Page())
 export const Tickets = Type.Object({
   tickets: Type.Array(Ticket),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer()
+  ...Listed
 })

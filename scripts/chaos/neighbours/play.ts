@@ -1,6 +1,6 @@
 /**
  * How much tenants can affect each other: a replica with its limits on, well-behaved accounts with a cue every second, and attackers who stay within the
- * limits. Prints the victims' lateness and the API's latency before, during and after each attack as a row of a table. Faulty is a lost delivery, a
+ * limits. The figures are the victims' lateness and the API's latency before, during and after each attack. Faulty is a lost delivery, a
  * replica that is down, and lateness during an attack of more than twice that before it.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -90,10 +90,5 @@ export const playAttack = async (stage: Stage, name: string, seconds: number) =>
     ...(delivered < due ? [`${due - delivered} deliveries are missing`] : []),
     ...(lateness.during > Math.max(2 * lateness.before, toleratedMs) ? [`lateness ${lateness.during} ms, quiet ${lateness.before} ms`] : [])
   ]
-  const series = (of: Record<Phase, number>) => phases.map(phase => of[phase]).join(', ')
-  console.log(
-    '| attack | lateness p99, ms: before, during, after | delivered of due | API p99, ms: before, during, after | errors | memory, MB |'
-  )
-  console.log(`| ${title} | ${series(lateness)} | ${delivered} of ${due} | ${series(api)} | ${failed_calls} | ${peak_mb} |`)
-  return { attack: name, ...figures, ...damage, faults }
+  return { attack: name, title, ...figures, ...damage, faults }
 }
