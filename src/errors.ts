@@ -244,7 +244,7 @@ const noAnswer = () => Object.assign(new Error('no answer in time'), { code: 'ET
 export const inTime = <T>(answer: Promise<T>, ms: number, late: () => Error = noAnswer): Promise<T> => {
   let timer: NodeJS.Timeout
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(late()), ms)
+    timer = setTimeout(() => reject(late()), ms).unref()
   })
   return Promise.race([answer, timeout]).finally(() => clearTimeout(timer))
 }

@@ -2,6 +2,7 @@
  * The two limits of concurrent deliveries. Fast slots limit requests to receivers that respond quickly: one that takes long gives its slot back and
  * goes on without one, so that slow receivers don't delay fast ones. The capacity limits open deliveries, on hand and under way, of all kinds.
  */
+import { createCounts } from '../cache/counts.ts'
 
 /** Open deliveries shared by all accounts. */
 export const sharedAtMost = 5000
@@ -12,25 +13,6 @@ const trials = 1
 const quickTrials = 5
 /** Maximum accounts whose pace is remembered. */
 const pacesKept = 10_000
-
-/** Counts by account. */
-export const createCounts = () => {
-  const counts = new Map<string, number>()
-  let total = 0
-  return {
-    get total() {
-      return total
-    },
-    of: (account: string): number => counts.get(account) ?? 0,
-    accounts: (): string[] => [...counts.keys()],
-    add: (account: string, number: number): void => {
-      total += number
-      const count = (counts.get(account) ?? 0) + number
-      if (count === 0) counts.delete(account)
-      else counts.set(account, count)
-    }
-  }
-}
 
 type Options = {
   shared?: number
@@ -90,7 +72,7 @@ export const createCapacity = ({ shared = sharedAtMost, reserve = reserveAtMost,
     isSlow: (account: string): boolean => quick.get(account) === false,
 
     /** Accounts with open deliveries that may not open another. */
-    full: (): string[] => open.accounts().filter(account => !hasRoom(account))
+    full: (): string[] => open.names().filter(account => !hasRoom(account))
   }
 }
 

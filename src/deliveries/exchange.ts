@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Dispatcher } from 'undici'
+import type { BegunAttempt } from '../database/functions.ts'
 import { MAX_RESPONSE_BYTES, type ResponseHeaders } from './response-text.ts'
 import type { Sockets } from './sockets.ts'
 import { isClosed, sentence } from './webhook-errors.ts'
@@ -22,6 +23,8 @@ export interface Answer {
 
 /** Filled in while the request is open: `exchange.fail` ends it with the reason as its error and closes its connection. */
 export interface Handle {
+  /** The one that is sent, if the request is a delivery. */
+  attempt?: BegunAttempt
   exchange?: { fail: (reason: string) => void } | undefined
 }
 

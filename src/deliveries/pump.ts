@@ -3,13 +3,14 @@
  * much larger capacity for open deliveries, shared by all accounts.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { createCounts } from '../cache/counts.ts'
 import { bisect } from '../database/bisect.ts'
 import type { BegunAttempt, Functions } from '../database/functions.ts'
 import { type DueCue, dueColumns, isLast, movedColumns } from '../firing/due-cue.ts'
 import type { DueQueue, WaitingAttempt } from '../firing/due-queue.ts'
 import type { Ahead } from '../firing/look-ahead.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { type Capacity, createCapacity, createCounts } from './capacity.ts'
+import { type Capacity, createCapacity } from './capacity.ts'
 import { createLimits } from './limits.ts'
 import { createSender, type SenderOptions } from './sender.ts'
 import { createWaitingAttempts } from './waiting-attempts.ts'
@@ -173,7 +174,7 @@ const createTaker = (options: TakerOptions) => {
       onError(error, 'take attempts')
     } finally {
       takers--
-      for (const account of unbegun.accounts()) for (let n = unbegun.of(account); n > 0; n--) close(account)
+      for (const account of unbegun.names()) for (let n = unbegun.of(account); n > 0; n--) close(account)
       onChange()
     }
   }

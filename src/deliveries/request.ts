@@ -33,7 +33,7 @@ export const createRequests =
     headers['User-Agent'] = userAgent
     headers['X-Service-Cue-Id'] = attempt.cue_id
     headers['X-Service-Execution-Id'] = execution_id
-    headers['X-Service-Scheduled-For'] = isoText(attempt.scheduled_for)
+    headers['X-Service-Scheduled-For'] = attempt.scheduled_for.toISOString()
     headers['X-Service-Attempt'] = String(attempt.attempt)
     for (const name in callback_headers) headers[replaceable[name.toLowerCase()] ?? name] = callback_headers[name]!
     // The account's key replaces the token; a cue's own Authorization header replaces both, and the token gets a header of its own.
@@ -63,15 +63,3 @@ const rendered = (attempt: BegunAttempt, text: string): BegunAttempt => {
 
 /** Default headers that a cue may replace, by lowercase name; the same spelling, so that none is sent twice. */
 const replaceable: Record<string, string> = { authorization: 'Authorization', 'user-agent': 'User-Agent', 'content-type': 'Content-Type' }
-
-let lastTime = 0
-let lastText = new Date(0).toISOString()
-
-/** An instant in ISO format. Many deliveries in a row are due at the same one. */
-const isoText = (instant: Date): string => {
-  if (+instant !== lastTime) {
-    lastText = instant.toISOString()
-    lastTime = +instant
-  }
-  return lastText
-}

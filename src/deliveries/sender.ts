@@ -99,10 +99,6 @@ export const createSender = (options: SenderOptions) => {
     get onHand() {
       return onHand.size
     },
-    /** Number of requests under way. */
-    get sending() {
-      return sending.size
-    },
     /** Queues an attempt; `send` sends it. */
     add: (attempt: BegunAttempt): void => onHand.add(attempt.account_id, attempt),
 

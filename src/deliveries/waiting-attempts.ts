@@ -3,9 +3,9 @@
  * the queue of due cues. Attempts of accounts without room stay there, so that a long backlog is not read again for every attempt of another
  * account. Its state may be outdated, since an attempt is begun only if the database still agrees.
  */
+import { createCounts } from '../cache/counts.ts'
 import type { Functions, LookWaitingRow } from '../database/functions.ts'
 import { type DueQueue, inRotatedOrder, type WaitingAttempt } from '../firing/due-queue.ts'
-import { createCounts } from './capacity.ts'
 
 type Options = {
   fn: Pick<Functions, 'lookWaiting'>

@@ -248,8 +248,8 @@ const missedAfterOf = ({ missedAfterSeconds }: Config) => `${missedAfterSeconds}
 const heartbeatMsOf = ({ missedAfterSeconds }: Config) => Math.min(beatMs, (missedAfterSeconds * 1000) / 4)
 
 /** How a pump takes and sends. */
-const pumpSettings = ({ config, decryptKey, traces, outageLog, metrics, log, onError }: Building) => ({
-  request: traces.attempts(createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey })),
+const pumpSettings = ({ config, decryptKey, outageLog, metrics, log, onError }: Building) => ({
+  request: createRequests({ tokenKey: deriveKey(config.sessionSecret, 'execution-token'), decryptKey }),
   missedAfter: missedAfterOf(config),
   concurrency: config.deliveryConcurrency,
   leastOpen: Math.min(...Object.values(config.plans).map(plan => plan.open_deliveries)),

@@ -58,18 +58,11 @@ const surelyMs = 2
 /** How long a success may be late, beyond its window. */
 const graceMs = 15_000
 
-/** The cues in rows. Those of an account share its id, which saves memory and comparing. */
-export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] => {
-  const accounts = new Map<string, string>()
-  const shared = (id: string) => {
-    const sameId = accounts.get(id)
-    if (sameId === undefined) accounts.set(id, id)
-    return sameId ?? id
-  }
-  return rows.flatMap(({ cue_ids, account_ids, versions, next_runs, ...schedule }) =>
-    cue_ids.map((cue_id, n) => ({ schedule, cue_id, account_id: shared(account_ids[n]!), version: versions[n]!, at: next_runs[n]! }))
+/** The cues in rows. */
+export const cuesOf = (rows: readonly LookAheadByScheduleRow[]): ReadCue[] =>
+  rows.flatMap(({ cue_ids, account_ids, versions, next_runs, ...schedule }) =>
+    cue_ids.map((cue_id, n) => ({ schedule, cue_id, account_id: account_ids[n]!, version: versions[n]!, at: next_runs[n]! }))
   )
-}
 
 /**
  * Prepares a slot. Those that came due during an outage are left to catch_up: they have no next slot here.

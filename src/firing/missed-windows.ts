@@ -2,7 +2,6 @@
  * Windows for a success. When one has passed, it moves on from the latest success, or raises an alert if there was none. A success itself writes
  * nothing, so a healthy cue costs one query per window.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Functions, PassedWindowsRow } from '../database/functions.ts'
 import type { Calendar } from '../schedule/exclusions.ts'
 import { planOf } from '../schedule/plan.ts'
@@ -12,11 +11,6 @@ import { createSweep, type SweepOptions } from './sweep.ts'
 
 type Options = SweepOptions & { fn: Pick<Functions, 'passedWindows' | 'moveWindows'>; now: () => number }
 type Move = { next: Date | null; missed: boolean }
-
-/** Deliveries come first: after a full page, the sweep rests for this multiple of the time that the page took. */
-const restTimes = 2
-/** It rests only at its beginning, for this long, since an alert is due within 30 seconds. */
-const restingMs = 10_000
 
 /** @returns a function that moves all windows that have passed, and resolves to the number of alerts raised */
 export const createWindowSweep = (options: Options) => {
@@ -35,14 +29,10 @@ export const createWindowSweep = (options: Options) => {
       })
   })
   return async (): Promise<number> => {
-    const restUntil = performance.now() + restingMs
     for (let raised = 0; ; ) {
-      const startedAt = performance.now()
       const { count, isFull } = await page()
       raised += count
       if (!isFull) return raised
-      const endedAt = performance.now()
-      if (endedAt < restUntil) await delay((endedAt - startedAt) * restTimes)
     }
   }
 }

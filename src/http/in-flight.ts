@@ -1,5 +1,6 @@
 /** Bytes of responses that clients have not read yet, and their limits. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { createCounts } from '../cache/counts.ts'
 import { ApiError } from '../errors.ts'
 import { subjectOf } from './address-subject.ts'
 
@@ -19,16 +20,7 @@ declare module 'fastify' {
 
 /** Makes the count of one server. */
 export const createInFlight = (limits: ResponseLimits = responseLimits) => {
-  const bytesOf = new Map<string, number>()
-  let all = 0
-
-  const add = (subject: string, bytes: number) => {
-    all += bytes
-    const total = (bytesOf.get(subject) ?? 0) + bytes
-    if (total > 0) bytesOf.set(subject, total)
-    else bytesOf.delete(subject)
-  }
-
+  const unread = createCounts()
   return {
     /**
      * Counts a response until the kernel has all of it or its connection is closed. If it is counted again, the larger size counts.
@@ -38,15 +30,15 @@ export const createInFlight = (limits: ResponseLimits = responseLimits) => {
       const more = bytes - request.responseBytes
       if (bytes < COUNTED_FROM || more <= 0 || reply.raw.destroyed) return
       const subject = request.caller?.account_id ?? subjectOf(request.ip)
-      if ((bytesOf.get(subject) ?? 0) + more > limits.account) throw tooMuch('of this account')
-      if (all + more > limits.all) throw tooMuch('of all accounts')
-      if (request.responseBytes === 0) reply.raw.once('close', () => add(subject, -request.responseBytes))
+      if (unread.of(subject) + more > limits.account) throw tooMuch('of this account')
+      if (unread.total + more > limits.all) throw tooMuch('of all accounts')
+      if (request.responseBytes === 0) reply.raw.once('close', () => unread.add(subject, -request.responseBytes))
       request.responseBytes = bytes
-      add(subject, more)
+      unread.add(subject, more)
     },
     /** Bytes in flight of all accounts. */
     get bytes() {
-      return all
+      return unread.total
     }
   }
 }

@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type pg from 'pg'
 import { type Clock, type JobWithMetadata, PgBoss, type Queue, systemClock } from 'pg-boss'
 import { createOutageLog, type OutageLog } from '../database/outage-log.ts'
-import { workPerAccount } from './per-account-workers.ts'
+import { startWorker } from './worker.ts'
 
 /** A replica runs the jobs of a queue one by one; with `perAccount`, concurrently, with at most that many of an account. */
 type QueueSettings = { name: string; perAccount?: number; options: Omit<Queue, 'name'> }
@@ -117,9 +117,9 @@ export const startJobs = async (
   })
   boss.on('error', error => warn(error, 'pg-boss'))
   await boss.start()
-  const workers = new Map<string, (() => void)[]>()
-  const crews: ReturnType<typeof workPerAccount>[] = []
+  const workers = new Map<string, ReturnType<typeof startWorker>>()
   let timers: NodeJS.Timeout[] = []
+  const wake = (queue: string): void => void workers.get(queue)?.look()
   const expect = (queues: string[], waitsMs: number[]) => {
     for (const timer of timers) clearTimeout(timer)
     const start = (queue: string, waitMs: number) => {
@@ -149,42 +149,19 @@ export const startJobs = async (
         }
       }
       const { perAccount } = queues.find(({ name }) => name === queue)!
-      if (perAccount) {
-        const crew = workPerAccount({ boss, queue, perAccount, pollSeconds, handle, warn })
-        crews.push(crew)
-        workers.set(queue, [...(workers.get(queue) ?? []), crew.look])
-        return
-      }
-      const worker = await boss.work(
-        queue,
-        { pollingIntervalSeconds: pollSeconds, includeMetadata: true },
-        async (jobs: JobWithMetadata<T>[]) => {
-          try {
-            for (const job of jobs) await handle(job)
-          } finally {
-            // There may be more, also after a failed one: pg-boss would wait for its next poll.
-            wake(queue)
-          }
-        }
-      )
-      workers.set(queue, [...(workers.get(queue) ?? []), () => boss.notifyWorker(worker)])
+      workers.set(queue, startWorker({ boss, queue, perAccount, pollSeconds, handle, warn }))
     },
     /** Adds a job to a queue by cron, once in the whole cluster. */
     schedule: (queue: string, key: string, cron: string, data: object) => boss.schedule(queue, cron, data, { key }),
     /** Looks for jobs in a queue at once. */
-    wake: (queue: string) => wake(queue),
+    wake,
     /** A reading has found queues with waiting jobs, and in how many milliseconds the next of each may start. Those that start soon are woken then. */
     expect,
     /** Takes no more jobs, waits a few seconds for running ones, and returns the others to their queues. */
     stop: async () => {
       expect([], [])
-      workers.clear()
-      await Promise.all(crews.map(crew => crew.stop(stopMs)))
+      await Promise.all([...workers.values()].map(worker => worker.stop(stopMs)))
       await boss.stop({ graceful: true, timeout: stopMs })
     }
-  }
-
-  function wake(queue: string) {
-    for (const look of workers.get(queue) ?? []) look()
   }
 }

@@ -2,7 +2,6 @@
 import type { FastifyPluginAsync } from 'fastify'
 import type { KyselyConfig } from 'kysely'
 import type { Functions } from '../database/functions.ts'
-import type { createRequests } from '../deliveries/request.ts'
 import type { WebhookClient } from '../deliveries/webhook.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: functions of any shape
@@ -23,9 +22,7 @@ export type Traces = {
   headers: () => Record<string, string>
   /** Makes the statements that take attempts spans, to which those of the attempts are linked. */
   taking: (fn: Functions) => Functions
-  /** Notes which attempt a request is for. */
-  attempts: (create: ReturnType<typeof createRequests>) => ReturnType<typeof createRequests>
-  /** Makes each webhook request a span, and sends it as `traceparent`. */
+  /** Makes each webhook request a span, with the attempt in its handle, and sends it as `traceparent`. */
   client: (client: WebhookClient) => WebhookClient
   /** Exports what is left, within three seconds by default. */
   stop: (withinMs?: number) => Promise<void>
@@ -40,7 +37,6 @@ export const untraced: Traces = {
   line: undefined,
   headers: () => ({}),
   taking: fn => fn,
-  attempts: create => create,
   client: client => client,
   stop: async () => {}
 }

@@ -18,9 +18,8 @@ import type { Traces } from './traces.ts'
 
 type Taking = (args: never) => Promise<BegunAttempt[]>
 
-export const createWebhookSpans = (tracer: Tracer, ids: Ids): Pick<Traces, 'taking' | 'attempts' | 'client'> => {
+export const createWebhookSpans = (tracer: Tracer, ids: Ids): Pick<Traces, 'taking' | 'client'> => {
   const takenBy = new WeakMap<BegunAttempt, SpanContext>()
-  const attemptOf = new WeakMap<WebhookRequest, BegunAttempt>()
 
   const taking =
     <F extends Taking>(name: string, take: F) =>
@@ -39,16 +38,11 @@ export const createWebhookSpans = (tracer: Tracer, ids: Ids): Pick<Traces, 'taki
       takeLastSlots: taking('takeLastSlots', fn.takeLastSlots),
       beginAttempts: taking('beginAttempts', fn.beginAttempts)
     }),
-    attempts: create => (attempt, now) => {
-      const request = create(attempt, now)
-      attemptOf.set(request, attempt)
-      return request
-    },
     client: client => ({
       ...client,
       post: async (request, handle) => {
         const { method, headers } = request
-        const attempt = attemptOf.get(request)
+        const attempt = handle?.attempt
         const context = attempt && takenBy.get(attempt)
         const links: Link[] = context ? [{ context }] : []
         const attributes = { ...about(request), ...(attempt && aboutAttempt(attempt)) }

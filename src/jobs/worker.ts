@@ -1,26 +1,28 @@
 /**
- * Runs a queue of jobs that call external servers: many at a time, but few per account across the cluster, so that a hanging
+ * Runs the jobs of a queue one by one. Those that call users' servers run many at a time, but few per account across the cluster, so that a hanging
  * server delays only the jobs of its own account.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { JobWithMetadata, PgBoss } from 'pg-boss'
+import { inTime } from '../errors.ts'
 
 type Options<T> = {
   boss: Pick<PgBoss, 'fetch' | 'complete' | 'fail'>
   queue: string
-  /** Maximum running jobs per account. */
-  perAccount: number
+  /** Maximum running jobs per account; undefined to run all one by one. */
+  perAccount: number | undefined
   pollSeconds: number
   handle: (job: JobWithMetadata<T>) => Promise<void>
   warn: (error: unknown, what: string, fields: object) => void
 }
 
-/** Maximum running jobs in one replica. */
-const atOnce = 100
+/** Maximum running jobs in one replica, with `perAccount`. */
+const mostAtOnce = 100
 const batchSize = 20
 
 /** Starts working off a queue: fetches at once, on `look`, and every `pollSeconds`. If `handle` rejects, pg-boss retries the job. */
-export const workPerAccount = <T extends object>({ boss, queue, perAccount, pollSeconds, handle, warn }: Options<T>) => {
+export const startWorker = <T extends object>({ boss, queue, perAccount, pollSeconds, handle, warn }: Options<T>) => {
+  const atOnce = perAccount === undefined ? 1 : mostAtOnce
   const underWay = new Map<string, JobWithMetadata<T>>()
   let isLooking = false
   let isAsked = false
@@ -35,7 +37,11 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
       while (isAsked && !stopped && underWay.size < atOnce) {
         isAsked = false
         const limit = Math.min(batchSize, atOnce - underWay.size)
-        const jobs = await boss.fetch<T>(queue, { batchSize: limit, includeMetadata: true, groupConcurrency: perAccount })
+        const jobs = await boss.fetch<T>(queue, {
+          batchSize: limit,
+          includeMetadata: true,
+          ...(perAccount && { groupConcurrency: perAccount })
+        })
         for (const job of jobs) void run(job)
         // Only some jobs of a busy account were fetched; jobs of others may follow.
         if (jobs.length > 0) isAsked = true
@@ -52,7 +58,7 @@ export const workPerAccount = <T extends object>({ boss, queue, perAccount, poll
     underWay.set(job.id, job)
     try {
       try {
-        await handle(job)
+        await inTime(handle(job), job.expireInSeconds * 1000)
       } catch (error) {
         await boss.fail(queue, attempt, { message: (error as Error).message })
         return
