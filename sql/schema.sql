@@ -5855,8 +5855,6 @@ CREATE OR REPLACE FUNCTION cue.complete_cues(p_cue_ids text[], p_now timestamp w
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_id uuid;
 begin
   update cue.cues c
      set status = 'completed', updated_at = p_now, paused_at = null, paused_by = null, pause_reason = null, paused_until = null,
@@ -5866,7 +5864,7 @@ begin
   update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   perform cue.add_cue_events('cue.completed', p_cue_ids, p_now);
-  for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
+  perform cue.note_memory(a.id) from (select distinct c.account_id as id from cue.cues c where c.id = any (p_cue_ids)) a;
 end $function$;
 comment on function cue.complete_cues(text[],timestamp with time zone) is 'Completes recurring cues that have no further run.';
 grant execute on function cue.complete_cues(text[],timestamp with time zone) to cue_service;
@@ -7384,23 +7382,18 @@ grant execute on function cue.end_flights(bigint[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_gate_pauses(p_now timestamp with time zone DEFAULT now())
  RETURNS void
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  g cue.gates;
-begin
-  for g in
-    select * from cue.gates q where q.paused_until <= p_now order by q.paused_until limit 100 for no key update skip locked
-  loop
+  with ended as (
     update cue.gates q set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
-     where q.account_id = g.account_id and q.key = g.key;
-    perform cue.add_event(g.account_id, 'gate.resumed', jsonb_build_object('gate', g.key), p_now);
-  end loop;
-end $function$;
+      from (select g.account_id, g.key from cue.gates g where g.paused_until <= p_now order by g.paused_until limit 100 for no key update skip locked) e
+     where q.account_id = e.account_id and q.key = e.key returning q.account_id, q.key)
+  select cue.add_event(e.account_id, 'gate.resumed', jsonb_build_object('gate', e.key), p_now) from ended e;
+$function$;
 comment on function cue.end_gate_pauses(timestamp with time zone) is 'Ends the pauses of gates whose time has come.';
 grant execute on function cue.end_gate_pauses(timestamp with time zone) to cue_service;
 
@@ -7560,12 +7553,9 @@ CREATE OR REPLACE FUNCTION cue.end_waits(c cue.cues, p_now timestamp with time z
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  h cue.held_executions;
 begin
-  for h in select * from cue.held_executions q where q.cue_id = c.id and q.held_by = 'after' order by q.place for update skip locked loop
-    perform cue.continue_held(c, h, p_now);
-  end loop;
+  perform cue.continue_held(c, w.h, p_now) from (
+    select h from cue.held_executions h where h.cue_id = c.id and h.held_by = 'after' order by h.place for update skip locked) w;
 end $function$;
 comment on function cue.end_waits(cue.cues,timestamp with time zone) is 'Sends the slots of a cue that wait for signals on, because it follows no cue any more.';
 grant execute on function cue.end_waits(cue.cues,timestamp with time zone) to cue_service;
@@ -11025,20 +11015,15 @@ AS $function$
 declare
   v_wait text := (select g.max_wait from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate));
   v_late_since timestamptz := p_now - extract(epoch from v_wait::interval) * interval '1 second';
-  e cue.executions;
-  v_count int := 0;
+  v_count int;
 begin
-  for e in
-    select x.* from (
+  perform cue.miss_waiting(x.e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now) from (
       select h.execution_id from cue.held_executions h
        where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.due_at < v_late_since and h.released_at is null
        order by h.due_at, h.execution_id limit 100) w
-     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
-     where cue.lock_free_cues(array[x.cue_id]) <> '{}'
-  loop
-    perform cue.miss_waiting(e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now);
-    v_count := v_count + 1;
-  end loop;
+     cross join lateral (select e, e.cue_id from cue.executions e where e.id = w.execution_id limit 1 for update skip locked) x
+     where cue.lock_free_cues(array[x.cue_id]) <> '{}';
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
 comment on function cue.miss_held(uuid,text,timestamp with time zone) is 'Ends executions that have waited at a gate for longer than its max_wait as missed; returns how many.';
@@ -11090,17 +11075,11 @@ CREATE OR REPLACE FUNCTION cue.miss_unsignalled(c cue.cues, p_now timestamp with
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  e cue.executions;
 begin
-  for e in
-    select x.* from (
+  perform cue.miss_waiting(x.e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now) from (
       select h.execution_id from cue.held_executions h
        where h.cue_id = c.id and h.held_by = 'after' and h.expires_at <= p_now order by h.place limit 100) w
-     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
-  loop
-    perform cue.miss_waiting(e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now);
-  end loop;
+     cross join lateral (select e from cue.executions e where e.id = w.execution_id limit 1 for update skip locked) x;
 end $function$;
 comment on function cue.miss_unsignalled(cue.cues,timestamp with time zone) is 'Ends the executions of a cue that have waited for signals for too long as missed.';
 grant execute on function cue.miss_unsignalled(cue.cues,timestamp with time zone) to cue_service;
@@ -14032,8 +14011,6 @@ declare
   g cue.gates;
   p cue.gate_parts;
   v_running int;
-  v_transport cue.transport;
-  v_count int := 0;
 begin
   perform cue.fold_part(p_account_id, p_gate, p_now);
   if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
@@ -14043,10 +14020,9 @@ begin
   p.gate := p_gate;
   p.starts := coalesce(p.starts, 0);
   v_running := case when g.ordered then 0 else cue.places_held(g, p_gate) end;
-  foreach v_transport in array case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end loop
-    v_count := v_count + cue.release_some(g, p, v_running, v_transport, p_now);
-  end loop;
-  return v_count;
+  return (
+    select sum(cue.release_some(g, p, v_running, u.transport, p_now))
+      from unnest(case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end) as u (transport));
 end $function$;
 comment on function cue.release_held(uuid,text,timestamp with time zone) is 'Releases as many of the executions that wait at a gate as there is room for, in their order; returns how many.';
 grant execute on function cue.release_held(uuid,text,timestamp with time zone) to cue_service;
@@ -14484,18 +14460,14 @@ CREATE OR REPLACE FUNCTION cue.requeue_notices(p_limit integer DEFAULT 1000, p_n
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  n cue.notices;
-  v_count int := 0;
+  v_count int;
 begin
-  for n in
-    select * from cue.notices w
+  perform cue.add_notice_job(n.id, n.account_id, p_now) from (
+    select w.id, w.account_id from cue.notices w
      where w.due_at < p_now - interval '5 seconds'
        and not exists (select from pgboss.job j where j.name = 'notices' and j.id = w.id and j.state < 'active')
-     order by w.due_at limit p_limit for update of w skip locked
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-    v_count := v_count + 1;
-  end loop;
+     order by w.due_at limit p_limit for update of w skip locked) n;
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
 comment on function cue.requeue_notices(integer,timestamp with time zone) is 'Adds the missing jobs of notices that are overdue; returns how many.';
