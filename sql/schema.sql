@@ -11936,14 +11936,9 @@ begin
     select u.id from unnest(p_execution_ids) with ordinality as u (id, n)
      where cue.gate_of(u.id) is null order by u.n);
   if cardinality(passed) = cardinality(p_execution_ids) then return; end if;
-  for r in
-    select l.starts is not null as is_locked, l.last_start_at, t.account_id, t.gate from (
+  select greatest(p_now, max(l.last_start_at)) into begun_at from (
       select distinct e.account_id, cue.gate_of(e.id) as gate from cue.executions e where e.id = any (p_execution_ids) order by 1, 2) t
-      left join lateral cue.lock_part(t.account_id, t.gate) l on true
-     where t.gate is not null
-  loop
-    begun_at := greatest(begun_at, r.last_start_at);
-  end loop;
+     cross join lateral cue.lock_part(t.account_id, t.gate) l where t.gate is not null;
   for r in
     select e.account_id, t.gate, array_agg(e.id order by coalesce(h.due_at, e.attempt_due_at, e.claimable_at), e.id) as ids
       from unnest(p_execution_ids) as u (id)
@@ -13486,11 +13481,10 @@ CREATE OR REPLACE FUNCTION cue.recover_flights(p_limit integer DEFAULT 20, p_ask
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  f record;
   v_flights bigint[];
   v_ids uuid[];
   v_cues text[];
-  v_count int := 0;
+  v_count int;
 begin
   select array_agg(l.id) into v_flights from (
     select id from cue.flights
@@ -13503,10 +13497,10 @@ begin
     select id from cue.executions
      where id = any (v_ids) and flight_id = any (v_flights) and (not cue.is_last_loss(lost_attempts) or cue_id = any (v_cues))
      order by id for update skip locked);
-  for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
-    v_count := v_count + cue.lose_attempts(
-      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica sending it stopped responding', p_now);
-  end loop;
+  v_count := (
+    select sum(cue.lose_attempts(array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id,
+                                 'the replica sending it stopped responding', p_now))
+      from cue.flights f where f.id = any (v_flights));
   -- A flight whose executions are locked by someone else stays until the next sweep.
   delete from cue.flights n
    where n.id = any (v_flights)
@@ -16130,15 +16124,11 @@ CREATE OR REPLACE FUNCTION cue.supersede_executions(p_cue_id text, p_now timesta
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  e cue.executions;
 begin
-  for e in
-    select x.* from cue.executions x
-     where x.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by x.id for update
-  loop
-    if e.ended_at is null then perform cue.stop_execution(e, cue.superseded(), p_now); end if;
-  end loop;
+  perform cue.stop_execution(l.e, cue.superseded(), p_now) from (
+    select e, e.ended_at from cue.executions e
+     where e.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by e.id for update) l
+   where l.ended_at is null;
   perform cue.start_queued(p_cue_id, p_now); -- removes them
 end $function$;
 comment on function cue.supersede_executions(text,timestamp with time zone) is 'Ends the executions of a cue, running and queued, for the next one.';
