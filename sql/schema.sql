@@ -2297,7 +2297,7 @@ create view cue.cue_detail_view as
     s.followers,
     s.pending_signals
    FROM cue.cue_view c
-     CROSS JOIN LATERAL cue.latest_executions(c.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) e(executions, execution_total)
+     CROSS JOIN LATERAL cue.latest_executions(c.id) e(executions, execution_total)
      CROSS JOIN LATERAL cue.latest_missed(c.id) m(missed)
      CROSS JOIN LATERAL cue.latest_signals(c.id) s(followers, pending_signals);
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
@@ -5767,21 +5767,20 @@ CREATE OR REPLACE FUNCTION cue.claimable_tasks(p_account_id uuid, p_now timestam
  SET enable_sort TO 'off'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_tasks text[];
 begin
   with recursive tasks as (
     (select coalesce(e.task, '') as task, 1 as n from cue.executions e
-      where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until order by coalesce(e.task, '') limit 1)
+      where e.account_id = p_account_id and e.claimable_at is not null order by coalesce(e.task, '') limit 1)
     union all
     select f.task, t.n + 1 from tasks t cross join lateral (
       select coalesce(e.task, '') as task from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until and coalesce(e.task, '') > t.task
+       where e.account_id = p_account_id and e.claimable_at is not null and coalesce(e.task, '') > t.task
        order by coalesce(e.task, '') limit 1) f
      where t.n < 100)
   select array_agg(t.task) into v_tasks from tasks t
    where (select true from cue.claimable_executions e -- as a join it might read all
-           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1);
+           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now limit 1);
   return coalesce(v_tasks, '{}');
 end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
@@ -6493,7 +6492,7 @@ end $function$;
 comment on function cue.cue_definition(text) is 'Returns the definition of a cue as the API shows it, with hashes of its headers and of a large payload.';
 grant execute on function cue.cue_definition(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text)
  RETURNS SETOF cue.cue_detail_view
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -6502,10 +6501,10 @@ CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)], p_now);
+  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)]);
 end $function$;
-comment on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) is 'Returns the cue with a key, with its latest executions and missed slots.';
-grant execute on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) to cue_service;
+comment on function cue.cue_detail_by_key(uuid,text) is 'Returns the cue with a key, with its latest executions and missed slots.';
+grant execute on function cue.cue_detail_by_key(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_id_by_key(p_account_id uuid, p_key text)
  RETURNS text
@@ -6944,8 +6943,7 @@ begin
   return query
   with newest as materialized (
     select e.id, e.account_id, e.cue_id, e.attempts, e.attempt_ms, e.http_status from cue.executions e
-     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
-       and e.transport = 'webhook' and e.attempts > 0
+     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.transport = 'webhook' and e.attempts > 0
      order by e.id desc limit 20000),
   targets as materialized (
     select x.cue_id, cue.host_of(c.callback_url) as host from (select distinct n.cue_id from newest n) x
@@ -8042,27 +8040,25 @@ CREATE OR REPLACE FUNCTION cue.find_claimable(p_account_id uuid, p_task text, p_
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
 AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   if p_lock and p_task is null then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit for update skip locked);
   elsif p_lock then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit for update skip locked);
   elsif p_task is null then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except) limit p_limit);
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id <> all (p_except) limit p_limit);
   else
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit);
   end if;
 end $function$;
@@ -8577,7 +8573,7 @@ begin
   with runs as (
     select e.account_id, count(*) as executions from (
       select x.account_id from cue.executions x
-       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes') and x.id < cue.uuid_v7_floor(p_now + interval '1 day')
+       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes')
        order by x.id desc limit 100000) e group by e.account_id),
   hits as materialized (
     select w.subject, (select sum(h) from unnest(w.recent[: 5 - (v_minute - w.recent_minute)]) as u (h)) as hits from cue.rate_windows w
@@ -9860,7 +9856,7 @@ $function$;
 comment on function cue.keys_outside(uuid,text,text[]) is 'Returns the keys of a set''s cues that are not among p_keys.';
 grant execute on function cue.keys_outside(uuid,text,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer)
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -9869,17 +9865,15 @@ CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_no
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
 AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return (
     select max(n.ended_at) from (
       select e.ended_at, e.status, e.outcome_success from cue.executions e
-       where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit p_among) n
+       where e.cue_id = p_cue_id order by e.id desc limit p_among) n
      where cue.is_success(n.status, n.outcome_success));
 end $function$;
-comment on function cue.last_success(text,integer,timestamp with time zone) is 'Returns the time of the latest success among a cue''s newest executions.';
-grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
+comment on function cue.last_success(text,integer) is 'Returns the time of the latest success among a cue''s newest executions.';
+grant execute on function cue.last_success(text,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.last_taken_at(p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -9893,30 +9887,29 @@ begin
   return greatest(
     (select max(o.until_at) from cue.unserved_periods o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
     (select max(e.created_at) from (
-       select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
-        order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
+       select x.created_at, x.triggered_by from cue.executions x order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
 end $function$;
 comment on function cue.last_taken_at(timestamp with time zone) is 'Returns when engines last took due work, or could do so again after an outage.';
 grant execute on function cue.last_taken_at(timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
+CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text)
  RETURNS TABLE(executions json, execution_total bigint)
  LANGUAGE sql
  STABLE
 AS $function$
   select x.latest, case when x.found < 10 then x.found
                         else (select count(*) from (
-                          select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
+                          select from cue.execution_brief_view e where e.cue_id = p_cue_id limit 10000) e) end
     from (
       select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
                v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents, v.template_truncated
-          from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
+          from cue.execution_item_view v where v.cue_id = p_cue_id order by v.id desc limit 10) e) x
 $function$;
-comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
-grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
+comment on function cue.latest_executions(text) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
+grant execute on function cue.latest_executions(text) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_missed(p_cue_id text)
  RETURNS TABLE(missed jsonb)
@@ -9941,7 +9934,7 @@ AS $function$ select last_place from cue.event_order $function$;
 comment on function cue.latest_place() is 'Returns the place of the latest event of all accounts.';
 grant execute on function cue.latest_place() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[])
  RETURNS TABLE(cue_id text, latest jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -9949,8 +9942,6 @@ CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[], p_now timestamp 
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_before uuid := cue.uuid_v7_floor(p_now + interval '1 day'); -- excludes the partitions created ahead of time
 begin
   return query
   select u.id, coalesce(l.latest, '[]')
@@ -9959,10 +9950,10 @@ begin
      select jsonb_agg(jsonb_build_object('id', e.id, 'status', e.status, 'outcome_state', e.outcome_state,
                                          'scheduled_for', cue.iso(e.scheduled_for)) order by e.id desc) as latest
        from (select x.id, x.status, x.outcome_state, x.scheduled_for from cue.executions x
-              where x.cue_id = u.id and x.id < v_before order by x.id desc limit 20) e) l;
+              where x.cue_id = u.id order by x.id desc limit 20) e) l;
 end $function$;
-comment on function cue.latest_results(text[],timestamp with time zone) is 'Returns the results of each cue''s latest 20 executions, newest first.';
-grant execute on function cue.latest_results(text[],timestamp with time zone) to cue_service;
+comment on function cue.latest_results(text[]) is 'Returns the results of each cue''s latest 20 executions, newest first.';
+grant execute on function cue.latest_results(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_signals(p_cue_id text)
  RETURNS TABLE(followers jsonb, pending_signals jsonb)
@@ -10170,7 +10161,6 @@ CREATE OR REPLACE FUNCTION cue.lock_claims(p_claims jsonb, p_except integer[], p
 AS $function$
 declare
   r record;
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_lone int[];
   v_accounts uuid[];
   v_more uuid[];
@@ -10185,7 +10175,7 @@ begin
     from unnest(v_lone, v_accounts) as u (n, account_id)
    cross join lateral (
      select e.id from cue.claimable_executions e
-      where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
+      where e.account_id = u.account_id and e.claimable_at <= p_now limit 1 for update skip locked) l;
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
@@ -10352,7 +10342,6 @@ CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_li
  SET enable_bitmapscan TO 'off'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_crowded boolean;
   v_ids uuid[] := '{}';
 begin
@@ -10360,13 +10349,13 @@ begin
     return cue.find_claimable(p_account_id, p_tasks[1], p_limit, true, p_except, p_now);
   end if;
   v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
-    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until offset 50 limit 1);
+    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now offset 50 limit 1);
   if p_tasks is not null then
     p_tasks := array(
       select t.task from unnest(p_tasks) as t (task)
        order by case when v_crowded then random() end, (
          select e.turn from cue.claimable_executions e
-          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1));
+          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now limit 1));
     return cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_except, p_now);
   end if;
   if v_crowded then
@@ -11361,7 +11350,7 @@ AS $function$
 begin
   return (
     select e.claimable_at from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity' and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity'
      order by e.claimable_at limit 1);
 end $function$;
 comment on function cue.next_claimable(uuid,timestamp with time zone) is 'Returns when the next deferred execution of an account becomes claimable.';
@@ -11997,7 +11986,7 @@ begin
   select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(cue.last_success(r.cue_id, 20), cue.last_success(r.cue_id, 1000))
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
@@ -12247,12 +12236,10 @@ CREATE OR REPLACE FUNCTION cue.previous_success(p_cue_id text, p_now timestamp w
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
 AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
   select (n.e).* from (
-    select e from cue.executions e where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000) n
+    select e from cue.executions e where e.cue_id = p_cue_id order by e.id desc limit 1000) n
    where cue.is_success((n.e).status, (n.e).outcome_success) and (n.e).ended_at <= p_now limit 1;
 end $function$;
 comment on function cue.previous_success(text,timestamp with time zone) is 'Returns the latest success among a cue''s newest 1,000 executions.';
@@ -12877,7 +12864,7 @@ end $function$;
 comment on function cue.read_costs(uuid,text,timestamp with time zone,timestamp with time zone,integer) is 'Returns what an account spent in a period, by cue, tag or day and by unit: days in order, otherwise the most first.';
 grant execute on function cue.read_costs(uuid,text,timestamp with time zone,timestamp with time zone,integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_detail_view
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -12885,19 +12872,13 @@ CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids 
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
   select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (
-     select c.*, e.executions, e.execution_total, m.missed, s.followers, s.pending_signals
-       from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
-      cross join lateral cue.latest_signals(c.id) s
-      where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
+   cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) d;
 end $function$;
-comment on function cue.read_cue_details(uuid[],text[],timestamp with time zone) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
-grant execute on function cue.read_cue_details(uuid[],text[],timestamp with time zone) to cue_service;
+comment on function cue.read_cue_details(uuid[],text[]) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
+grant execute on function cue.read_cue_details(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_view
@@ -13289,7 +13270,6 @@ begin
            e.status = 'success' and e.outcome_success is not false as has_succeeded
       from cue.executions e
      where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(v_from)
-       and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.id desc limit 2000),
   -- The latest executions of a cue up to its last success.
   streaks as (
@@ -14810,14 +14790,13 @@ CREATE OR REPLACE FUNCTION cue.resolve_alerts(p_cue_id text, p_now timestamp wit
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_id uuid;
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
   for v_id in
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
-     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
+     where e.cue_id = p_cue_id order by e.id desc limit 1000)
   update cue.alerts a
      set resolved_at = p_now,
          resolution = jsonb_build_object(
