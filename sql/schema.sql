@@ -2297,7 +2297,7 @@ create view cue.cue_detail_view as
     s.followers,
     s.pending_signals
    FROM cue.cue_view c
-     CROSS JOIN LATERAL cue.latest_executions(c.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) e(executions, execution_total)
+     CROSS JOIN LATERAL cue.latest_executions(c.id) e(executions, execution_total)
      CROSS JOIN LATERAL cue.latest_missed(c.id) m(missed)
      CROSS JOIN LATERAL cue.latest_signals(c.id) s(followers, pending_signals);
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
@@ -5767,21 +5767,20 @@ CREATE OR REPLACE FUNCTION cue.claimable_tasks(p_account_id uuid, p_now timestam
  SET enable_sort TO 'off'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_tasks text[];
 begin
   with recursive tasks as (
     (select coalesce(e.task, '') as task, 1 as n from cue.executions e
-      where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until order by coalesce(e.task, '') limit 1)
+      where e.account_id = p_account_id and e.claimable_at is not null order by coalesce(e.task, '') limit 1)
     union all
     select f.task, t.n + 1 from tasks t cross join lateral (
       select coalesce(e.task, '') as task from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until and coalesce(e.task, '') > t.task
+       where e.account_id = p_account_id and e.claimable_at is not null and coalesce(e.task, '') > t.task
        order by coalesce(e.task, '') limit 1) f
      where t.n < 100)
   select array_agg(t.task) into v_tasks from tasks t
    where (select true from cue.claimable_executions e -- as a join it might read all
-           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1);
+           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now limit 1);
   return coalesce(v_tasks, '{}');
 end $function$;
 comment on function cue.claimable_tasks(uuid,timestamp with time zone) is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
@@ -5855,8 +5854,6 @@ CREATE OR REPLACE FUNCTION cue.complete_cues(p_cue_ids text[], p_now timestamp w
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_id uuid;
 begin
   update cue.cues c
      set status = 'completed', updated_at = p_now, paused_at = null, paused_by = null, pause_reason = null, paused_until = null,
@@ -5866,7 +5863,7 @@ begin
   update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   perform cue.add_cue_events('cue.completed', p_cue_ids, p_now);
-  for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
+  perform cue.note_memory(a.id) from (select distinct c.account_id as id from cue.cues c where c.id = any (p_cue_ids)) a;
 end $function$;
 comment on function cue.complete_cues(text[],timestamp with time zone) is 'Completes recurring cues that have no further run.';
 grant execute on function cue.complete_cues(text[],timestamp with time zone) to cue_service;
@@ -6495,7 +6492,7 @@ end $function$;
 comment on function cue.cue_definition(text) is 'Returns the definition of a cue as the API shows it, with hashes of its headers and of a large payload.';
 grant execute on function cue.cue_definition(text) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text)
  RETURNS SETOF cue.cue_detail_view
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -6504,10 +6501,10 @@ CREATE OR REPLACE FUNCTION cue.cue_detail_by_key(p_account_id uuid, p_key text, 
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
-  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)], p_now);
+  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)]);
 end $function$;
-comment on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) is 'Returns the cue with a key, with its latest executions and missed slots.';
-grant execute on function cue.cue_detail_by_key(uuid,text,timestamp with time zone) to cue_service;
+comment on function cue.cue_detail_by_key(uuid,text) is 'Returns the cue with a key, with its latest executions and missed slots.';
+grant execute on function cue.cue_detail_by_key(uuid,text) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cue_id_by_key(p_account_id uuid, p_key text)
  RETURNS text
@@ -6946,8 +6943,7 @@ begin
   return query
   with newest as materialized (
     select e.id, e.account_id, e.cue_id, e.attempts, e.attempt_ms, e.http_status from cue.executions e
-     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
-       and e.transport = 'webhook' and e.attempts > 0
+     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.transport = 'webhook' and e.attempts > 0
      order by e.id desc limit 20000),
   targets as materialized (
     select x.cue_id, cue.host_of(c.callback_url) as host from (select distinct n.cue_id from newest n) x
@@ -7384,23 +7380,18 @@ grant execute on function cue.end_flights(bigint[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.end_gate_pauses(p_now timestamp with time zone DEFAULT now())
  RETURNS void
- LANGUAGE plpgsql
+ LANGUAGE sql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  g cue.gates;
-begin
-  for g in
-    select * from cue.gates q where q.paused_until <= p_now order by q.paused_until limit 100 for no key update skip locked
-  loop
+  with ended as (
     update cue.gates q set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
-     where q.account_id = g.account_id and q.key = g.key;
-    perform cue.add_event(g.account_id, 'gate.resumed', jsonb_build_object('gate', g.key), p_now);
-  end loop;
-end $function$;
+      from (select g.account_id, g.key from cue.gates g where g.paused_until <= p_now order by g.paused_until limit 100 for no key update skip locked) e
+     where q.account_id = e.account_id and q.key = e.key returning q.account_id, q.key)
+  select cue.add_event(e.account_id, 'gate.resumed', jsonb_build_object('gate', e.key), p_now) from ended e;
+$function$;
 comment on function cue.end_gate_pauses(timestamp with time zone) is 'Ends the pauses of gates whose time has come.';
 grant execute on function cue.end_gate_pauses(timestamp with time zone) to cue_service;
 
@@ -7560,12 +7551,9 @@ CREATE OR REPLACE FUNCTION cue.end_waits(c cue.cues, p_now timestamp with time z
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  h cue.held_executions;
 begin
-  for h in select * from cue.held_executions q where q.cue_id = c.id and q.held_by = 'after' order by q.place for update skip locked loop
-    perform cue.continue_held(c, h, p_now);
-  end loop;
+  perform cue.continue_held(c, w.h, p_now) from (
+    select h from cue.held_executions h where h.cue_id = c.id and h.held_by = 'after' order by h.place for update skip locked) w;
 end $function$;
 comment on function cue.end_waits(cue.cues,timestamp with time zone) is 'Sends the slots of a cue that wait for signals on, because it follows no cue any more.';
 grant execute on function cue.end_waits(cue.cues,timestamp with time zone) to cue_service;
@@ -8052,27 +8040,25 @@ CREATE OR REPLACE FUNCTION cue.find_claimable(p_account_id uuid, p_task text, p_
  SET enable_bitmapscan TO 'off'
  SET enable_sort TO 'off'
 AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   if p_lock and p_task is null then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit for update skip locked);
   elsif p_lock then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit for update skip locked);
   elsif p_task is null then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except) limit p_limit);
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id <> all (p_except) limit p_limit);
   else
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit);
   end if;
 end $function$;
@@ -8587,7 +8573,7 @@ begin
   with runs as (
     select e.account_id, count(*) as executions from (
       select x.account_id from cue.executions x
-       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes') and x.id < cue.uuid_v7_floor(p_now + interval '1 day')
+       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes')
        order by x.id desc limit 100000) e group by e.account_id),
   hits as materialized (
     select w.subject, (select sum(h) from unnest(w.recent[: 5 - (v_minute - w.recent_minute)]) as u (h)) as hits from cue.rate_windows w
@@ -9870,7 +9856,7 @@ $function$;
 comment on function cue.keys_outside(uuid,text,text[]) is 'Returns the keys of a set''s cues that are not among p_keys.';
 grant execute on function cue.keys_outside(uuid,text,text[]) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer)
  RETURNS timestamp with time zone
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -9879,17 +9865,15 @@ CREATE OR REPLACE FUNCTION cue.last_success(p_cue_id text, p_among integer, p_no
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
 AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return (
     select max(n.ended_at) from (
       select e.ended_at, e.status, e.outcome_success from cue.executions e
-       where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit p_among) n
+       where e.cue_id = p_cue_id order by e.id desc limit p_among) n
      where cue.is_success(n.status, n.outcome_success));
 end $function$;
-comment on function cue.last_success(text,integer,timestamp with time zone) is 'Returns the time of the latest success among a cue''s newest executions.';
-grant execute on function cue.last_success(text,integer,timestamp with time zone) to cue_service;
+comment on function cue.last_success(text,integer) is 'Returns the time of the latest success among a cue''s newest executions.';
+grant execute on function cue.last_success(text,integer) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.last_taken_at(p_now timestamp with time zone DEFAULT now())
  RETURNS timestamp with time zone
@@ -9903,30 +9887,29 @@ begin
   return greatest(
     (select max(o.until_at) from cue.unserved_periods o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
     (select max(e.created_at) from (
-       select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
-        order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
+       select x.created_at, x.triggered_by from cue.executions x order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
 end $function$;
 comment on function cue.last_taken_at(timestamp with time zone) is 'Returns when engines last took due work, or could do so again after an outage.';
 grant execute on function cue.last_taken_at(timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text, p_before uuid)
+CREATE OR REPLACE FUNCTION cue.latest_executions(p_cue_id text)
  RETURNS TABLE(executions json, execution_total bigint)
  LANGUAGE sql
  STABLE
 AS $function$
   select x.latest, case when x.found < 10 then x.found
                         else (select count(*) from (
-                          select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
+                          select from cue.execution_brief_view e where e.cue_id = p_cue_id limit 10000) e) end
     from (
       select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
                v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents, v.template_truncated
-          from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
+          from cue.execution_item_view v where v.cue_id = p_cue_id order by v.id desc limit 10) e) x
 $function$;
-comment on function cue.latest_executions(text,uuid) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
-grant execute on function cue.latest_executions(text,uuid) to cue_reader, cue_service;
+comment on function cue.latest_executions(text) is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
+grant execute on function cue.latest_executions(text) to cue_reader, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_missed(p_cue_id text)
  RETURNS TABLE(missed jsonb)
@@ -9951,7 +9934,7 @@ AS $function$ select last_place from cue.event_order $function$;
 comment on function cue.latest_place() is 'Returns the place of the latest event of all accounts.';
 grant execute on function cue.latest_place() to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[])
  RETURNS TABLE(cue_id text, latest jsonb)
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -9959,8 +9942,6 @@ CREATE OR REPLACE FUNCTION cue.latest_results(p_cue_ids text[], p_now timestamp 
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_before uuid := cue.uuid_v7_floor(p_now + interval '1 day'); -- excludes the partitions created ahead of time
 begin
   return query
   select u.id, coalesce(l.latest, '[]')
@@ -9969,10 +9950,10 @@ begin
      select jsonb_agg(jsonb_build_object('id', e.id, 'status', e.status, 'outcome_state', e.outcome_state,
                                          'scheduled_for', cue.iso(e.scheduled_for)) order by e.id desc) as latest
        from (select x.id, x.status, x.outcome_state, x.scheduled_for from cue.executions x
-              where x.cue_id = u.id and x.id < v_before order by x.id desc limit 20) e) l;
+              where x.cue_id = u.id order by x.id desc limit 20) e) l;
 end $function$;
-comment on function cue.latest_results(text[],timestamp with time zone) is 'Returns the results of each cue''s latest 20 executions, newest first.';
-grant execute on function cue.latest_results(text[],timestamp with time zone) to cue_service;
+comment on function cue.latest_results(text[]) is 'Returns the results of each cue''s latest 20 executions, newest first.';
+grant execute on function cue.latest_results(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.latest_signals(p_cue_id text)
  RETURNS TABLE(followers jsonb, pending_signals jsonb)
@@ -10180,7 +10161,6 @@ CREATE OR REPLACE FUNCTION cue.lock_claims(p_claims jsonb, p_except integer[], p
 AS $function$
 declare
   r record;
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_lone int[];
   v_accounts uuid[];
   v_more uuid[];
@@ -10195,7 +10175,7 @@ begin
     from unnest(v_lone, v_accounts) as u (n, account_id)
    cross join lateral (
      select e.id from cue.claimable_executions e
-      where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
+      where e.account_id = u.account_id and e.claimable_at <= p_now limit 1 for update skip locked) l;
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)
@@ -10362,7 +10342,6 @@ CREATE OR REPLACE FUNCTION cue.lock_next(p_account_id uuid, p_tasks text[], p_li
  SET enable_bitmapscan TO 'off'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_crowded boolean;
   v_ids uuid[] := '{}';
 begin
@@ -10370,13 +10349,13 @@ begin
     return cue.find_claimable(p_account_id, p_tasks[1], p_limit, true, p_except, p_now);
   end if;
   v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
-    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until offset 50 limit 1);
+    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now offset 50 limit 1);
   if p_tasks is not null then
     p_tasks := array(
       select t.task from unnest(p_tasks) as t (task)
        order by case when v_crowded then random() end, (
          select e.turn from cue.claimable_executions e
-          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1));
+          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now limit 1));
     return cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_except, p_now);
   end if;
   if v_crowded then
@@ -11025,20 +11004,15 @@ AS $function$
 declare
   v_wait text := (select g.max_wait from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate));
   v_late_since timestamptz := p_now - extract(epoch from v_wait::interval) * interval '1 second';
-  e cue.executions;
-  v_count int := 0;
+  v_count int;
 begin
-  for e in
-    select x.* from (
+  perform cue.miss_waiting(x.e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now) from (
       select h.execution_id from cue.held_executions h
        where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.due_at < v_late_since and h.released_at is null
        order by h.due_at, h.execution_id limit 100) w
-     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
-     where cue.lock_free_cues(array[x.cue_id]) <> '{}'
-  loop
-    perform cue.miss_waiting(e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now);
-    v_count := v_count + 1;
-  end loop;
+     cross join lateral (select e, e.cue_id from cue.executions e where e.id = w.execution_id limit 1 for update skip locked) x
+     where cue.lock_free_cues(array[x.cue_id]) <> '{}';
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
 comment on function cue.miss_held(uuid,text,timestamp with time zone) is 'Ends executions that have waited at a gate for longer than its max_wait as missed; returns how many.';
@@ -11090,17 +11064,11 @@ CREATE OR REPLACE FUNCTION cue.miss_unsignalled(c cue.cues, p_now timestamp with
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  e cue.executions;
 begin
-  for e in
-    select x.* from (
+  perform cue.miss_waiting(x.e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now) from (
       select h.execution_id from cue.held_executions h
        where h.cue_id = c.id and h.held_by = 'after' and h.expires_at <= p_now order by h.place limit 100) w
-     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
-  loop
-    perform cue.miss_waiting(e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now);
-  end loop;
+     cross join lateral (select e from cue.executions e where e.id = w.execution_id limit 1 for update skip locked) x;
 end $function$;
 comment on function cue.miss_unsignalled(cue.cues,timestamp with time zone) is 'Ends the executions of a cue that have waited for signals for too long as missed.';
 grant execute on function cue.miss_unsignalled(cue.cues,timestamp with time zone) to cue_service;
@@ -11382,7 +11350,7 @@ AS $function$
 begin
   return (
     select e.claimable_at from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity' and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity'
      order by e.claimable_at limit 1);
 end $function$;
 comment on function cue.next_claimable(uuid,timestamp with time zone) is 'Returns when the next deferred execution of an account becomes claimable.';
@@ -11958,14 +11926,9 @@ begin
     select u.id from unnest(p_execution_ids) with ordinality as u (id, n)
      where cue.gate_of(u.id) is null order by u.n);
   if cardinality(passed) = cardinality(p_execution_ids) then return; end if;
-  for r in
-    select l.starts is not null as is_locked, l.last_start_at, t.account_id, t.gate from (
+  select greatest(p_now, max(l.last_start_at)) into begun_at from (
       select distinct e.account_id, cue.gate_of(e.id) as gate from cue.executions e where e.id = any (p_execution_ids) order by 1, 2) t
-      left join lateral cue.lock_part(t.account_id, t.gate) l on true
-     where t.gate is not null
-  loop
-    begun_at := greatest(begun_at, r.last_start_at);
-  end loop;
+     cross join lateral cue.lock_part(t.account_id, t.gate) l where t.gate is not null;
   for r in
     select e.account_id, t.gate, array_agg(e.id order by coalesce(h.due_at, e.attempt_due_at, e.claimable_at), e.id) as ids
       from unnest(p_execution_ids) as u (id)
@@ -12024,7 +11987,7 @@ begin
   select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(cue.last_success(r.cue_id, 20), cue.last_success(r.cue_id, 1000))
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c
@@ -12274,12 +12237,10 @@ CREATE OR REPLACE FUNCTION cue.previous_success(p_cue_id text, p_now timestamp w
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
 AS $function$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
   select (n.e).* from (
-    select e from cue.executions e where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000) n
+    select e from cue.executions e where e.cue_id = p_cue_id order by e.id desc limit 1000) n
    where cue.is_success((n.e).status, (n.e).outcome_success) and (n.e).ended_at <= p_now limit 1;
 end $function$;
 comment on function cue.previous_success(text,timestamp with time zone) is 'Returns the latest success among a cue''s newest 1,000 executions.';
@@ -12904,7 +12865,7 @@ end $function$;
 comment on function cue.read_costs(uuid,text,timestamp with time zone,timestamp with time zone,integer) is 'Returns what an account spent in a period, by cue, tag or day and by unit: days in order, otherwise the most first.';
 grant execute on function cue.read_costs(uuid,text,timestamp with time zone,timestamp with time zone,integer) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_detail_view
  LANGUAGE plpgsql
  STABLE SECURITY DEFINER
@@ -12912,19 +12873,13 @@ CREATE OR REPLACE FUNCTION cue.read_cue_details(p_account_ids uuid[], p_cue_ids 
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
   select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (
-     select c.*, e.executions, e.execution_total, m.missed, s.followers, s.pending_signals
-       from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
-      cross join lateral cue.latest_signals(c.id) s
-      where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
+   cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) d;
 end $function$;
-comment on function cue.read_cue_details(uuid[],text[],timestamp with time zone) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
-grant execute on function cue.read_cue_details(uuid[],text[],timestamp with time zone) to cue_service;
+comment on function cue.read_cue_details(uuid[],text[]) is 'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
+grant execute on function cue.read_cue_details(uuid[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.read_cues(p_account_ids uuid[], p_cue_ids text[])
  RETURNS SETOF cue.cue_view
@@ -13316,7 +13271,6 @@ begin
            e.status = 'success' and e.outcome_success is not false as has_succeeded
       from cue.executions e
      where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(v_from)
-       and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.id desc limit 2000),
   -- The latest executions of a cue up to its last success.
   streaks as (
@@ -13508,11 +13462,10 @@ CREATE OR REPLACE FUNCTION cue.recover_flights(p_limit integer DEFAULT 20, p_ask
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  f record;
   v_flights bigint[];
   v_ids uuid[];
   v_cues text[];
-  v_count int := 0;
+  v_count int;
 begin
   select array_agg(l.id) into v_flights from (
     select id from cue.flights
@@ -13525,10 +13478,10 @@ begin
     select id from cue.executions
      where id = any (v_ids) and flight_id = any (v_flights) and (not cue.is_last_loss(lost_attempts) or cue_id = any (v_cues))
      order by id for update skip locked);
-  for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
-    v_count := v_count + cue.lose_attempts(
-      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica sending it stopped responding', p_now);
-  end loop;
+  v_count := (
+    select sum(cue.lose_attempts(array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id,
+                                 'the replica sending it stopped responding', p_now))
+      from cue.flights f where f.id = any (v_flights));
   -- A flight whose executions are locked by someone else stays until the next sweep.
   delete from cue.flights n
    where n.id = any (v_flights)
@@ -14033,8 +13986,6 @@ declare
   g cue.gates;
   p cue.gate_parts;
   v_running int;
-  v_transport cue.transport;
-  v_count int := 0;
 begin
   perform cue.fold_part(p_account_id, p_gate, p_now);
   if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
@@ -14044,10 +13995,9 @@ begin
   p.gate := p_gate;
   p.starts := coalesce(p.starts, 0);
   v_running := case when g.ordered then 0 else cue.places_held(g, p_gate) end;
-  foreach v_transport in array case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end loop
-    v_count := v_count + cue.release_some(g, p, v_running, v_transport, p_now);
-  end loop;
-  return v_count;
+  return (
+    select sum(cue.release_some(g, p, v_running, u.transport, p_now))
+      from unnest(case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end) as u (transport));
 end $function$;
 comment on function cue.release_held(uuid,text,timestamp with time zone) is 'Releases as many of the executions that wait at a gate as there is room for, in their order; returns how many.';
 grant execute on function cue.release_held(uuid,text,timestamp with time zone) to cue_service;
@@ -14485,18 +14435,14 @@ CREATE OR REPLACE FUNCTION cue.requeue_notices(p_limit integer DEFAULT 1000, p_n
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  n cue.notices;
-  v_count int := 0;
+  v_count int;
 begin
-  for n in
-    select * from cue.notices w
+  perform cue.add_notice_job(n.id, n.account_id, p_now) from (
+    select w.id, w.account_id from cue.notices w
      where w.due_at < p_now - interval '5 seconds'
        and not exists (select from pgboss.job j where j.name = 'notices' and j.id = w.id and j.state < 'active')
-     order by w.due_at limit p_limit for update of w skip locked
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-    v_count := v_count + 1;
-  end loop;
+     order by w.due_at limit p_limit for update of w skip locked) n;
+  get diagnostics v_count = row_count;
   return v_count;
 end $function$;
 comment on function cue.requeue_notices(integer,timestamp with time zone) is 'Adds the missing jobs of notices that are overdue; returns how many.';
@@ -14845,14 +14791,13 @@ CREATE OR REPLACE FUNCTION cue.resolve_alerts(p_cue_id text, p_now timestamp wit
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_id uuid;
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
   for v_id in
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
-     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
+     where e.cue_id = p_cue_id order by e.id desc limit 1000)
   update cue.alerts a
      set resolved_at = p_now,
          resolution = jsonb_build_object(
@@ -16159,15 +16104,11 @@ CREATE OR REPLACE FUNCTION cue.supersede_executions(p_cue_id text, p_now timesta
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-declare
-  e cue.executions;
 begin
-  for e in
-    select x.* from cue.executions x
-     where x.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by x.id for update
-  loop
-    if e.ended_at is null then perform cue.stop_execution(e, cue.superseded(), p_now); end if;
-  end loop;
+  perform cue.stop_execution(l.e, cue.superseded(), p_now) from (
+    select e, e.ended_at from cue.executions e
+     where e.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by e.id for update) l
+   where l.ended_at is null;
   perform cue.start_queued(p_cue_id, p_now); -- removes them
 end $function$;
 comment on function cue.supersede_executions(text,timestamp with time zone) is 'Ends the executions of a cue, running and queued, for the next one.';

@@ -40,7 +40,7 @@ begin
 
     -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
     -- separately.
-    (8, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, count_results, create_each_cue}'),
+    (8, 'lock_timeout = ''20ms''', '{add_payload_bytes, admit, count_executions, create_each_cue}'),
     (9, 'lock_timeout = ''50ms''', '{finish_attempts, run_operation, settle_attempts}'),
 
     -- All readers and writers of the table queue behind its lock, so it gives up well before PostgreSQL checks them for a deadlock (1 s).

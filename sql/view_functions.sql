@@ -10,19 +10,12 @@ begin
 end $$;
 comment on function cue.read_cues is 'Returns cues by account and id; rows not found are left out.';
 
-create or replace function cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[], p_now timestamptz default now())
-returns setof cue.cue_detail_view
+create or replace function cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_detail_view
 language plpgsql stable security definer as $$
-declare
-  v_tomorrow uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
   select d.* from unnest(p_account_ids, p_cue_ids) as u (account_id, cue_id)
-   cross join lateral (
-     select c.*, e.executions, e.execution_total, m.missed, s.followers, s.pending_signals
-       from cue.cue_view c cross join lateral cue.latest_executions(c.id, v_tomorrow) e cross join lateral cue.latest_missed(c.id) m
-      cross join lateral cue.latest_signals(c.id) s
-      where c.id = u.cue_id and c.account_id = u.account_id limit 1) d;
+   cross join lateral (select * from cue.cue_detail_view v where v.id = u.cue_id and v.account_id = u.account_id limit 1) d;
 end $$;
 comment on function cue.read_cue_details is
   'Returns cues by account and id, with their latest executions and missed slots; rows not found are left out.';
@@ -66,11 +59,10 @@ begin
 end $$;
 comment on function cue.read_execution_details is 'Returns executions with their attempts, by account and id; rows not found are left out.';
 
-create or replace function cue.cue_detail_by_key(p_account_id uuid, p_key text, p_now timestamptz default now())
-returns setof cue.cue_detail_view
+create or replace function cue.cue_detail_by_key(p_account_id uuid, p_key text) returns setof cue.cue_detail_view
 language plpgsql stable security definer as $$
 begin
-  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)], p_now);
+  return query select * from cue.read_cue_details(array[p_account_id], array[cue.cue_id_by_key(p_account_id, p_key)]);
 end $$;
 comment on function cue.cue_detail_by_key is 'Returns the cue with a key, with its latest executions and missed slots.';
 

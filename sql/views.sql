@@ -161,19 +161,18 @@ select v.id, v.cue_id, v.cue_name, cue.iso(v.scheduled_for) as scheduled_for, cu
   from cue.execution_view v;
 comment on view cue.execution_item_view is 'Executions as lists show them, with instants as text; metadata and artifacts are beside the outcome.';
 
--- p_before excludes the partitions created ahead of time.
-create or replace function cue.latest_executions(p_cue_id text, p_before uuid) returns table (executions json, execution_total bigint)
+create or replace function cue.latest_executions(p_cue_id text) returns table (executions json, execution_total bigint)
 language sql stable as $$
   select x.latest, case when x.found < 10 then x.found
                         else (select count(*) from (
-                          select from cue.execution_brief_view e where e.cue_id = p_cue_id and e.id < p_before limit 10000) e) end
+                          select from cue.execution_brief_view e where e.cue_id = p_cue_id limit 10000) e) end
     from (
       select coalesce(json_agg(e order by e.id desc), '[]') as latest, count(*) as found from (
         select v.id, v.cue_id, v.cue_name, v.scheduled_for, v.due_at, v.status, v.outcome_state, v.outcome_success, v.triggered_by, v.replayed_from,
                v.attempts, v.http_status, v.error_message, v.started_at, v.last_attempt_at, v.delivered_at, v.next_retry, v.claimed_by_worker, v.claimed_at,
                v.last_heartbeat_at, v.lease_expires_at, '{"result": null}'::jsonb || v.outcome as outcome, v.costs, v.metadata, v.artifacts, v.created_at,
                v.updated_at, v.held, v.held_ms, v.missed_reason, v.approval, v.parents, v.template_truncated
-          from cue.execution_item_view v where v.cue_id = p_cue_id and v.id < p_before order by v.id desc limit 10) e) x
+          from cue.execution_item_view v where v.cue_id = p_cue_id order by v.id desc limit 10) e) x
 $$;
 comment on function cue.latest_executions is 'Returns a cue''s latest ten executions as JSON, and their number, counted up to 10,000.';
 
@@ -204,7 +203,7 @@ comment on function cue.latest_signals is 'Returns the cues that follow a cue, a
 create or replace view cue.cue_detail_view as
 select c.*, e.executions, e.execution_total, m.missed, s.followers, s.pending_signals
   from cue.cue_view c
- cross join lateral cue.latest_executions(c.id, 'ffffffff-ffff-ffff-ffff-ffffffffffff') e
+ cross join lateral cue.latest_executions(c.id) e
  cross join lateral cue.latest_missed(c.id) m
  cross join lateral cue.latest_signals(c.id) s;
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';

@@ -56,14 +56,13 @@ comment on function cue.count_failure is 'Counts a failed delivery or outcome, a
 create or replace function cue.resolve_alerts(p_cue_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_id uuid;
 begin
   if not exists (select from cue.cue_runs where cue_id = p_cue_id and alerted) then return; end if;
   for v_id in
   with newest as materialized (
     select e.id, e.status, e.outcome_success, e.created_at from cue.executions e
-     where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000)
+     where e.cue_id = p_cue_id order by e.id desc limit 1000)
   update cue.alerts a
      set resolved_at = p_now,
          resolution = jsonb_build_object(
@@ -138,15 +137,13 @@ create or replace function cue.is_success(p_status cue.execution_status, p_outco
 language sql immutable as $$ select p_status = 'success' and p_outcome_success is distinct from false $$;
 comment on function cue.is_success is 'Returns whether an execution ended well: delivered, and no failure reported.';
 
-create or replace function cue.last_success(p_cue_id text, p_among int, p_now timestamptz default now()) returns timestamptz
+create or replace function cue.last_success(p_cue_id text, p_among int) returns timestamptz
 language plpgsql stable security definer as $$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return (
     select max(n.ended_at) from (
       select e.ended_at, e.status, e.outcome_success from cue.executions e
-       where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit p_among) n
+       where e.cue_id = p_cue_id order by e.id desc limit p_among) n
      where cue.is_success(n.status, n.outcome_success));
 end $$;
 comment on function cue.last_success is 'Returns the time of the latest success among a cue''s newest executions.';
@@ -178,7 +175,7 @@ begin
   select r.cue_id, r.account_id, r.version, r.success_due_at, c.schedule_type, c.cron, c.timezone, c.schedule_rules,
          case when c.schedule_rules ? 'exclude_calendars' then cue.revisions_of(c.account_id, c.schedule_rules) end,
          coalesce(c.alert_missed_window_multiplier, (cue.implied_settings()).alert_missed_window_multiplier),
-         coalesce(cue.last_success(r.cue_id, 20, p_now), cue.last_success(r.cue_id, 1000, p_now))
+         coalesce(cue.last_success(r.cue_id, 20), cue.last_success(r.cue_id, 1000))
     from unnest(v_cue_ids) as f (cue_id)
    cross join lateral (select l.* from cue.cue_runs l where l.cue_id = f.cue_id limit 1) r
    cross join lateral (select q.* from cue.cues q where q.id = f.cue_id limit 1) c

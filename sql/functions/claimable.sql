@@ -1,25 +1,24 @@
 -- Finding work for workers. Every lookup follows an index and stops early, so a backlog costs nothing. Plans are generic, because planning
--- over all partitions takes longer than a claim. Ids below v_until (tomorrow) exclude the partitions made ahead of time.
+-- over all partitions takes longer than a claim.
 
 -- A recursive query jumps from one task to the next: select distinct would read the whole backlog.
 create or replace function cue.claimable_tasks(p_account_id uuid, p_now timestamptz default now()) returns text[]
 language plpgsql stable security definer as $$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_tasks text[];
 begin
   with recursive tasks as (
     (select coalesce(e.task, '') as task, 1 as n from cue.executions e
-      where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until order by coalesce(e.task, '') limit 1)
+      where e.account_id = p_account_id and e.claimable_at is not null order by coalesce(e.task, '') limit 1)
     union all
     select f.task, t.n + 1 from tasks t cross join lateral (
       select coalesce(e.task, '') as task from cue.executions e
-       where e.account_id = p_account_id and e.claimable_at is not null and e.id < v_until and coalesce(e.task, '') > t.task
+       where e.account_id = p_account_id and e.claimable_at is not null and coalesce(e.task, '') > t.task
        order by coalesce(e.task, '') limit 1) f
      where t.n < 100)
   select array_agg(t.task) into v_tasks from tasks t
    where (select true from cue.claimable_executions e -- as a join it might read all
-           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1);
+           where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now limit 1);
   return coalesce(v_tasks, '{}');
 end $$;
 comment on function cue.claimable_tasks is 'Returns up to 100 tasks that have claimable executions; '''' stands for no task.';
@@ -30,27 +29,25 @@ create or replace function cue.find_claimable(
   p_account_id uuid, p_task text, p_limit int, p_lock boolean default false, p_except uuid[] default '{}', p_now timestamptz default now()
 ) returns uuid[]
 language plpgsql security definer as $$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   if p_lock and p_task is null then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit for update skip locked);
   elsif p_lock then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit for update skip locked);
   elsif p_task is null then
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except) limit p_limit);
+       where e.account_id = p_account_id and e.claimable_at <= p_now and e.id <> all (p_except) limit p_limit);
   else
     return array(
       select e.id from cue.claimable_executions e
-       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id < v_until and e.id <> all (p_except)
+       where e.account_id = p_account_id and e.task = p_task and e.claimable_at <= p_now and e.id <> all (p_except)
        limit p_limit);
   end if;
 end $$;
@@ -107,7 +104,7 @@ language plpgsql stable security definer as $$
 begin
   return (
     select e.claimable_at from cue.executions e
-     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity' and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
+     where e.account_id = p_account_id and e.claimable_at > p_now and e.claimable_at < 'infinity'
      order by e.claimable_at limit 1);
 end $$;
 comment on function cue.next_claimable is 'Returns when the next deferred execution of an account becomes claimable.';

@@ -33,7 +33,6 @@ create or replace function cue.lock_next(
 ) returns uuid[]
 language plpgsql security definer as $$
 declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_crowded boolean;
   v_ids uuid[] := '{}';
 begin
@@ -41,13 +40,13 @@ begin
     return cue.find_claimable(p_account_id, p_tasks[1], p_limit, true, p_except, p_now);
   end if;
   v_crowded := (p_tasks is not null or p_in_turn > 0) and exists (
-    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now and e.id < v_until offset 50 limit 1);
+    select from cue.claimable_executions e where e.account_id = p_account_id and e.claimable_at <= p_now offset 50 limit 1);
   if p_tasks is not null then
     p_tasks := array(
       select t.task from unnest(p_tasks) as t (task)
        order by case when v_crowded then random() end, (
          select e.turn from cue.claimable_executions e
-          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now and e.id < v_until limit 1));
+          where e.account_id = p_account_id and e.task = t.task and e.claimable_at <= p_now limit 1));
     return cue.lock_in_turn(p_account_id, p_tasks, p_limit, p_except, p_now);
   end if;
   if v_crowded then
@@ -174,7 +173,6 @@ create or replace function cue.lock_claims(p_claims jsonb, p_except int[], p_now
 language plpgsql security definer as $$
 declare
   r record;
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
   v_lone int[];
   v_accounts uuid[];
   v_more uuid[];
@@ -189,7 +187,7 @@ begin
     from unnest(v_lone, v_accounts) as u (n, account_id)
    cross join lateral (
      select e.id from cue.claimable_executions e
-      where e.account_id = u.account_id and e.claimable_at <= p_now and e.id < v_until limit 1 for update skip locked) l;
+      where e.account_id = u.account_id and e.claimable_at <= p_now limit 1 for update skip locked) l;
   for r in
     select c.account_id, c.tasks, sum(c."limit")::int as wanted, array_agg(c.n order by c.n) as claims, array_agg(c."limit" order by c.n) as limits
       from rows from (jsonb_to_recordset(p_claims) as (account_id uuid, tasks text[], "limit" int)) with ordinality as c (account_id, tasks, "limit", n)

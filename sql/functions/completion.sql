@@ -11,8 +11,6 @@ comment on function cue.runs_left is 'Returns how many scheduled runs a cue may 
 -- The caller has locked the cues and their cue_runs, and has moved next_run on.
 create or replace function cue.complete_cues(p_cue_ids text[], p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
-declare
-  v_id uuid;
 begin
   update cue.cues c
      set status = 'completed', updated_at = p_now, paused_at = null, paused_by = null, pause_reason = null, paused_until = null,
@@ -22,7 +20,7 @@ begin
   update cue.cue_runs set next_run = null, next_slot = null, refused_from = null, success_due_at = null, excluded_at = null, version = version + 1
    where cue_id = any (p_cue_ids);
   perform cue.add_cue_events('cue.completed', p_cue_ids, p_now);
-  for v_id in select distinct c.account_id from cue.cues c where c.id = any (p_cue_ids) loop perform cue.note_memory(v_id); end loop;
+  perform cue.note_memory(a.id) from (select distinct c.account_id as id from cue.cues c where c.id = any (p_cue_ids)) a;
 end $$;
 comment on function cue.complete_cues is 'Completes recurring cues that have no further run.';
 

@@ -129,16 +129,11 @@ comment on function cue.resume_gate is 'Ends the pause of a gate, and has an ope
 
 -- Executions have been released for that instant. Waits for nobody.
 create or replace function cue.end_gate_pauses(p_now timestamptz default now()) returns void
-language plpgsql security definer as $$
-declare
-  g cue.gates;
-begin
-  for g in
-    select * from cue.gates q where q.paused_until <= p_now order by q.paused_until limit 100 for no key update skip locked
-  loop
+language sql security definer as $$
+  with ended as (
     update cue.gates q set paused_at = null, paused_by = null, pause_reason = null, paused_until = null, updated_at = p_now
-     where q.account_id = g.account_id and q.key = g.key;
-    perform cue.add_event(g.account_id, 'gate.resumed', jsonb_build_object('gate', g.key), p_now);
-  end loop;
-end $$;
+      from (select g.account_id, g.key from cue.gates g where g.paused_until <= p_now order by g.paused_until limit 100 for no key update skip locked) e
+     where q.account_id = e.account_id and q.key = e.key returning q.account_id, q.key)
+  select cue.add_event(e.account_id, 'gate.resumed', jsonb_build_object('gate', e.key), p_now) from ended e;
+$$;
 comment on function cue.end_gate_pauses is 'Ends the pauses of gates whose time has come.';

@@ -73,7 +73,6 @@ begin
   return greatest(
     (select max(o.until_at) from cue.unserved_periods o where o.until_at <= p_now), (select max(f.created_at) from cue.flights f),
     (select max(e.created_at) from (
-       select x.created_at, x.triggered_by from cue.executions x where x.id < cue.uuid_v7_floor(p_now + interval '1 day')
-        order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
+       select x.created_at, x.triggered_by from cue.executions x order by x.id desc limit 100) e where e.triggered_by = 'schedule'));
 end $$;
 comment on function cue.last_taken_at is 'Returns when engines last took due work, or could do so again after an outage.';

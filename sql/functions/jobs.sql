@@ -32,18 +32,14 @@ comment on function cue.add_notice_job is 'Adds the job of a notice, unless one 
 create or replace function cue.requeue_notices(p_limit int default 1000, p_now timestamptz default now()) returns int
 language plpgsql security definer as $$
 declare
-  n cue.notices;
-  v_count int := 0;
+  v_count int;
 begin
-  for n in
-    select * from cue.notices w
+  perform cue.add_notice_job(n.id, n.account_id, p_now) from (
+    select w.id, w.account_id from cue.notices w
      where w.due_at < p_now - interval '5 seconds'
        and not exists (select from pgboss.job j where j.name = 'notices' and j.id = w.id and j.state < 'active')
-     order by w.due_at limit p_limit for update of w skip locked
-  loop
-    perform cue.add_notice_job(n.id, n.account_id, p_now);
-    v_count := v_count + 1;
-  end loop;
+     order by w.due_at limit p_limit for update of w skip locked) n;
+  get diagnostics v_count = row_count;
   return v_count;
 end $$;
 comment on function cue.requeue_notices is 'Adds the missing jobs of notices that are overdue; returns how many.';

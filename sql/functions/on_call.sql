@@ -47,7 +47,7 @@ begin
   with runs as (
     select e.account_id, count(*) as executions from (
       select x.account_id from cue.executions x
-       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes') and x.id < cue.uuid_v7_floor(p_now + interval '1 day')
+       where x.id >= cue.uuid_v7_floor(p_now - interval '5 minutes')
        order by x.id desc limit 100000) e group by e.account_id),
   hits as materialized (
     select w.subject, (select sum(h) from unnest(w.recent[: 5 - (v_minute - w.recent_minute)]) as u (h)) as hits from cue.rate_windows w
@@ -208,8 +208,7 @@ begin
   return query
   with newest as materialized (
     select e.id, e.account_id, e.cue_id, e.attempts, e.attempt_ms, e.http_status from cue.executions e
-     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
-       and e.transport = 'webhook' and e.attempts > 0
+     where e.id >= cue.uuid_v7_floor(p_now - interval '1 hour') and e.transport = 'webhook' and e.attempts > 0
      order by e.id desc limit 20000),
   targets as materialized (
     select x.cue_id, cue.host_of(c.callback_url) as host from (select distinct n.cue_id from newest n) x

@@ -87,15 +87,11 @@ comment on function cue.close_executions is 'Removes ended executions of cues fr
 
 create or replace function cue.supersede_executions(p_cue_id text, p_now timestamptz default now()) returns void
 language plpgsql security definer as $$
-declare
-  e cue.executions;
 begin
-  for e in
-    select x.* from cue.executions x
-     where x.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by x.id for update
-  loop
-    if e.ended_at is null then perform cue.stop_execution(e, cue.superseded(), p_now); end if;
-  end loop;
+  perform cue.stop_execution(l.e, cue.superseded(), p_now) from (
+    select e, e.ended_at from cue.executions e
+     where e.id = any (array(select o.execution_id from cue.open_executions_of(p_cue_id) o)) order by e.id for update) l
+   where l.ended_at is null;
   perform cue.start_queued(p_cue_id, p_now); -- removes them
 end $$;
 comment on function cue.supersede_executions is 'Ends the executions of a cue, running and queued, for the next one.';

@@ -8,10 +8,8 @@ create or replace function cue.time_window(
 $$;
 comment on function cue.time_window is 'Returns the bounds of a time window of this length up to now, unless a request names others.';
 
-create or replace function cue.latest_results(p_cue_ids text[], p_now timestamptz default now()) returns table (cue_id text, latest jsonb)
+create or replace function cue.latest_results(p_cue_ids text[]) returns table (cue_id text, latest jsonb)
 language plpgsql stable security definer as $$
-declare
-  v_before uuid := cue.uuid_v7_floor(p_now + interval '1 day'); -- excludes the partitions created ahead of time
 begin
   return query
   select u.id, coalesce(l.latest, '[]')
@@ -20,7 +18,7 @@ begin
      select jsonb_agg(jsonb_build_object('id', e.id, 'status', e.status, 'outcome_state', e.outcome_state,
                                          'scheduled_for', cue.iso(e.scheduled_for)) order by e.id desc) as latest
        from (select x.id, x.status, x.outcome_state, x.scheduled_for from cue.executions x
-              where x.cue_id = u.id and x.id < v_before order by x.id desc limit 20) e) l;
+              where x.cue_id = u.id order by x.id desc limit 20) e) l;
 end $$;
 comment on function cue.latest_results is 'Returns the results of each cue''s latest 20 executions, newest first.';
 
@@ -94,7 +92,6 @@ begin
            e.status = 'success' and e.outcome_success is not false as has_succeeded
       from cue.executions e
      where e.account_id = p_account_id and e.id >= cue.uuid_v7_floor(v_from)
-       and e.id < cue.uuid_v7_floor(p_now + interval '1 day')
      order by e.id desc limit 2000),
   -- The latest executions of a cue up to its last success.
   streaks as (

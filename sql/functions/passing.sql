@@ -104,14 +104,9 @@ begin
     select u.id from unnest(p_execution_ids) with ordinality as u (id, n)
      where cue.gate_of(u.id) is null order by u.n);
   if cardinality(passed) = cardinality(p_execution_ids) then return; end if;
-  for r in
-    select l.starts is not null as is_locked, l.last_start_at, t.account_id, t.gate from (
+  select greatest(p_now, max(l.last_start_at)) into begun_at from (
       select distinct e.account_id, cue.gate_of(e.id) as gate from cue.executions e where e.id = any (p_execution_ids) order by 1, 2) t
-      left join lateral cue.lock_part(t.account_id, t.gate) l on true
-     where t.gate is not null
-  loop
-    begun_at := greatest(begun_at, r.last_start_at);
-  end loop;
+     cross join lateral cue.lock_part(t.account_id, t.gate) l where t.gate is not null;
   for r in
     select e.account_id, t.gate, array_agg(e.id order by coalesce(h.due_at, e.attempt_due_at, e.claimable_at), e.id) as ids
       from unnest(p_execution_ids) as u (id)

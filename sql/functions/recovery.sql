@@ -77,11 +77,10 @@ create or replace function cue.recover_flights(
 ) returns int
 language plpgsql security definer as $$
 declare
-  f record;
   v_flights bigint[];
   v_ids uuid[];
   v_cues text[];
-  v_count int := 0;
+  v_count int;
 begin
   select array_agg(l.id) into v_flights from (
     select id from cue.flights
@@ -94,10 +93,10 @@ begin
     select id from cue.executions
      where id = any (v_ids) and flight_id = any (v_flights) and (not cue.is_last_loss(lost_attempts) or cue_id = any (v_cues))
      order by id for update skip locked);
-  for f in select id, execution_ids from cue.flights where id = any (v_flights) loop
-    v_count := v_count + cue.lose_attempts(
-      array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id, 'the replica sending it stopped responding', p_now);
-  end loop;
+  v_count := (
+    select sum(cue.lose_attempts(array(select u.id from unnest(f.execution_ids) as u (id) where u.id = any (v_ids)), f.id,
+                                 'the replica sending it stopped responding', p_now))
+      from cue.flights f where f.id = any (v_flights));
   -- A flight whose executions are locked by someone else stays until the next sweep.
   delete from cue.flights n
    where n.id = any (v_flights)

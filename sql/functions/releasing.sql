@@ -9,8 +9,6 @@ declare
   g cue.gates;
   p cue.gate_parts;
   v_running int;
-  v_transport cue.transport;
-  v_count int := 0;
 begin
   perform cue.fold_part(p_account_id, p_gate, p_now);
   if not exists (select from cue.held_executions h where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate') then return 0; end if;
@@ -20,10 +18,9 @@ begin
   p.gate := p_gate;
   p.starts := coalesce(p.starts, 0);
   v_running := case when g.ordered then 0 else cue.places_held(g, p_gate) end;
-  foreach v_transport in array case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end loop
-    v_count := v_count + cue.release_some(g, p, v_running, v_transport, p_now);
-  end loop;
-  return v_count;
+  return (
+    select sum(cue.release_some(g, p, v_running, u.transport, p_now))
+      from unnest(case when g.ordered then array[null::cue.transport] else enum_range(null::cue.transport) end) as u (transport));
 end $$;
 comment on function cue.release_held is 'Releases as many of the executions that wait at a gate as there is room for, in their order; returns how many.';
 
@@ -171,20 +168,15 @@ language plpgsql security definer as $$
 declare
   v_wait text := (select g.max_wait from cue.gates g where g.account_id = p_account_id and g.key = cue.gate_key(p_gate));
   v_late_since timestamptz := p_now - extract(epoch from v_wait::interval) * interval '1 second';
-  e cue.executions;
-  v_count int := 0;
+  v_count int;
 begin
-  for e in
-    select x.* from (
+  perform cue.miss_waiting(x.e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now) from (
       select h.execution_id from cue.held_executions h
        where h.account_id = p_account_id and h.gate = p_gate and h.held_by = 'gate' and h.due_at < v_late_since and h.released_at is null
        order by h.due_at, h.execution_id limit 100) w
-     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
-     where cue.lock_free_cues(array[x.cue_id]) <> '{}'
-  loop
-    perform cue.miss_waiting(e, 'gate', format('waited at gate %s for longer than %s', p_gate, v_wait), p_now);
-    v_count := v_count + 1;
-  end loop;
+     cross join lateral (select e, e.cue_id from cue.executions e where e.id = w.execution_id limit 1 for update skip locked) x
+     where cue.lock_free_cues(array[x.cue_id]) <> '{}';
+  get diagnostics v_count = row_count;
   return v_count;
 end $$;
 comment on function cue.miss_held is 'Ends executions that have waited at a gate for longer than its max_wait as missed; returns how many.';

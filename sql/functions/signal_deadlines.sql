@@ -38,17 +38,11 @@ comment on function cue.expire_signals is 'Misses slots that have waited for sig
 
 create or replace function cue.miss_unsignalled(c cue.cues, p_now timestamptz) returns void
 language plpgsql security definer as $$
-declare
-  e cue.executions;
 begin
-  for e in
-    select x.* from (
+  perform cue.miss_waiting(x.e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now) from (
       select h.execution_id from cue.held_executions h
        where h.cue_id = c.id and h.held_by = 'after' and h.expires_at <= p_now order by h.place limit 100) w
-     cross join lateral (select q.* from cue.executions q where q.id = w.execution_id limit 1 for update skip locked) x
-  loop
-    perform cue.miss_waiting(e, 'after', format('the cues that it follows did not signal within %s', c.after ->> 'wait'), p_now);
-  end loop;
+     cross join lateral (select e from cue.executions e where e.id = w.execution_id limit 1 for update skip locked) x;
 end $$;
 comment on function cue.miss_unsignalled is 'Ends the executions of a cue that have waited for signals for too long as missed.';
 
@@ -101,11 +95,8 @@ comment on function cue.wait_for_signals is 'Has a slot wait for signals, or rec
 -- The caller has locked the cue and its cue_runs.
 create or replace function cue.end_waits(c cue.cues, p_now timestamptz) returns void
 language plpgsql security definer as $$
-declare
-  h cue.held_executions;
 begin
-  for h in select * from cue.held_executions q where q.cue_id = c.id and q.held_by = 'after' order by q.place for update skip locked loop
-    perform cue.continue_held(c, h, p_now);
-  end loop;
+  perform cue.continue_held(c, w.h, p_now) from (
+    select h from cue.held_executions h where h.cue_id = c.id and h.held_by = 'after' order by h.place for update skip locked) w;
 end $$;
 comment on function cue.end_waits is 'Sends the slots of a cue that wait for signals on, because it follows no cue any more.';

@@ -74,12 +74,10 @@ comment on function cue.rendered_bytes is 'Returns by how much values can enlarg
 -- Reads few rows, unless all of them failed.
 create or replace function cue.previous_success(p_cue_id text, p_now timestamptz default now()) returns setof cue.executions
 language plpgsql stable security definer as $$
-declare
-  v_until uuid := cue.uuid_v7_floor(p_now + interval '1 day');
 begin
   return query
   select (n.e).* from (
-    select e from cue.executions e where e.cue_id = p_cue_id and e.id < v_until order by e.id desc limit 1000) n
+    select e from cue.executions e where e.cue_id = p_cue_id order by e.id desc limit 1000) n
    where cue.is_success((n.e).status, (n.e).outcome_success) and (n.e).ended_at <= p_now limit 1;
 end $$;
 comment on function cue.previous_success is 'Returns the latest success among a cue''s newest 1,000 executions.';

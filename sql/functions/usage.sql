@@ -62,21 +62,23 @@ begin
 end $$;
 comment on function cue.count_executions is 'Counts new executions in the current UTC month, one per element of p_account_ids.';
 
+-- Not with an exception block, like count_executions: a batch of failures would have a subtransaction for each.
 create or replace function cue.count_results(
   p_account_id uuid, p_reported int, p_succeeded int, p_failed int, p_now timestamptz default now()
 ) returns void
 language plpgsql security definer as $$
+declare
+  v_month date := cue.usage_month(p_now);
+  v_slot int := cue.counter_slot();
 begin
-  loop
-    begin
-      insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
-      values (p_account_id, cue.usage_month(p_now), cue.counter_slot(), p_reported, p_succeeded, p_failed)
-      on conflict (account_id, month, slot) do update
-         set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
-      return;
-    exception when lock_not_available then perform cue.leave_counter_slot();
-    end;
-  end loop;
+  perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
+  if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
+    v_slot := cue.leave_counter_slot();
+  end if;
+  insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
+  values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
+  on conflict (account_id, month, slot) do update
+     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
 end $$;
 comment on function cue.count_results is 'Counts outcomes and failures in the current UTC month.';
 
