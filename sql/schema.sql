@@ -10224,7 +10224,7 @@ CREATE OR REPLACE FUNCTION cue.limits_of(a cue.accounts)
  LANGUAGE sql
  STABLE ROWS 1
 AS $function$
-  select l.* from cue.plans p cross join lateral jsonb_populate_record(p, a.limits) l where p.plan = a.plan limit 1
+  select (jsonb_populate_record(p, a.limits)).* from cue.plans p where p.plan = a.plan limit 1
 $function$;
 comment on function cue.limits_of(cue.accounts) is 'Returns an account''s limits: its own, or else those of its plan; null: no limit.';
 grant execute on function cue.limits_of(cue.accounts) to cue_service;
