@@ -2303,6 +2303,51 @@ create view cue.cue_detail_view as
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 grant select on cue.cue_detail_view to cue_reader, cue_service;
 
+create view cue.cue_event_view as
+ SELECT v.account_id,
+    v.id,
+    v.key,
+    v.tags,
+    to_json(d.*) AS data
+   FROM cue.cue_view v
+     CROSS JOIN LATERAL ( SELECT v.id,
+            v.name,
+            v.description,
+            v.key,
+            v.tags,
+            v.managed_by,
+            v.status,
+            cue.iso(v.paused_at) AS paused_at,
+            v.paused_by,
+            v.pause_reason,
+            cue.iso(v.paused_until) AS paused_until,
+            v.completed_reason,
+            v.transport,
+            v.schedule,
+            v.callback - 'headers'::text AS callback,
+            v.retry,
+            v.on_failure,
+            v.delivery,
+            v.alerts,
+            v.catch_up,
+            v.overlap,
+            v.gate,
+            v.after,
+            v.approval,
+            v.template,
+            v.verification,
+            cue.iso(v.next_run) AS next_run,
+            cue.iso(v.next_slot) AS next_slot,
+            cue.iso(v.last_run) AS last_run,
+            v.run_count,
+            v.fired_count,
+            cue.iso(v.created_at) AS created_at,
+            cue.iso(v.updated_at) AS updated_at,
+            v.version,
+            v.failures) d;
+comment on view cue.cue_event_view is 'Cues as events show them, without payload and headers.';
+grant select on cue.cue_event_view to cue_reader, cue_service;
+
 create view cue.cue_health as
  SELECT c.id,
     c.account_id,
@@ -3314,14 +3359,10 @@ CREATE OR REPLACE FUNCTION cue.add_cue_events(p_type cue.event_type, p_cue_ids t
 AS $function$
 begin
   insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, data)
-  select v.account_id, cue.uuid_v7(p_now), p_type, p_now, v.id, v.key, v.tags, cue.fit_event(d.data)
-    from unnest(p_cue_ids) with ordinality as u (id, nth)
-   cross join lateral (select * from cue.cue_view c where c.id = u.id limit 1) v
-   cross join lateral (
-     select to_jsonb(v) - '{account_id,payload,revision,last_slot,await_outcome_set}'::text[] || jsonb_build_object(
-              'callback', v.callback - 'headers', 'paused_at', cue.iso(v.paused_at), 'paused_until', cue.iso(v.paused_until),
-              'next_run', cue.iso(v.next_run), 'next_slot', cue.iso(v.next_slot), 'last_run', cue.iso(v.last_run),
-              'created_at', cue.iso(v.created_at), 'updated_at', cue.iso(v.updated_at)) as data) d
+  select v.account_id, u.event_id, p_type, p_now, v.id, v.key, v.tags,
+         case when octet_length(v.data::text) > cue.event_bytes() then cue.fit_event(v.data::jsonb) else v.data end
+    from unnest(p_cue_ids, cue.uuids_v7(cardinality(p_cue_ids), p_now)) with ordinality as u (id, event_id, nth)
+   cross join lateral (select * from cue.cue_event_view e where e.id = u.id limit 1) v
    order by u.nth;
   if found and p_type not in ('cue.created', 'cue.updated', 'cue.deleted') then perform cue.notice_events(); end if;
 end $function$;
@@ -13742,8 +13783,9 @@ CREATE OR REPLACE FUNCTION cue.record_cue_events(p_account_ids uuid[], p_event c
 AS $function$
 begin
   insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
-  select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
-    from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+  select n.id, n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
+    from unnest(cue.uuids_v7(cardinality(p_cue_ids), p_now), p_account_ids, p_actors, p_cue_ids) as n (id, account_id, actor, cue_id)
+   where n.actor is not null and n.cue_id is not null;
   perform cue.add_cue_events(p_event::text::cue.event_type, p_cue_ids, p_now);
 end $function$;
 comment on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) is 'Adds an event about each cue and, unless its actor is null, an entry to the audit log of its account.';

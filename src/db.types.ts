@@ -801,6 +801,14 @@ export interface CueDetailView {
   version: number | null;
 }
 
+export interface CueEventView {
+  account_id: string | null;
+  data: Json | null;
+  id: string | null;
+  key: string | null;
+  tags: string[] | null;
+}
+
 export interface CueHealth {
   account_id: string | null;
   failed_deliveries: number | null;
@@ -3453,6 +3461,7 @@ export interface DB {
   claimable_executions: ClaimableExecutions;
   costs: Costs;
   cue_detail_view: CueDetailView;
+  cue_event_view: CueEventView;
   cue_health: CueHealth;
   cue_parents: CueParents;
   cue_rooms: CueRooms;
