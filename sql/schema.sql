@@ -2250,6 +2250,54 @@ create view cue.claimable_executions as
 comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
 grant select on cue.claimable_executions to cue_reader, cue_service;
 
+create view cue.created_cue_view as
+ SELECT false AS is_locked,
+    NULL::text AS taken_by,
+    NULL::text AS message,
+    id,
+    account_id,
+    name,
+    description,
+    key,
+    tags,
+    managed_by,
+    status,
+    paused_at,
+    paused_by,
+    pause_reason,
+    paused_until,
+    completed_reason,
+    transport,
+    schedule,
+    callback,
+    payload,
+    retry,
+    on_failure,
+    delivery,
+    alerts,
+    catch_up,
+    overlap,
+    gate,
+    after,
+    approval,
+    template,
+    verification,
+    next_run,
+    next_slot,
+    last_run,
+    run_count,
+    fired_count,
+    created_at,
+    updated_at,
+    version,
+    revision,
+    last_slot,
+    await_outcome_set,
+    failures
+   FROM cue.cue_view v;
+comment on view cue.created_cue_view is 'New cues, or why they were not created: the rows of create_each_cue.';
+grant select on cue.created_cue_view to cue_reader, cue_service;
+
 create view cue.cue_detail_view as
  SELECT c.id,
     c.account_id,
@@ -6405,7 +6453,7 @@ comment on function cue.create_device_code(bytea,text,text,timestamp with time z
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_actors text[] DEFAULT NULL::text[])
- RETURNS TABLE(id text, created_at timestamp with time zone, is_locked boolean, taken_by text, message text)
+ RETURNS SETOF cue.created_cue_view
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6421,15 +6469,16 @@ begin
   perform cue.record_cue_events(
     p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text collate "default", array[cardinality(v_ids)])), v_ids, '{}', p_now);
   return query
-  select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
+  select u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
-              when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end
+              when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end, c.*
     from unnest(v_ids, v_refusals, p_account_ids) with ordinality as u (id, refusal, account_id, place)
    cross join lateral (
      select case u.refusal when 'key' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
+    left join lateral (select * from cue.cue_view v where v.id = u.id limit 1) c on true
    order by u.place;
 end $function$;
-comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
+comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, each of them, or why it was not created.';
 grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_event_endpoint(p_account_id uuid, p_url text, p_types cue.event_type[], p_tag text DEFAULT NULL::text, p_cue_ids text[] DEFAULT NULL::text[], p_description text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())

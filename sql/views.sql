@@ -36,6 +36,10 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
+create or replace view cue.created_cue_view as
+select false as is_locked, null::text as taken_by, null::text as message, v.* from cue.cue_view v;
+comment on view cue.created_cue_view is 'New cues, or why they were not created: the rows of create_each_cue.';
+
 -- json rather than jsonb: data is written once, and nothing searches in it.
 create or replace view cue.cue_event_view as
 select v.account_id, v.id, v.key, v.tags, to_json(d) as data
