@@ -2250,6 +2250,54 @@ create view cue.claimable_executions as
 comment on view cue.claimable_executions is 'Executions that workers can claim, now or later, in the order in which they get them; task is empty where there is none.';
 grant select on cue.claimable_executions to cue_reader, cue_service;
 
+create view cue.created_cue_view as
+ SELECT false AS is_locked,
+    NULL::text AS taken_by,
+    NULL::text AS message,
+    id,
+    account_id,
+    name,
+    description,
+    key,
+    tags,
+    managed_by,
+    status,
+    paused_at,
+    paused_by,
+    pause_reason,
+    paused_until,
+    completed_reason,
+    transport,
+    schedule,
+    callback,
+    payload,
+    retry,
+    on_failure,
+    delivery,
+    alerts,
+    catch_up,
+    overlap,
+    gate,
+    after,
+    approval,
+    template,
+    verification,
+    next_run,
+    next_slot,
+    last_run,
+    run_count,
+    fired_count,
+    created_at,
+    updated_at,
+    version,
+    revision,
+    last_slot,
+    await_outcome_set,
+    failures
+   FROM cue.cue_view v;
+comment on view cue.created_cue_view is 'New cues, or why they were not created: the rows of create_each_cue.';
+grant select on cue.created_cue_view to cue_reader, cue_service;
+
 create view cue.cue_detail_view as
  SELECT c.id,
     c.account_id,
@@ -2302,6 +2350,51 @@ create view cue.cue_detail_view as
      CROSS JOIN LATERAL cue.latest_signals(c.id) s(followers, pending_signals);
 comment on view cue.cue_detail_view is 'Cues with their latest executions and missed slots, in one read.';
 grant select on cue.cue_detail_view to cue_reader, cue_service;
+
+create view cue.cue_event_view as
+ SELECT v.account_id,
+    v.id,
+    v.key,
+    v.tags,
+    to_json(d.*) AS data
+   FROM cue.cue_view v
+     CROSS JOIN LATERAL ( SELECT v.id,
+            v.name,
+            v.description,
+            v.key,
+            v.tags,
+            v.managed_by,
+            v.status,
+            cue.iso(v.paused_at) AS paused_at,
+            v.paused_by,
+            v.pause_reason,
+            cue.iso(v.paused_until) AS paused_until,
+            v.completed_reason,
+            v.transport,
+            v.schedule,
+            v.callback - 'headers'::text AS callback,
+            v.retry,
+            v.on_failure,
+            v.delivery,
+            v.alerts,
+            v.catch_up,
+            v.overlap,
+            v.gate,
+            v.after,
+            v.approval,
+            v.template,
+            v.verification,
+            cue.iso(v.next_run) AS next_run,
+            cue.iso(v.next_slot) AS next_slot,
+            cue.iso(v.last_run) AS last_run,
+            v.run_count,
+            v.fired_count,
+            cue.iso(v.created_at) AS created_at,
+            cue.iso(v.updated_at) AS updated_at,
+            v.version,
+            v.failures) d;
+comment on view cue.cue_event_view is 'Cues as events show them, without payload and headers.';
+grant select on cue.cue_event_view to cue_reader, cue_service;
 
 create view cue.cue_health as
  SELECT c.id,
@@ -3293,14 +3386,10 @@ CREATE OR REPLACE FUNCTION cue.add_cue_events(p_type cue.event_type, p_cue_ids t
 AS $function$
 begin
   insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, data)
-  select v.account_id, cue.uuid_v7(p_now), p_type, p_now, v.id, v.key, v.tags, cue.fit_event(d.data)
-    from unnest(p_cue_ids) with ordinality as u (id, nth)
-   cross join lateral (select * from cue.cue_view c where c.id = u.id limit 1) v
-   cross join lateral (
-     select to_jsonb(v) - '{account_id,payload,revision,last_slot,await_outcome_set}'::text[] || jsonb_build_object(
-              'callback', v.callback - 'headers', 'paused_at', cue.iso(v.paused_at), 'paused_until', cue.iso(v.paused_until),
-              'next_run', cue.iso(v.next_run), 'next_slot', cue.iso(v.next_slot), 'last_run', cue.iso(v.last_run),
-              'created_at', cue.iso(v.created_at), 'updated_at', cue.iso(v.updated_at)) as data) d
+  select v.account_id, u.event_id, p_type, p_now, v.id, v.key, v.tags,
+         case when octet_length(v.data::text) > cue.event_bytes() then cue.fit_event(v.data::jsonb) else v.data end
+    from unnest(p_cue_ids, cue.uuids_v7(cardinality(p_cue_ids), p_now)) with ordinality as u (id, event_id, nth)
+   cross join lateral (select * from cue.cue_event_view e where e.id = u.id limit 1) v
    order by u.nth;
   if found and p_type not in ('cue.created', 'cue.updated', 'cue.deleted') then perform cue.notice_events(); end if;
 end $function$;
@@ -6258,7 +6347,7 @@ comment on function cue.create_device_code(bytea,text,text,timestamp with time z
 grant execute on function cue.create_device_code(bytea,text,text,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_each_cue(p_account_ids uuid[], p_cues jsonb, p_next_runs timestamp with time zone[], p_now timestamp with time zone DEFAULT now(), p_next_slots timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[], p_actors text[] DEFAULT NULL::text[])
- RETURNS TABLE(id text, created_at timestamp with time zone, is_locked boolean, taken_by text, message text)
+ RETURNS SETOF cue.created_cue_view
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -6274,15 +6363,16 @@ begin
   perform cue.record_cue_events(
     p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text collate "default", array[cardinality(v_ids)])), v_ids, '{}', p_now);
   return query
-  select u.id, p_now, u.refusal is not distinct from 'locked', h.cue_id,
+  select u.refusal is not distinct from 'locked', h.cue_id,
          case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
-              when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end
+              when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end, c.*
     from unnest(v_ids, v_refusals, p_account_ids) with ordinality as u (id, refusal, account_id, place)
    cross join lateral (
      select case u.refusal when 'key' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
+    left join lateral (select * from cue.cue_view v where v.id = u.id limit 1) c on true
    order by u.place;
 end $function$;
-comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, the id of each, or why it was not created.';
+comment on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) is 'Creates cues and returns, in order, each of them, or why it was not created.';
 grant execute on function cue.create_each_cue(uuid[],jsonb,timestamp with time zone[],timestamp with time zone,timestamp with time zone[],text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.create_event_endpoint(p_account_id uuid, p_url text, p_types cue.event_type[], p_tag text DEFAULT NULL::text, p_cue_ids text[] DEFAULT NULL::text[], p_description text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
@@ -10016,7 +10106,7 @@ CREATE OR REPLACE FUNCTION cue.limits_of(a cue.accounts)
  LANGUAGE sql
  STABLE ROWS 1
 AS $function$
-  select l.* from cue.plans p cross join lateral jsonb_populate_record(p, a.limits) l where p.plan = a.plan limit 1
+  select (jsonb_populate_record(p, a.limits)).* from cue.plans p where p.plan = a.plan limit 1
 $function$;
 comment on function cue.limits_of(cue.accounts) is 'Returns an account''s limits: its own, or else those of its plan; null: no limit.';
 grant execute on function cue.limits_of(cue.accounts) to cue_service;
@@ -13400,8 +13490,9 @@ CREATE OR REPLACE FUNCTION cue.record_cue_events(p_account_ids uuid[], p_event c
 AS $function$
 begin
   insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
-  select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
-    from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+  select n.id, n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
+    from unnest(cue.uuids_v7(cardinality(p_cue_ids), p_now), p_account_ids, p_actors, p_cue_ids) as n (id, account_id, actor, cue_id)
+   where n.actor is not null and n.cue_id is not null;
   perform cue.add_cue_events(p_event::text::cue.event_type, p_cue_ids, p_now);
 end $function$;
 comment on function cue.record_cue_events(uuid[],cue.audit_event,text[],text[],jsonb,timestamp with time zone) is 'Adds an event about each cue and, unless its actor is null, an entry to the audit log of its account.';

@@ -10,6 +10,33 @@ begin
 end $$;
 comment on function cue.read_cues is 'Returns cues by account and id; rows not found are left out.';
 
+-- Without an id: another transaction has locked the account (is_locked), another cue has the key (taken_by), or message says why. With none of
+-- these, create_cue raises the error, or can create the cue now.
+-- session_user has the collation of names, which ids must not get: no index of ids would be used.
+create or replace function cue.create_each_cue(
+  p_account_ids uuid[], p_cues jsonb, p_next_runs timestamptz[], p_now timestamptz default now(), p_next_slots timestamptz[] default '{}',
+  p_actors text[] default null
+) returns setof cue.created_cue_view
+language plpgsql security definer as $$
+declare
+  v_ids text[];
+  v_refusals text[];
+begin
+  select array_agg(a.id), array_agg(a.refusal) into v_ids, v_refusals from cue.add_cues(p_account_ids, p_cues, p_next_runs, p_now, p_next_slots) a;
+  perform cue.record_cue_events(
+    p_account_ids, 'cue.created', coalesce(p_actors, array_fill(session_user::text collate "default", array[cardinality(v_ids)])), v_ids, '{}', p_now);
+  return query
+  select u.refusal is not distinct from 'locked', h.cue_id,
+         case when u.refusal = 'limit' then cue.cue_limit_message(u.account_id)
+              when h.cue_id is not null then cue.key_taken_message(p_cues -> (u.place - 1)::int ->> 'key', h.cue_id) end, c.*
+    from unnest(v_ids, v_refusals, p_account_ids) with ordinality as u (id, refusal, account_id, place)
+   cross join lateral (
+     select case u.refusal when 'key' then cue.cue_id_by_key(u.account_id, p_cues -> (u.place - 1)::int ->> 'key') end as cue_id offset 0) h
+    left join lateral (select * from cue.cue_view v where v.id = u.id limit 1) c on true
+   order by u.place;
+end $$;
+comment on function cue.create_each_cue is 'Creates cues and returns, in order, each of them, or why it was not created.';
+
 create or replace function cue.read_cue_details(p_account_ids uuid[], p_cue_ids text[]) returns setof cue.cue_detail_view
 language plpgsql stable security definer as $$
 begin

@@ -36,6 +36,22 @@ select c.id, c.account_id, c.name, c.description, c.key, c.tags, c.managed_by, c
  where c.deleted_at is null;
 comment on view cue.cue_view is 'Cues as the API shows them.';
 
+create or replace view cue.created_cue_view as
+select false as is_locked, null::text as taken_by, null::text as message, v.* from cue.cue_view v;
+comment on view cue.created_cue_view is 'New cues, or why they were not created: the rows of create_each_cue.';
+
+-- json rather than jsonb: data is written once, and nothing searches in it.
+create or replace view cue.cue_event_view as
+select v.account_id, v.id, v.key, v.tags, to_json(d) as data
+  from cue.cue_view v
+ cross join lateral (
+   select v.id, v.name, v.description, v.key, v.tags, v.managed_by, v.status, cue.iso(v.paused_at) as paused_at, v.paused_by, v.pause_reason,
+          cue.iso(v.paused_until) as paused_until, v.completed_reason, v.transport, v.schedule, v.callback - 'headers' as callback, v.retry, v.on_failure,
+          v.delivery, v.alerts, v.catch_up, v.overlap, v.gate, v.after, v.approval, v.template, v.verification, cue.iso(v.next_run) as next_run,
+          cue.iso(v.next_slot) as next_slot, cue.iso(v.last_run) as last_run, v.run_count, v.fired_count, cue.iso(v.created_at) as created_at,
+          cue.iso(v.updated_at) as updated_at, v.version, v.failures) d;
+comment on view cue.cue_event_view is 'Cues as events show them, without payload and headers.';
+
 -- With a cue's id, both are lookups. A former payload that a cue has again is in both.
 create or replace view cue.stored_payloads as
 select payload_ref as id, id as cue_id, payload as body from cue.cues where payload is not null and payload_ref is not null

@@ -753,6 +753,52 @@ export interface Costs {
   unit: string;
 }
 
+export interface CreatedCueView {
+  account_id: string | null;
+  after: Json | null;
+  alerts: Json | null;
+  approval: Json | null;
+  await_outcome_set: boolean | null;
+  callback: Json | null;
+  catch_up: CatchUp | null;
+  completed_reason: Completion | null;
+  created_at: Timestamp | null;
+  delivery: Json | null;
+  description: string | null;
+  failures: number | null;
+  fired_count: number | null;
+  gate: string | null;
+  id: string | null;
+  is_locked: boolean | null;
+  key: string | null;
+  last_run: Timestamp | null;
+  last_slot: Timestamp | null;
+  managed_by: string | null;
+  message: string | null;
+  name: string | null;
+  next_run: Timestamp | null;
+  next_slot: Timestamp | null;
+  on_failure: Json | null;
+  overlap: Overlap | null;
+  pause_reason: string | null;
+  paused_at: Timestamp | null;
+  paused_by: PauseCause | null;
+  paused_until: Timestamp | null;
+  payload: string | null;
+  retry: Json | null;
+  revision: number | null;
+  run_count: number | null;
+  schedule: Json | null;
+  status: CueStatus | null;
+  tags: string[] | null;
+  taken_by: string | null;
+  template: boolean | null;
+  transport: Transport | null;
+  updated_at: Timestamp | null;
+  verification: Json | null;
+  version: number | null;
+}
+
 export interface CueDetailView {
   account_id: string | null;
   after: Json | null;
@@ -799,6 +845,14 @@ export interface CueDetailView {
   updated_at: Timestamp | null;
   verification: Json | null;
   version: number | null;
+}
+
+export interface CueEventView {
+  account_id: string | null;
+  data: Json | null;
+  id: string | null;
+  key: string | null;
+  tags: string[] | null;
 }
 
 export interface CueHealth {
@@ -3452,7 +3506,9 @@ export interface DB {
   channels: Channels;
   claimable_executions: ClaimableExecutions;
   costs: Costs;
+  created_cue_view: CreatedCueView;
   cue_detail_view: CueDetailView;
+  cue_event_view: CueEventView;
   cue_health: CueHealth;
   cue_parents: CueParents;
   cue_rooms: CueRooms;

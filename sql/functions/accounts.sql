@@ -19,8 +19,9 @@ create or replace function cue.record_cue_events(
 language plpgsql security definer as $$
 begin
   insert into cue.audit_events (id, account_id, event, actor, detail, created_at)
-  select cue.uuid_v7(p_now), n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
-    from unnest(p_account_ids, p_actors, p_cue_ids) as n (account_id, actor, cue_id) where n.actor is not null and n.cue_id is not null;
+  select n.id, n.account_id, p_event, n.actor, p_detail || jsonb_build_object('cue_id', n.cue_id), p_now
+    from unnest(cue.uuids_v7(cardinality(p_cue_ids), p_now), p_account_ids, p_actors, p_cue_ids) as n (id, account_id, actor, cue_id)
+   where n.actor is not null and n.cue_id is not null;
   perform cue.add_cue_events(p_event::text::cue.event_type, p_cue_ids, p_now);
 end $$;
 comment on function cue.record_cue_events is 'Adds an event about each cue and, unless its actor is null, an entry to the audit log of its account.';

@@ -31,14 +31,10 @@ create or replace function cue.add_cue_events(p_type cue.event_type, p_cue_ids t
 language plpgsql security definer as $$
 begin
   insert into cue.new_events (account_id, id, type, at, cue_id, cue_key, cue_tags, data)
-  select v.account_id, cue.uuid_v7(p_now), p_type, p_now, v.id, v.key, v.tags, cue.fit_event(d.data)
-    from unnest(p_cue_ids) with ordinality as u (id, nth)
-   cross join lateral (select * from cue.cue_view c where c.id = u.id limit 1) v
-   cross join lateral (
-     select to_jsonb(v) - '{account_id,payload,revision,last_slot,await_outcome_set}'::text[] || jsonb_build_object(
-              'callback', v.callback - 'headers', 'paused_at', cue.iso(v.paused_at), 'paused_until', cue.iso(v.paused_until),
-              'next_run', cue.iso(v.next_run), 'next_slot', cue.iso(v.next_slot), 'last_run', cue.iso(v.last_run),
-              'created_at', cue.iso(v.created_at), 'updated_at', cue.iso(v.updated_at)) as data) d
+  select v.account_id, u.event_id, p_type, p_now, v.id, v.key, v.tags,
+         case when octet_length(v.data::text) > cue.event_bytes() then cue.fit_event(v.data::jsonb) else v.data end
+    from unnest(p_cue_ids, cue.uuids_v7(cardinality(p_cue_ids), p_now)) with ordinality as u (id, event_id, nth)
+   cross join lateral (select * from cue.cue_event_view e where e.id = u.id limit 1) v
    order by u.nth;
   if found and p_type not in ('cue.created', 'cue.updated', 'cue.deleted') then perform cue.notice_events(); end if;
 end $$;

@@ -55,19 +55,17 @@ export const createCueBatches = (
     }
   })
 
-  const create = async (cue: NewCue): Promise<string> => {
-    if (cue.isAlone || cue.cue.length > LARGE) return single.createCue(cue)
-    const { id, taken_by, message } = await createTogether(cue)
+  const create = async (cue: NewCue): Promise<StoredCue> => {
+    const createAlone = async () => find(cue.account_id, await single.createCue(cue))
+    if (cue.isAlone || cue.cue.length > LARGE) return createAlone()
+    const created = await createTogether(cue)
+    const { id, taken_by, message } = created
     if (taken_by !== null) throw new ApiError('key_taken', message!, { about: { cue_id: taken_by } })
     if (message !== null) throw new ApiError('cue_limit_exceeded', message)
-    return id ?? single.createCue(cue) // throws the reason
+    return id === null ? createAlone() : shown(created) // alone, it throws the reason
   }
 
-  return {
-    find,
-    findDetail: async (account_id, id) => detail(await readDetail({ account_id, id })),
-    create: async cue => find(cue.account_id, await create(cue))
-  }
+  return { find, findDetail: async (account_id, id) => detail(await readDetail({ account_id, id })), create }
 }
 
 /** The same for one transaction: nothing is shared. */

@@ -516,11 +516,49 @@ export type ClaimablePageRow = {
 }
 
 export type CreateEachCueRow = {
-  id: string | null
-  created_at: Date
   is_locked: boolean
   taken_by: string | null
   message: string | null
+  id: string | null
+  account_id: string
+  name: string
+  description: string
+  key: string
+  tags: string[]
+  managed_by: string
+  status: CueStatus
+  paused_at: Date
+  paused_by: PauseCause
+  pause_reason: string
+  paused_until: Date
+  completed_reason: Completion
+  transport: Transport
+  schedule: unknown
+  callback: unknown
+  payload: string
+  retry: unknown
+  on_failure: unknown
+  delivery: unknown
+  alerts: unknown
+  catch_up: CatchUp
+  overlap: Overlap
+  gate: string
+  after: unknown
+  approval: unknown
+  template: boolean
+  verification: unknown
+  next_run: Date
+  next_slot: Date
+  last_run: Date
+  run_count: number
+  fired_count: number
+  created_at: Date
+  updated_at: Date
+  version: number
+  revision: number
+  last_slot: Date
+  await_outcome_set: boolean
+  failures: number
 }
 
 export type CreateEventEndpointRow = {

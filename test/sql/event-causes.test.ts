@@ -233,6 +233,9 @@ t.test('data shows the object as lists do, without payload, headers and secrets'
     next_run: '2030-01-15T09:00:00.000Z',
     version: 1
   })
+  const hidden = ['account_id', 'await_outcome_set', 'last_slot', 'payload', 'revision']
+  const members = Object.keys((await s.row('select * from cue.cue_view where id = $1', [id])) as object)
+  t.same(Object.keys(JSON.parse(events[0]!.data)).sort(), members.filter(name => !hidden.includes(name)).sort())
   exactly(t, events[2], { type: 'execution.failed', cue_id: attempt.cue_id, execution_id: attempt.execution_id })
   exactly(t, JSON.parse(events[2]!.data), { status: 'failed', http_status: 500, scheduled_for: '2030-01-15T09:00:00.000Z', outcome: null })
   exactly(t, JSON.parse(events.at(-1)!.data), { label: 'one', prefix: 'cue_sk_00001', scopes: ['read', 'write', 'worker', 'account'] })
