@@ -1,6 +1,6 @@
 /** A primary and its standby, which can be demoted, frozen and promoted. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Embedded, startEmbedded } from '../../src/embedded-postgres/embedded-postgres.ts'
@@ -17,12 +17,8 @@ export const startPair = async (stage: Stage, name: string, isSynchronous: boole
   const [a, b] = [`${name}-a`, `${name}-b`]
   const homeOf = (server: string) => join(stage.dir, server)
   const becomeStandby = (server: string) => writeFileSync(join(homeOf(server), 'postgres', 'data', 'standby.signal'), '')
-  mkdirSync(homeOf(a))
-  const first = await startEmbedded({ dataDir: homeOf(a), binDir: process.env.TEST_POSTGRES_BIN })
-  await migrate({ connectionString: first.url })
-  await query(first.url, 'create table public.probe (id bigint generated always as identity)')
-  await first.stop()
-  execFileSync('cp', ['-a', homeOf(a), homeOf(b)])
+  prepared ??= prepareHome(homeOf('pair'))
+  for (const name of [a, b]) execFileSync('cp', ['-a', await prepared, homeOf(name)])
 
   const primary = await stage.startServer(a, { ...settings, ...(isSynchronous && { synchronous_standby_names: 'b' }) })
   const { port, username, password } = new URL(primary.url)
@@ -72,6 +68,18 @@ export const startPair = async (stage: Stage, name: string, isSynchronous: boole
     thaw
   }
 }
+
+/** A migrated server that has stopped, as both begin: made once, and copied for each pair. */
+const prepareHome = async (dataDir: string) => {
+  mkdirSync(dataDir)
+  const { url, stop } = await startEmbedded({ dataDir, binDir: process.env.TEST_POSTGRES_BIN })
+  await migrate({ connectionString: url })
+  await query(url, 'create table public.probe (id bigint generated always as identity)')
+  await stop()
+  rmSync(join(dataDir, 'postgres', 'data', 'postmaster.opts')) // the port
+  return dataDir
+}
+let prepared: Promise<string> | undefined
 
 const until = async (condition: () => Promise<unknown>) => {
   for (const end = Date.now() + limitMs; ; await delay(20)) {

@@ -87,6 +87,7 @@ for (const [path, operations] of Object.entries(paths)) {
     const schema = requestBody?.content['application/json'].schema
     const parts = Object.fromEntries(parameters.map(({ name, schema }) => [name, near(schema, name)]))
     const request = fc.record({ values: fc.record(parts, { requiredKeys: [] }), body: schema ? near(schema) : nasty })
+    const count = method === 'get' && parameters.length === 0 ? 1 : 30 // without input, all are the same
 
     t.test(`${method} ${path}`, async t => {
       const { call, cue_id, id } = await prepare()
@@ -108,7 +109,7 @@ for (const [path, operations] of Object.entries(paths)) {
           // JSON-RPC has its own error format.
           if (status >= 400 && path !== '/mcp' && answer.error?.status !== status) throw new Error(`${status} without error`)
         }),
-        30
+        count
       )
       t.pass()
     })
