@@ -6127,19 +6127,19 @@ CREATE OR REPLACE FUNCTION cue.count_results(p_account_id uuid, p_reported integ
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
- SET lock_timeout TO '20ms'
 AS $function$
+declare
+  v_month date := cue.usage_month(p_now);
+  v_slot int := cue.counter_slot();
 begin
-  loop
-    begin
-      insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
-      values (p_account_id, cue.usage_month(p_now), cue.counter_slot(), p_reported, p_succeeded, p_failed)
-      on conflict (account_id, month, slot) do update
-         set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
-      return;
-    exception when lock_not_available then perform cue.leave_counter_slot();
-    end;
-  end loop;
+  perform from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot for update skip locked;
+  if not found and exists (select from cue.usage_counters where account_id = p_account_id and month = v_month and slot = v_slot) then
+    v_slot := cue.leave_counter_slot();
+  end if;
+  insert into cue.usage_counters as u (account_id, month, slot, reported, succeeded, failed)
+  values (p_account_id, v_month, v_slot, p_reported, p_succeeded, p_failed)
+  on conflict (account_id, month, slot) do update
+     set reported = u.reported + excluded.reported, succeeded = u.succeeded + excluded.succeeded, failed = u.failed + excluded.failed;
 end $function$;
 comment on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) is 'Counts outcomes and failures in the current UTC month.';
 grant execute on function cue.count_results(uuid,integer,integer,integer,timestamp with time zone) to cue_service;
@@ -8469,7 +8469,7 @@ begin
       into execution_ids, begun_at, claims from cue.pass_gates(execution_ids, p_now) x;
   end if;
 end $function$;
-comment on function cue.fit_claims(uuid[],integer[],timestamp with time zone) is 'Returns those of these locked executions, each with the number of its claim, that fit into a response and pass their gates; and when they begin.';
+comment on function cue.fit_claims(uuid[],integer[],timestamp with time zone) is 'Returns the locked executions that fit into a response and pass their gates, with their claims, and when they begin.';
 grant execute on function cue.fit_claims(uuid[],integer[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
@@ -12253,7 +12253,8 @@ CREATE OR REPLACE FUNCTION cue.principal_of(p_actor text)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select coalesce((select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
+  select coalesce(
+    (select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
 $function$;
 comment on function cue.principal_of(text) is 'Returns the key that an actor uses, or the actor.';
 grant execute on function cue.principal_of(text) to cue_service;
