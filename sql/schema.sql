@@ -8559,7 +8559,7 @@ begin
       into execution_ids, begun_at, claims from cue.pass_gates(execution_ids, p_now) x;
   end if;
 end $function$;
-comment on function cue.fit_claims(uuid[],integer[],timestamp with time zone) is 'Returns those of these locked executions, each with the number of its claim, that fit into a response and pass their gates; and when they begin.';
+comment on function cue.fit_claims(uuid[],integer[],timestamp with time zone) is 'Returns the locked executions that fit into a response and pass their gates, with their claims, and when they begin.';
 grant execute on function cue.fit_claims(uuid[],integer[],timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.fit_event(p_data jsonb)
@@ -12344,7 +12344,8 @@ CREATE OR REPLACE FUNCTION cue.principal_of(p_actor text)
  SET enable_seqscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
-  select coalesce((select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
+  select coalesce(
+    (select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
 $function$;
 comment on function cue.principal_of(text) is 'Returns the key that an actor uses, or the actor.';
 grant execute on function cue.principal_of(text) to cue_service;

@@ -29,7 +29,8 @@ comment on function cue.has_approval_queue is 'Returns whether as many execution
 -- A session that was opened with a key is the key.
 create or replace function cue.principal_of(p_actor text) returns text
 language sql stable security definer as $$
-  select coalesce((select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
+  select coalesce(
+    (select 'key:' || s.key_id from cue.sessions s where s.id = case when p_actor like 'session:%' then substring(p_actor from 9)::uuid end), p_actor)
 $$;
 comment on function cue.principal_of is 'Returns the key that an actor uses, or the actor.';
 

@@ -128,7 +128,7 @@ begin
       into execution_ids, begun_at, claims from cue.pass_gates(execution_ids, p_now) x;
   end if;
 end $$;
-comment on function cue.fit_claims is 'Returns those of these locked executions, each with the number of its claim, that fit into a response and pass their gates; and when they begin.';
+comment on function cue.fit_claims is 'Returns the locked executions that fit into a response and pass their gates, with their claims, and when they begin.';
 
 create or replace function cue.claim_executions(
   p_account_id uuid, p_worker_id text, p_execution_id uuid default null, p_tasks text[] default null, p_limit int default 1,
