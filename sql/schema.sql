@@ -8278,7 +8278,7 @@ begin
              then c.failed_runs else 0 end
      where c.cue_id = any (v_failing);
   end if;
-  -- Before PostgreSQL 17, the update below may use another index and lock in that order.
+  -- Before PostgreSQL 17, record_successes may use another index and lock in that order.
   if v_again or current_setting('server_version_num')::int < 170000 then
     perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
   end if;
@@ -8293,16 +8293,7 @@ begin
         limit 1) e
      where r.attempt > 1;
   end if;
-  -- "= any" finds the rows, and the bounds exclude other partitions. Both sides of the join are ordered by id, the lock order.
-  update cue.executions e
-     set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
-         last_attempt_at = r.started_at, attempt_ms = case when r.attempt = 1 then r.duration_ms end,
-         delivered_at = p_now, ended_at = p_now, updated_at = p_now
-    from (select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
-            as u (id, attempt, started_at, duration_ms, http_status, body) order by id) r
-   where e.id = r.id and e.id = any (p_execution_ids) and e.id between v_first and v_last
-     and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt;
-  get diagnostics v_moved = row_count;
+  v_moved := cue.record_successes(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies, v_first, v_last, p_now);
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);
@@ -13544,6 +13535,33 @@ begin
 end $function$;
 comment on function cue.record_exclusions(jsonb,timestamp with time zone) is 'Records excluded slots that have passed, one row for each stretch of them; returns the number of cues moved.';
 grant execute on function cue.record_exclusions(jsonb,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.record_successes(p_execution_ids uuid[], p_attempts integer[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_first uuid, p_last uuid, p_now timestamp with time zone)
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+ SET enable_nestloop TO 'off'
+AS $function$
+declare
+  v_moved int;
+begin
+  update cue.executions e
+     set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
+         last_attempt_at = r.started_at, attempt_ms = case when r.attempt = 1 then r.duration_ms end,
+         delivered_at = p_now, ended_at = p_now, updated_at = p_now
+    from (select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
+            as u (id, attempt, started_at, duration_ms, http_status, body) order by id) r
+   where e.id = r.id and e.id = any (p_execution_ids) and e.id between p_first and p_last
+     and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt;
+  get diagnostics v_moved = row_count;
+  return v_moved;
+end $function$;
+comment on function cue.record_successes(uuid[],integer[],timestamp with time zone[],integer[],integer[],text[],uuid,uuid,timestamp with time zone) is 'Ends executions whose attempts got a 2xx response; returns how many.';
+grant execute on function cue.record_successes(uuid[],integer[],timestamp with time zone[],integer[],integer[],text[],uuid,uuid,timestamp with time zone) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.recover_flights(p_limit integer DEFAULT 20, p_asked_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_now timestamp with time zone DEFAULT now())
  RETURNS integer

@@ -80,6 +80,29 @@ begin
 end $$;
 comment on function cue.end_flights is 'Removes flights whose attempts have all ended.';
 
+-- "= any" finds the rows, and the bounds exclude other partitions. Apart from the function that calls it, because nested loops are off here: one would
+-- compare each row with each result. Whichever side of the join comes first is ordered by id, the lock order.
+create or replace function cue.record_successes(
+  p_execution_ids uuid[], p_attempts int[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[], p_bodies text[],
+  p_first uuid, p_last uuid, p_now timestamptz
+) returns int
+language plpgsql security definer as $$
+declare
+  v_moved int;
+begin
+  update cue.executions e
+     set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
+         last_attempt_at = r.started_at, attempt_ms = case when r.attempt = 1 then r.duration_ms end,
+         delivered_at = p_now, ended_at = p_now, updated_at = p_now
+    from (select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
+            as u (id, attempt, started_at, duration_ms, http_status, body) order by id) r
+   where e.id = r.id and e.id = any (p_execution_ids) and e.id between p_first and p_last
+     and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt;
+  get diagnostics v_moved = row_count;
+  return v_moved;
+end $$;
+comment on function cue.record_successes is 'Ends executions whose attempts got a 2xx response; returns how many.';
+
 -- Most deliveries end here, so it is one update. A first attempt that succeeds is logged in its execution, where attempt_view finds it: a row of
 -- its own would cost an eighth of the WAL. An attempt that was taken over is skipped.
 create or replace function cue.finish_attempts(
@@ -114,7 +137,7 @@ begin
              then c.failed_runs else 0 end
      where c.cue_id = any (v_failing);
   end if;
-  -- Before PostgreSQL 17, the update below may use another index and lock in that order.
+  -- Before PostgreSQL 17, record_successes may use another index and lock in that order.
   if v_again or current_setting('server_version_num')::int < 170000 then
     perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
   end if;
@@ -129,16 +152,7 @@ begin
         limit 1) e
      where r.attempt > 1;
   end if;
-  -- "= any" finds the rows, and the bounds exclude other partitions. Both sides of the join are ordered by id, the lock order.
-  update cue.executions e
-     set status = 'success', flight_id = null, http_status = r.http_status, response_body = r.body, error_message = null,
-         last_attempt_at = r.started_at, attempt_ms = case when r.attempt = 1 then r.duration_ms end,
-         delivered_at = p_now, ended_at = p_now, updated_at = p_now
-    from (select * from unnest(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies)
-            as u (id, attempt, started_at, duration_ms, http_status, body) order by id) r
-   where e.id = r.id and e.id = any (p_execution_ids) and e.id between v_first and v_last
-     and e.status = 'delivering' and e.transport = 'webhook' and e.attempts = r.attempt;
-  get diagnostics v_moved = row_count;
+  v_moved := cue.record_successes(p_execution_ids, p_attempts, p_started_at, p_duration_ms, p_http_status, p_bodies, v_first, v_last, p_now);
   -- Like count_ended, without a call per row.
   perform count(nextval('cue.ended_success')) from generate_series(1, v_moved);
   perform cue.add_successes(p_execution_ids, p_now);

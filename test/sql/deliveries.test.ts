@@ -68,6 +68,33 @@ t.test('records results of many attempts in one call, dropping superseded ones',
   ])
 })
 
+// A nested loop would compare each row with each result.
+t.test('records many results without comparing each with each', async t => {
+  const { cue, take, finish, connect, rows, account_id, clock } = await stage(t)
+  const attempts = await take(await Promise.all(Array.from({ length: 100 }, () => cue())))
+  // As in a service that has run for a while, with partitions for three months: tests have more.
+  await rows(
+    `insert into cue.executions (id, account_id, cue_id, transport, status, triggered_by, scheduled_for, payload, attempts, started_at, ended_at,
+                                 created_at, updated_at)
+     select cue.uuid_v7(at - n * interval '1 s'), $1, 'cue_x', 'webhook', 'success', 'schedule', at, '{}', 1, at, at, at, at
+       from generate_series(1, 10000) n, (select $2::timestamptz as at) q`,
+    [account_id, clock.now()]
+  )
+  await rows('analyze cue.executions')
+  const partitions = await rows(`select inhrelid::regclass::text as name from pg_inherits where inhparent = 'cue.executions'::regclass`)
+  const others = partitions.map(({ name }) => name).filter(name => !/2030_0[123]$/.test(name))
+  await rows(`drop table ${others}`)
+  const { client, fn } = await connect()
+  await client.query(`load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;
+                      set auto_explain.log_analyze = on; set client_min_messages = log`)
+  const plans: string[] = []
+  client.on('notice', ({ message = '' }) => plans.push(message))
+  t.equal(await finish(attempts, fn), 100)
+  const updates = plans.filter(plan => plan.includes('Update on executions'))
+  t.equal(updates.length, 1)
+  t.notMatch(updates[0], /Rows Removed by Join Filter/)
+})
+
 t.test('a rejection waits for the next element of the backoff plus up to 10%, and the last element repeats', async t => {
   const { begun, settle, execution, fn, jobs, clock, attempts } = await stage(t)
   const attempt = await begun({ retry_max_attempts: 5, retry_backoff_minutes: [0.5, 10] })
