@@ -114,9 +114,12 @@ comment on function cue.log_attempt is 'Logs the running attempt of an execution
 
 -- Also one that is running: engines abort the open request within a second, and a worker loses its claim. The caller has locked the cue, its cue_runs
 -- and the execution, and decides what the end means for the cue.
-create or replace function cue.stop_execution(e cue.executions, p_reason text, p_now timestamptz default now()) returns cue.executions
+create or replace function cue.stop_execution(
+  e cue.executions, p_reason text, p_now timestamptz default now(), p_actor text default null, p_source cue.approval_source default null
+) returns cue.executions
 language plpgsql security definer as $$
 begin
+  perform cue.cancel_approval(e, nullif(p_reason, 'cancelled'), p_actor, p_source, p_now);
   if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
   update cue.executions
      set status = 'failed', error_message = p_reason, attempt_due_at = null, claimable_at = null, claim_deadline_at = null, flight_id = null,
@@ -124,7 +127,6 @@ begin
    where id = e.id returning * into e;
   perform cue.drop_attempt_jobs(array[e.id]);
   delete from cue.held_executions where execution_id = e.id;
-  delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
@@ -133,7 +135,8 @@ comment on function cue.stop_execution is 'Ends an execution as failed, whatever
 
 -- With p_running, also one that is being sent, claimed or awaits its outcome.
 create or replace function cue.cancel_execution(
-  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_running boolean default false
+  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_running boolean default false, p_actor text default session_user,
+  p_source cue.approval_source default 'call'
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
@@ -144,7 +147,7 @@ begin
   if e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready') then
     raise exception 'Only a waiting execution can be cancelled; execution % is %.', e.id, e.status using errcode = cue.refusal('QU011');
   end if;
-  e := cue.stop_execution(e, 'cancelled', p_now);
+  e := cue.stop_execution(e, 'cancelled', p_now, p_actor, p_source);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   perform cue.follow_end(c, p_now);
   return next e;
