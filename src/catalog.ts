@@ -32,7 +32,7 @@ export const constants = {
 export const enums = {
   alertSeverity: ['info', 'warning', 'high', 'critical'],
   alertType: ['consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open'],
-  approvalDecision: ['approved', 'rejected', 'expired'],
+  approvalDecision: ['approved', 'rejected', 'expired', 'cancelled'],
   approvalExpiry: ['skip', 'run'],
   approvalSource: ['call', 'operation', 'link'],
   attemptResult: ['success', 'failed', 'lost'],

@@ -10,7 +10,7 @@ export type AlertSeverity = "critical" | "high" | "info" | "warning";
 
 export type AlertType = "consecutive_failure" | "cue_paused" | "gate_open" | "missed_window" | "outcome_timeout";
 
-export type ApprovalDecision = "approved" | "expired" | "rejected";
+export type ApprovalDecision = "approved" | "cancelled" | "expired" | "rejected";
 
 export type ApprovalExpiry = "run" | "skip";
 
@@ -396,11 +396,11 @@ export interface Approvals {
    */
   decided_at: Timestamp | null;
   /**
-   * Who decided, as in the audit log; null: it expired.
+   * Who decided, as in the audit log; null: it expired, or was superseded.
    */
   decided_by: string | null;
   /**
-   * How the decision came; null: it expired.
+   * How the decision came; null: it expired, or was superseded.
    */
   decided_via: ApprovalSource | null;
   /**

@@ -1,4 +1,4 @@
--- Declared cues: a set of cues that its users keep in a file. Locks: the account, then cues and their cue_runs.
+-- Declared cues: a set of cues that its users keep in a file. Locks: the account, then cues and their cue_runs, then gates.
 
 -- p_cues: an array of {key, cue_id, version, next_run, next_slot, paused, changes}. The caller has looked up cue_id and version, null for a
 -- new cue, and computed next_run from them. paused: whether a new cue is paused. changes as for update_cue, with replaces, or the columns of a
@@ -22,12 +22,12 @@ begin
   if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' or p_gates <> '[]' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
-      v_gates := cue.apply_each(p_account_id, p_set, 'gate', p_gates, p_take_over, p_may_approve, p_actor, p_now);
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
       perform cue.lock_cues(array(
         select c.id from cue.cues c
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
+      v_gates := cue.apply_each(p_account_id, p_set, 'gate', p_gates, p_take_over, p_may_approve, p_actor, p_now);
       -- First, because it makes room.
       v_results := cue.apply_each(p_account_id, p_set, 'prune', (select jsonb_agg(jsonb_build_object('key', u.key)) from unnest(v_pruned) as u (key)),
                                   p_take_over, p_may_approve, p_actor, p_now)

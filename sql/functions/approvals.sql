@@ -113,9 +113,9 @@ begin
     a.decision := 'expired';
     a.decided_at := a.expires_at;
   end if;
-  perform cue.refuse_if(a.decision is not null, 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
+  perform cue.refuse_if(a.decision <> 'cancelled', 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
     jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at))::text);
-  perform cue.refuse_if(a.execution_id is null, 'QU011',
+  perform cue.refuse_if(a.execution_id is null or a.decision = 'cancelled', 'QU011',
     format('Only an execution that waits for approval can be %s; execution %s is %s.', p_decision, e.id, e.status));
   perform cue.refuse_if(p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link), 'QU076',
     'Links cannot decide for this account. Sign in.');
@@ -156,6 +156,25 @@ begin
   perform cue.add_approval_event('approval.decided', e.id, p_now);
 end $$;
 comment on function cue.end_approval is 'Records the decision about an execution, and has it go on or end.';
+
+-- The caller has locked the cue, its cue_runs and the execution, and ends it.
+create or replace function cue.cancel_approval(
+  e cue.executions, p_reason text, p_actor text, p_source cue.approval_source, p_now timestamptz
+) returns void
+language plpgsql security definer as $$
+begin
+  update cue.approvals
+     set decision = 'cancelled', decided_at = p_now, decided_by = p_actor, decided_via = case when p_actor is not null then p_source end,
+         reason = p_reason, remind_at = null
+   where execution_id = e.id and decision is null;
+  if not found then return; end if;
+  update cue.executions
+     set held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647)
+   where id = e.id;
+  perform cue.record_event(e.account_id, 'approval.decided', coalesce(p_actor, 'service'), null, jsonb_strip_nulls(jsonb_build_object(
+    'execution_id', e.id, 'cue_id', e.cue_id, 'decision', 'cancelled', 'via', p_source, 'reason', p_reason)), p_now);
+end $$;
+comment on function cue.cancel_approval is 'Records in the approval of an execution, if it waits for one, that it is cancelled.';
 
 -- What is locked is left to the next call.
 create or replace function cue.meet_approvals(p_limit int default 200, p_now timestamptz default now()) returns int
@@ -216,6 +235,6 @@ begin
     from cue.approvals a
    cross join lateral (select * from cue.execution_view v where v.id = a.execution_id limit 1) e
     join cue.accounts c on c.id = a.account_id
-   where a.execution_id = p_execution_id;
+   where a.execution_id = p_execution_id and a.decision is distinct from 'cancelled';
 end $$;
 comment on function cue.linked_approval is 'Returns what a person who follows a link decides about, or no row if that is gone.';

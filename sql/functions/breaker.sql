@@ -12,7 +12,7 @@ begin
     next_at := p.open_until;
   elsif p.opened_at is not null then
     room := case when exists (
-      select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe) then 0 else least(1, p_wanted) end;
+      select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe and cue.has_cue(e)) then 0 else least(1, p_wanted) end;
   elsif v_seconds <= 13 then
     -- Negative for a statement that began before the breaker closed.
     v_seconds := greatest(0, v_seconds);

@@ -11,7 +11,7 @@ comment on function cue.budget_bound is 'Returns when the period of a budget beg
 -- Until it has reported its costs or has ended.
 create or replace function cue.keeps_reserve(s cue.gate_starts) returns boolean
 language sql stable as $$
-  select coalesce((select e.status in ('delivering', 'pending_outcome') and e.attempts = s.attempt from cue.executions e where e.id = s.execution_id limit 1), false)
+  select coalesce((select e.status in ('delivering', 'pending_outcome') and e.attempts = s.attempt from cue.executions e where e.id = s.execution_id and cue.has_cue(e) limit 1), false)
      and not exists (select from cue.costs c where c.execution_id = s.execution_id and c.attempt = s.attempt)
 $$;
 comment on function cue.keeps_reserve is 'Returns whether a start keeps what it has reserved of a budget.';

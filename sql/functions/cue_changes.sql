@@ -235,7 +235,10 @@ begin
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
-  if found then perform cue.note_memory(p_account_id); end if;
+  if found then
+    perform cue.note_memory(p_account_id);
+    if cue.has_gates() then perform cue.free_places(p_cue_ids, p_now); end if;
+  end if;
 end $$;
 comment on function cue.remove_cues is 'Deletes cues and returns their ids; QU076 for one with an approval, without p_may_approve.';
 

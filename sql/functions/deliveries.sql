@@ -1,4 +1,4 @@
--- Deliveries: open attempts and their results. Locks: accounts, cues, cue_runs, executions, jobs; within a table by id.
+-- Deliveries: open attempts and their results. Locks: accounts, cues, cue_runs, gates that pause after failures, executions, jobs; within a table by id.
 
 create or replace function cue.open_limits(p_account_ids uuid[]) returns table (account_id uuid, open_deliveries int)
 language sql stable security definer as $$
@@ -27,19 +27,33 @@ begin
 end $$;
 comment on function cue.gone_attempts is 'Returns the executions whose running attempt was cancelled, deleted or taken over.';
 
+create or replace function cue.pausing_gates(p_cue_ids text[]) returns table (account_id uuid, key text)
+language sql stable security definer as $$
+  select g.account_id, g.key from cue.gates g
+   where g.ordered and g.on_failure = 'pause' and (g.account_id, g.key) in (
+     select c.account_id, cue.gate_key(c.gate) from cue.cues c where c.id = any (p_cue_ids) and c.gate is not null)
+$$;
+comment on function cue.pausing_gates is 'Returns the gates of cues that a failed execution pauses.';
+
 create or replace function cue.lock_cues(p_cue_ids text[]) returns void
 language plpgsql security definer as $$
 begin
   perform from cue.cues where id = any (p_cue_ids) order by id for no key update;
   perform from cue.cue_runs where cue_id = any (p_cue_ids) order by cue_id for update;
+  if cue.has_gates() then
+    perform from cue.gates g where (g.account_id, g.key) in (select p.account_id, p.key from cue.pausing_gates(p_cue_ids) p)
+     order by g.account_id, g.key for no key update;
+  end if;
 end $$;
-comment on function cue.lock_cues is 'Locks cues and then their cue_runs, each by id.';
+comment on function cue.lock_cues is 'Locks cues, then their cue_runs, then the gates that a failure pauses, each by id or key.';
 
--- Sweeps serve many accounts and wait for none. Also locked: cue_runs, alerts that are open or unresolved, and the account, which a new alert references.
+-- Sweeps serve many accounts and wait for none. Also locked: cue_runs, alerts that are open or unresolved, gates that a failure pauses, and the account,
+-- which a new alert references.
 create or replace function cue.lock_free_cues(p_cue_ids text[]) returns text[]
 language plpgsql security definer as $$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
+  v_has_gates boolean := cue.has_gates();
 begin
   -- A new statement sees the rows as they are now that the cues are locked. With `exists`, a plan made while a table is small would read all of it.
   return array(
@@ -49,7 +63,10 @@ begin
        and (select true from cue.accounts a where a.id = (select c.account_id from cue.cues c where c.id = u.id) for key share skip locked)
        and (select count(*) from cue.alerts l where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null))
            = (select count(*) from (select from cue.alerts l
-                where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null) for update skip locked) o));
+                where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null) for update skip locked) o)
+       and (not v_has_gates or (select count(*) from cue.pausing_gates(array[u.id]))
+           = (select count(*) from (select from cue.gates g
+                where (g.account_id, g.key) in (select p.account_id, p.key from cue.pausing_gates(array[u.id]) p) for no key update skip locked) o)));
 end $$;
 comment on function cue.lock_free_cues is 'Locks and returns the cues that are free, with the rows that the end of an execution may write.';
 

@@ -129,13 +129,15 @@ end $$;
 comment on function cue.end_execution is 'Ends an execution without a success, and returns it.';
 
 -- Also one that is running: engines abort the open request within a second, and a worker loses its claim.
-create or replace function cue.stop_execution(e cue.executions, p_reason text, p_now timestamptz default now()) returns cue.executions
+create or replace function cue.stop_execution(
+  e cue.executions, p_reason text, p_now timestamptz default now(), p_actor text default null, p_source cue.approval_source default null
+) returns cue.executions
 language plpgsql security definer as $$
 begin
+  perform cue.cancel_approval(e, nullif(p_reason, 'cancelled'), p_actor, p_source, p_now);
   if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
   e := cue.end_execution(e, 'failed', p_reason, p_now);
   perform cue.drop_attempt_jobs(array[e.id]);
-  delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
@@ -144,7 +146,8 @@ comment on function cue.stop_execution is 'Ends an execution as failed, whatever
 
 -- With p_running, also one that is being sent, claimed or awaits its outcome.
 create or replace function cue.cancel_execution(
-  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_running boolean default false
+  p_account_id uuid, p_execution_id uuid, p_now timestamptz default now(), p_running boolean default false, p_actor text default session_user,
+  p_source cue.approval_source default 'call'
 ) returns setof cue.executions
 language plpgsql security definer as $$
 declare
@@ -154,7 +157,7 @@ begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_if(e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready'), 'QU011',
     format('Only a waiting execution can be cancelled; execution %s is %s.', e.id, e.status));
-  e := cue.stop_execution(e, 'cancelled', p_now);
+  e := cue.stop_execution(e, 'cancelled', p_now, p_actor, p_source);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   perform cue.follow_end(c, p_now);
   return next e;

@@ -62,6 +62,11 @@ begin
     perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
     return;
   end if;
+  if v_next = 'approval' and cue.has_approval_queue(c.id) then
+    perform cue.miss_waiting(e, 'queue_full', format('%s executions of its cue waited for approval', cue.approval_limit()), p_now)
+       from cue.executions e where e.id = h.execution_id;
+    return;
+  end if;
   perform cue.add_held(array[h.execution_id], v_next, array[greatest(h.due_at, p_now)], h.since);
   if v_next = 'approval' then perform cue.request_approval(c, h.execution_id, null, p_now); end if;
   if v_next = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;

@@ -258,7 +258,7 @@ begin
   select version into v_version from cue.cue_runs where cue_id = c.id;
   case o.type
     when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap, o.created_by);
-    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, p_running => true);
+    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, true, o.created_by, 'operation');
     when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
     when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap, p_actor => o.created_by);
     when 'approve' then

@@ -12,12 +12,17 @@ begin
 end $$;
 comment on function cue.is_gate_full is 'Returns whether too many executions wait at a gate for p_more to wait as well.';
 
--- An attempt that was taken over, or given back, has another number, or is not under way. An ordered gate is held until the execution has ended.
+create or replace function cue.has_cue(e cue.executions) returns boolean
+language sql stable as $$ select exists (select from cue.cues c where c.id = e.cue_id and c.deleted_at is null) $$;
+comment on function cue.has_cue is 'Returns whether the cue of an execution has not been deleted.';
+
+-- An attempt that was taken over, or given back, has another number, or is not under way. An ordered gate is held until the execution has ended. Those of a
+-- deleted cue, which are purged later, hold nothing.
 create or replace function cue.holds_place(s cue.gate_starts, p_ordered boolean) returns boolean
 language sql stable as $$
   select coalesce((
     select case when p_ordered then e.ended_at is null else e.status = 'delivering' and e.attempts = s.attempt end
-      from cue.executions e where e.id = s.execution_id limit 1), false)
+      from cue.executions e where e.id = s.execution_id and cue.has_cue(e) limit 1), false)
 $$;
 comment on function cue.holds_place is 'Returns whether a start holds a place, by the row of its execution.';
 
@@ -176,7 +181,7 @@ language plpgsql stable security definer as $$
 begin
   return coalesce(
     (select s.execution_id from cue.gate_starts s
-      cross join lateral (select x.status, x.ended_at from cue.executions x where x.id = s.execution_id limit 1) e
+      cross join lateral (select x.status, x.ended_at from cue.executions x where x.id = s.execution_id and cue.has_cue(x) limit 1) e
       where s.account_id = p_account_id and s.gate = p_gate and s.holds and e.ended_at is null order by e.status <> 'delivering', s.n limit 1),
     (select f.id from (
        (select h.execution_id as id, h.due_at from cue.held_executions h

@@ -60,8 +60,8 @@ create type cue.held_by as enum ('after', 'approval', 'overlap', 'gate');
 create type cue.held_reason as enum ('after', 'approval', 'overlap', 'parallel', 'rate', 'order', 'paused', 'breaker', 'budget');
 --- Whether an execution whose approval expires is missed, or runs.
 create type cue.approval_expiry as enum ('skip', 'run');
---- Decision about an execution that waited for approval. expired: nobody decided in time.
-create type cue.approval_decision as enum ('approved', 'rejected', 'expired');
+--- Decision about an execution that waited for approval. expired: nobody decided in time; cancelled: it was cancelled, or superseded, before that.
+create type cue.approval_decision as enum ('approved', 'rejected', 'expired', 'cancelled');
 --- How a decision came: by a call, a bulk operation, or the link in a message.
 create type cue.approval_source as enum ('call', 'operation', 'link');
 --- Reason for an alert: consecutive failures, no success in time, no outcome in time, a cue paused after failures, or a
@@ -900,11 +900,11 @@ create table cue.approvals (
   reminders int not null default 0, --- Reminders sent.
   decision cue.approval_decision, --- The decision; null: none yet.
   decided_at timestamptz, --- Time of the decision.
-  decided_by text, --- Who decided, as in the audit log; null: it expired.
-  decided_via cue.approval_source, --- How the decision came; null: it expired.
+  decided_by text, --- Who decided, as in the audit log; null: it expired, or was superseded.
+  decided_via cue.approval_source, --- How the decision came; null: it expired, or was superseded.
   reason text check (length(reason) <= 500), --- Reason given for the decision.
   check (num_nulls(decision, decided_at) in (0, 2)),
-  check (num_nulls(decided_by, decided_via) in (0, 2) and (decided_by is not null) = (coalesce(decision, 'expired') <> 'expired')),
+  check (num_nulls(decided_by, decided_via) in (0, 2) and (decision = 'cancelled' or (decided_by is not null) = (coalesce(decision, 'expired') <> 'expired'))),
   check (remind_at is null or decision is null)
 );
 create index approvals_waiting on cue.approvals (account_id, execution_id) where decision is null;

@@ -9,6 +9,9 @@ import { sendPage } from '../pages/page.ts'
 import { Strict } from '../schemas.ts'
 import { sent } from '../templates/sent.ts'
 
+/** A cancelled run has no link any more. */
+type Decided = Parameters<typeof pages.decided>[0]
+
 const Link = Type.Object({ token: Type.String() })
 const Decision = Strict({
   token: Type.String(),
@@ -32,7 +35,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     code === 'not_found' || code === 'execution_not_found' || code === 'invalid_state'
       ? pages.nothingWaits
       : code === 'already_decided'
-        ? pages.decided(about!.decision as 'approved', false)
+        ? pages.decided(about!.decision as Decided, false)
         : code === 'approval_protected'
           ? pages.signInToDecide(`${config.baseUrl}/dashboard`)
           : undefined
@@ -45,7 +48,7 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       const { execution_id, by_link, decision, ...waiting } = await find(token)
       const page =
         decision !== null
-          ? pages.decided(decision, false)
+          ? pages.decided(decision as Decided, false)
           : by_link
             ? pages.decide({ action, token, waiting })
             : pages.signInToDecide(`${config.baseUrl}/dashboard/executions/${execution_id}`)

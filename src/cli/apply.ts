@@ -30,19 +30,32 @@ Examples
   run: async ({ options, out, io, connect }) => {
     if (options.example) return io.stdout.write((await import('./example.ts')).example)
     if (!options.file) throw new UsageError('missing option --file')
-    const { sets, gates } = await readDeclared(options.file, options.set, io)
+    const { sets: declared, gates } = await readDeclared(options.file, options.set, io)
+    const sets = inOrder(declared)
     const { cues: client } = connect()
     const dry_run = options['dry-run'] ?? false
     const send = (set: string, cues: DeclaredCue[], dry_run: boolean) => {
       const body = { set, cues, prune: options.prune ?? false, take_over: options['take-over'] ?? false, dry_run }
       // With each set, as the cues of any may name them.
-      const declared = gates.length > 0 ? { ...body, gates } : body
-      return client.apply(declared, dry_run ? {} : { idempotencyKey: randomUUID() })
+      return client.apply(gates.length > 0 ? { ...body, gates } : body, dry_run ? {} : { idempotencyKey: randomUUID() })
     }
-    // Nothing is done if a later set would be refused.
-    if (sets.size > 1 && !dry_run) for (const [set, cues] of sets) await send(set, cues, true)
     const results: Applied[] = []
-    for (const [set, cues] of sets) results.push(await send(set, cues, dry_run))
+    // Nothing is done if a later set would be refused.
+    if (sets.size > 1 || dry_run) {
+      const missing = new Map<string, DeclaredCue>()
+      for (const [set, cues] of sets) {
+        // Those that earlier sets will have created: otherwise, what follows them would be refused.
+        const others = parentsAmong(missing, cues)
+        const result = await send(set, [...cues, ...others], true)
+        const created = result.created.filter(key => !others.some(cue => cue.key === key))
+        for (const cue of cues) if (created.includes(cue.key)) missing.set(cue.key, cue)
+        results.push({ ...result, created })
+      }
+    }
+    if (!dry_run) {
+      results.length = 0
+      for (const [set, cues] of sets) results.push(await send(set, cues, false))
+    }
     out.show(results.length === 1 ? results[0] : results, () => results.map(result => print(result, out)))
     const differs = results.some(
       ({ created, updated, pruned, gates: { created: added, updated: changed } = none }) =>
@@ -51,6 +64,42 @@ Examples
     return differs && options['exit-code'] ? exitCodes.differs : exitCodes.ok
   }
 })
+
+type Sets = Map<string, DeclaredCue[]>
+
+/** Cues are not checked yet. */
+const parentKeys = (cue: DeclaredCue | null): unknown[] => (Array.isArray(cue?.after?.cues) ? cue.after.cues : [])
+
+/** Each set behind those whose cues its own follow, as far as there is such an order. */
+const inOrder = (sets: Sets): Sets => {
+  const setOf = new Map([...sets].flatMap(([set, cues]) => cues.map((cue: DeclaredCue | null) => [cue?.key as unknown, set])))
+  const seen = new Set<string>()
+  const ordered: Sets = new Map()
+  const add = (set: string) => {
+    if (seen.has(set)) return
+    seen.add(set)
+    const cues = sets.get(set)!
+    for (const parent of cues.flatMap(parentKeys)) if (setOf.has(parent)) add(setOf.get(parent)!)
+    ordered.set(set, cues)
+  }
+  for (const set of sets.keys()) add(set)
+  return ordered
+}
+
+/** Those of `missing` that cues follow, also through others. */
+const parentsAmong = (missing: Map<string, DeclaredCue>, cues: DeclaredCue[]): DeclaredCue[] => {
+  const parents = new Set<DeclaredCue>()
+  const add = (cue: DeclaredCue) => {
+    for (const key of parentKeys(cue)) {
+      const parent = missing.get(key as string)
+      if (!parent || parents.has(parent)) continue
+      parents.add(parent)
+      add(parent)
+    }
+  }
+  cues.forEach(add)
+  return [...parents]
+}
 
 const none = { created: [], updated: [], unchanged: [] } satisfies Applied['gates']
 
@@ -76,9 +125,9 @@ const readDeclared = async (
   files: readonly string[],
   defaultSet: string | undefined,
   io: Pick<Io, 'stdin' | 'env'>
-): Promise<{ sets: Map<string, DeclaredCue[]>; gates: DeclaredGate[] }> => {
+): Promise<{ sets: Sets; gates: DeclaredGate[] }> => {
   if (files.filter(file => file === '-').length > 1) throw new UsageError('only one --file can be standard input')
-  const sets = new Map<string, DeclaredCue[]>()
+  const sets: Sets = new Map()
   const gates: DeclaredGate[] = []
   for (const file of files) {
     const source = await readSource(file, '--file: ', io)

@@ -30,7 +30,7 @@ export const functions = {
   calendar_cues: ['rows', 'account_id name cue_ids', 'stable'],
   calendars_by_revision: ['rows', 'revisions', 'stable'],
   cancel_deletion: ['value', 'deletion_id ip now'],
-  cancel_execution: ['row', 'account_id execution_id now running'],
+  cancel_execution: ['row', 'account_id execution_id now running actor source'],
   catch_up_cues: ['value', 'cues now'],
   change_plan: ['values', 'account_id plan limits actor ip now'],
   check_secrets: ['values', 'encryption_key_ids session_secret changed now'],
@@ -1369,7 +1369,7 @@ export type Functions = {
   calendarCues: (args: { account_id: string; name: string; cue_ids?: string[] | null }) => Promise<CalendarCuesRow[]>
   calendarsByRevision: (args: { revisions: number[] }) => Promise<CalendarsByRevisionRow[]>
   cancelDeletion: (args: { deletion_id: string; ip?: string | null }) => Promise<void>
-  cancelExecution: (args: { account_id: string; execution_id: string; running?: boolean | null }) => Promise<ExecutionsRow>
+  cancelExecution: (args: { account_id: string; execution_id: string; running?: boolean | null; actor?: string | null; source?: ApprovalSource | null }) => Promise<ExecutionsRow>
   catchUpCues: (args: { cues: object | string }) => Promise<number>
   changePlan: (args: { account_id: string; plan?: Plan | null; limits?: object | string | null; actor?: string | null; ip?: string | null }) => Promise<string[]>
   checkSecrets: (args: { encryption_key_ids: string[]; session_secret: string; changed?: boolean | null }) => Promise<string[]>

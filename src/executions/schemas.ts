@@ -52,7 +52,7 @@ const Approval = Type.Object(
     on_expiry: Type.Enum([...enums.approvalExpiry]),
     decision: Nullable(Type.Enum([...enums.approvalDecision], { description: 'Null while it waits.' })),
     decided_at: Nullable(Timestamp),
-    decided_by: Nullable(Type.String({ description: 'As in the audit log; null: it expired.' })),
+    decided_by: Nullable(Type.String({ description: 'As in the audit log; null: it expired, or was superseded.' })),
     decided_via: Nullable(Type.Enum([...enums.approvalSource])),
     reason: Nullable(Type.String())
   },

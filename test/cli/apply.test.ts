@@ -148,6 +148,25 @@ t.test('several sets are applied only if none is refused', async t => {
   })
 })
 
+t.test('a set comes after those whose cues its own follow', async t => {
+  const { cli, json } = await cliStage(t)
+  const follows = (key: string, parent: string) => `{key: ${key}, name: n, worker: true, after: {cues: [${parent}]}}`
+  const start = '{key: a, name: n, cron: "@daily", worker: true}'
+  const stdin = `set: s\ncues: [${follows('c', 'b')}]\n---\nset: t\ncues: [${start}]\n---\nset: u\ncues: [${follows('b', 'a')}, ${follows('d', 'b')}]\n`
+  const out = /^\+ a\nt: 1 created.*\n\+ b\n\+ d\nu: 2 created.*\n\+ c\ns: 1 created.*\n$/
+  exactly(t, await cli(['apply', '-f', '-', '--dry-run'], { stdin }), { code: 0, out })
+  exactly(t, await json(['cues', 'list']), { total: 0 })
+  exactly(t, await cli(['apply', '-f', '-'], { stdin }), { code: 0, out })
+  exactly(t, await json(['cues', 'list']), { total: 4 })
+
+  const circle = stdin.replace(start, follows('a', 'c'))
+  exactly(t, await cli(['apply', '-f', '-'], { stdin: circle }), { code: 1, err: /cycle|follow/ })
+  exactly(t, await cli(['apply', '-f', '-', '--set', 's'], { stdin: 'cues: [null, 7, {after: 1}, {after: {cues: 1}}]' }), {
+    code: 1,
+    err: /^pgcue: cues/
+  })
+})
+
 t.test('refuses unusable files', async t => {
   const { cli } = await cliStage(t)
   const refused = async (stdin: string, err: RegExp, args: string[] = ['--set', 's']) =>

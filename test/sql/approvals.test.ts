@@ -116,7 +116,6 @@ t.test('refuses a second decision, one by the asker, and one about what does not
   const cancelled = await s.fire(cue_id)
   await s.fn.cancelExecution({ account_id: s.account_id, execution_id: cancelled })
   await t.rejects(s.decide(cancelled), code('QU011'))
-  t.equal(await s.approval(cancelled), undefined)
 })
 
 t.test('a session that was opened with a key is that key', async t => {
@@ -236,4 +235,49 @@ t.test('whatever ends waiting executions of a cue or an account ends their appro
   exactly(t, await s.rows('select * from cue.approvals'), [{ execution_id: kept }])
   while ((await s.fn.purgeCue({ cue_id })) > 0);
   t.same(await s.rows('select * from cue.approvals'), [])
+})
+
+t.test('a slot that waited for signals is missed while 100 executions wait for approval', async t => {
+  const s = await approvalsStage(t)
+  await s.rows(`update cue.accounts set limits = '{"fires_per_hour": null}'`)
+  const parent = await s.cue({ retry_max_attempts: 1 })
+  const after = { cues: [parent], when: 'success', mode: 'all', within: '24h', wait: '1h' }
+  const cue_id = await s.approved({ after })
+  await s.slot(cue_id)
+  t.same(await s.held(cue_id), ['after'])
+  const [{ id }] = await s.rows('select id from cue.executions where cue_id = $1', [cue_id])
+  for (let n = 0; n < 100; n++) await s.fire(cue_id)
+  await s.finish(await s.take([parent]))
+  await s.fn.startFollowers({ after: '' })
+  exactly(t, await s.execution(id), { status: 'missed', missed_reason: 'queue_full', attempt_due_at: null })
+  t.equal((await s.held(cue_id)).length, 100)
+})
+
+t.test('the approval of an execution that is cancelled or superseded says so, and by whom', async t => {
+  const s = await approvalsStage(t)
+  const { account_id, fn } = s
+  const cue_id = await s.approved()
+  const cancelled = await s.fire(cue_id)
+  s.clock.advance('1 minute')
+  await fn.cancelExecution({ account_id, execution_id: cancelled, actor: person })
+  const shown = async (id: string) => (await s.row('select approval from cue.execution_view where id = $1', [id])).approval
+  const decided_at = '2030-01-15T09:01:00.000Z'
+  exactly(t, await shown(cancelled), { decision: 'cancelled', decided_at, decided_by: person, decided_via: 'call', reason: null })
+  exactly(t, await s.execution(cancelled), { held_ms: 60_000 })
+  t.same(await s.events(cancelled), ['approval.requested', 'execution.cancelled'])
+  await t.rejects(s.decide(cancelled), code('QU011'))
+
+  const replacing = await s.approved({ overlap: 'cancel_previous' })
+  await s.fireTracked([replacing])
+  const [{ id: superseded }] = await s.rows('select id from cue.executions where cue_id = $1', [replacing])
+  await s.slot(replacing)
+  const reason = 'superseded by the next run'
+  exactly(t, await shown(superseded), { decision: 'cancelled', decided_by: null, decided_via: null, reason })
+  t.same(
+    await s.rows(`select actor, detail ->> 'decision' as decision from cue.audit_events where event = 'approval.decided' order by id`),
+    [
+      { actor: person, decision: 'cancelled' },
+      { actor: 'service', decision: 'cancelled' }
+    ]
+  )
 })

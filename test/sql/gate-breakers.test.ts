@@ -135,3 +135,19 @@ t.test('releasing locks nothing of an execution that another transaction ends', 
   exactly(t, await s.execution(ids[1]!), { status: 'failed' })
   t.same(await s.beginIds(), [ids[2]])
 })
+
+t.test('breaker: after its cue is deleted, a probe makes place for another one', async t => {
+  const s = await gatesStage(t)
+  await s.gate({ ...breaker, breaker_failures: 1 })
+  const probed = await s.cue({ gate: 'g', retry_max_attempts: 1 })
+  await s.fire(await s.cue({ gate: 'g', retry_max_attempts: 1 }))
+  await s.settle(await s.begin(), away)
+  const ids = [await s.fire(probed), await s.fire(await s.cue({ gate: 'g' }))]
+  s.later(30_001)
+  await s.sweep()
+  t.same(await s.beginIds(), [ids[0]])
+  await s.sweep()
+  t.same(await s.beginIds(), [])
+  await s.fn.deleteCue({ account_id: s.account_id, cue_id: probed })
+  t.same(await s.beginIds(), [ids[1]])
+})

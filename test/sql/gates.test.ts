@@ -2,6 +2,7 @@
 import t from 'tap'
 import { exactly } from '../support/exactly.ts'
 import { gatesStage } from '../support/gates-stage.ts'
+import { setLockTimeout } from '../support/patient.ts'
 import { refused } from '../support/stage.ts'
 
 const worker = { transport: 'worker', callback_url: null }
@@ -319,4 +320,49 @@ t.test('workers get other work than that which a gate holds back', async t => {
     [plain]
   )
   t.equal((await s.held()).length, 5)
+})
+
+for (const settings of [
+  { parallel: 1 },
+  { ordered: true },
+  { parallel: 2, budget_limit: '1', budget_unit: 'usd', budget_period: 'day', budget_timezone: 'UTC', budget_reserve: '1' }
+])
+  t.test(`a deleted cue frees its places at once: ${Object.keys(settings)}`, async t => {
+    const s = await gatesStage(t)
+    await s.gate(settings)
+    const [a, b] = [await s.cue({ gate: 'g', retry_backoff_minutes: [60] }), await s.cue({ gate: 'g' })]
+    const ids = [await s.fire(a), await s.fire(b)]
+    const begun = await s.begin()
+    t.same(
+      begun.map(({ execution_id }) => execution_id),
+      [ids[0]]
+    )
+    if ('ordered' in settings) await s.settle(begun, refused)
+    t.same(await s.beginIds(), [])
+    await s.fn.deleteCue({ account_id: s.account_id, cue_id: a })
+    t.same(await s.beginIds(), [ids[1]])
+  })
+
+t.test('batches whose failures pause the same gates in another order do not deadlock', async t => {
+  const s = await gatesStage(t)
+  await setLockTimeout(s.rows, 'short', '10s')
+  for (const key of ['g', 'h', 'x']) await s.gate({ ordered: true, on_failure: 'pause' }, key)
+  const begun = []
+  for (const gate of ['g#1', 'x#1', 'h#1', 'h#2', 'g#2']) {
+    await s.fire(await s.cue({ gate, retry_max_attempts: 1 }))
+    begun.push(...(await s.begin()))
+  }
+  const [other, one, two] = [await s.connect(), await s.connect(), await s.connect()]
+  await other.client.query("begin; select from cue.gates where key = 'x' for no key update")
+  const first = s.settle(begun.slice(0, 3), refused, one.fn)
+  await one.blocked()
+  const second = s.settle(begun.slice(3), refused, two.fn)
+  await two.blocked()
+  await other.client.query('commit')
+  t.same(await Promise.all([first, second]), [3, 2])
+  exactly(t, await s.rows('select key, paused_by from cue.gates order by key'), [
+    { key: 'g', paused_by: 'service' },
+    { key: 'h', paused_by: 'service' },
+    { key: 'x', paused_by: 'service' }
+  ])
 })

@@ -33,7 +33,7 @@ const texts: { [Name in Enum]?: Partial<Record<(typeof enums)[Name][number], str
     queue_all: 'queue all runs',
     cancel_previous: 'cancel the previous run'
   },
-  approvalDecision: { approved: 'Approved', rejected: 'Rejected', expired: 'Expired' },
+  approvalDecision: { approved: 'Approved', rejected: 'Rejected', expired: 'Expired', cancelled: 'Cancelled' },
   approvalSource: { call: 'API', link: 'link in a message', operation: 'bulk operation' },
   approvalExpiry: { skip: 'the run is missed', run: 'it runs' },
   gateOnFailure: { continue: 'the next one runs', pause: 'the gate pauses' },

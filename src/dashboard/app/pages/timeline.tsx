@@ -37,14 +37,15 @@ const scheduleSteps = (e: ExecutionDetail): Step[] => [
     : [])
 ]
 
-const decisionTones = { approved: 'good', rejected: 'bad', expired: 'warn' } as const
+const decisionTones = { approved: 'good', rejected: 'bad', expired: 'warn', cancelled: 'warn' } as const
 
 const approvalSteps = ({ approval }: ExecutionDetail): Step[] => {
   if (!approval) return []
   const { requested_at, decision, decided_at, decided_via, on_expiry, reason } = approval
   const requested = { at: requested_at, name: 'Approval requested' }
   if (!decision) return [requested, { at: null, name: 'Waiting for approval', tone: 'info' }]
-  const note = decision === 'expired' ? labelOf('approvalExpiry', on_expiry) : [reason, decided_via !== 'call' && `by ${decided_via}`]
+  const note =
+    decision === 'expired' ? labelOf('approvalExpiry', on_expiry) : [reason, decided_via && decided_via !== 'call' && `by ${decided_via}`]
   return [
     requested,
     {
