@@ -12,8 +12,8 @@ create type cue.alert_severity as enum ('info', 'warning', 'high', 'critical');
 comment on type cue.alert_severity is 'Urgency of an alert, lowest first.';
 create type cue.alert_type as enum ('consecutive_failure', 'missed_window', 'outcome_timeout', 'cue_paused', 'gate_open');
 comment on type cue.alert_type is 'Reason for an alert: consecutive failures, no success in time, no outcome in time, a cue paused after failures, or a gate whose breaker has been open for five minutes.';
-create type cue.approval_decision as enum ('approved', 'rejected', 'expired');
-comment on type cue.approval_decision is 'Decision about an execution that waited for approval. expired: nobody decided in time.';
+create type cue.approval_decision as enum ('approved', 'rejected', 'expired', 'cancelled');
+comment on type cue.approval_decision is 'Decision about an execution that waited for approval. expired: nobody decided in time; cancelled: it was cancelled, or superseded, before that.';
 create type cue.approval_expiry as enum ('skip', 'run');
 comment on type cue.approval_expiry is 'Whether an execution whose approval expires is missed, or runs.';
 create type cue.approval_source as enum ('call', 'operation', 'link');
@@ -283,7 +283,7 @@ create table cue.approvals (
   reason text,
   constraint approvals_pkey PRIMARY KEY (execution_id),
   constraint approvals_check CHECK (num_nulls(decision, decided_at) = ANY (ARRAY[0, 2])),
-  constraint approvals_check1 CHECK ((num_nulls(decided_by, decided_via) = ANY (ARRAY[0, 2])) AND (decided_by IS NOT NULL) = (COALESCE(decision, 'expired'::cue.approval_decision) <> 'expired'::cue.approval_decision)),
+  constraint approvals_check1 CHECK ((num_nulls(decided_by, decided_via) = ANY (ARRAY[0, 2])) AND (decision = 'cancelled'::cue.approval_decision OR (decided_by IS NOT NULL) = (COALESCE(decision, 'expired'::cue.approval_decision) <> 'expired'::cue.approval_decision))),
   constraint approvals_check2 CHECK (remind_at IS NULL OR decision IS NULL),
   constraint approvals_reason_check CHECK (length(reason) <= 500),
   constraint approvals_cue_id_fkey FOREIGN KEY (cue_id) REFERENCES cue.cues(id) ON DELETE CASCADE
@@ -305,8 +305,8 @@ comment on column cue.approvals.remind_at is 'When the next reminder is due; nul
 comment on column cue.approvals.reminders is 'Reminders sent.';
 comment on column cue.approvals.decision is 'The decision; null: none yet.';
 comment on column cue.approvals.decided_at is 'Time of the decision.';
-comment on column cue.approvals.decided_by is 'Who decided, as in the audit log; null: it expired.';
-comment on column cue.approvals.decided_via is 'How the decision came; null: it expired.';
+comment on column cue.approvals.decided_by is 'Who decided, as in the audit log; null: it expired, or was superseded.';
+comment on column cue.approvals.decided_via is 'How the decision came; null: it expired, or was superseded.';
 comment on column cue.approvals.reason is 'Reason given for the decision.';
 grant select on cue.approvals to cue_service;
 
@@ -3244,7 +3244,7 @@ begin
   select version into v_version from cue.cue_runs where cue_id = c.id;
   case o.type
     when 'replay' then perform cue.replay_execution(o.account_id, p_target::uuid, p_now, v_overlap, o.created_by);
-    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, p_running => true);
+    when 'cancel' then perform cue.cancel_execution(o.account_id, p_target::uuid, p_now, true, o.created_by, 'operation');
     when 'dismiss' then perform cue.dismiss_execution(o.account_id, p_target::uuid, p_now);
     when 'fire' then perform cue.fire_cue(o.account_id, p_target, p_now => p_now, p_overlap => v_overlap, p_actor => o.created_by);
     when 'approve' then
@@ -4389,12 +4389,12 @@ begin
   if p_cues @? '$[*] ? (@.same == false)' or v_pruned <> '{}' or p_gates <> '[]' then
     begin
       perform from cue.accounts where id = p_account_id for no key update;
-      v_gates := cue.apply_each(p_account_id, p_set, 'gate', p_gates, p_take_over, p_may_approve, p_actor, p_now);
       v_pruned := case when p_prune then cue.keys_outside(p_account_id, p_set, p_keys) else '{}' end;
       perform cue.lock_cues(array(
         select c.id from cue.cues c
          where c.account_id = p_account_id and c.deleted_at is null
            and c.key = any (v_pruned || array(select g.cue ->> 'key' from jsonb_array_elements(p_cues) as g (cue) where g.cue -> 'same' = 'false'))));
+      v_gates := cue.apply_each(p_account_id, p_set, 'gate', p_gates, p_take_over, p_may_approve, p_actor, p_now);
       -- First, because it makes room.
       v_results := cue.apply_each(p_account_id, p_set, 'prune', (select jsonb_agg(jsonb_build_object('key', u.key)) from unnest(v_pruned) as u (key)),
                                   p_take_over, p_may_approve, p_actor, p_now)
@@ -5091,7 +5091,7 @@ begin
     next_at := p.open_until;
   elsif p.opened_at is not null then
     room := case when exists (
-      select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe) then 0 else least(1, p_wanted) end;
+      select from cue.executions e where e.id = p.probe_id and e.status = 'delivering' and e.attempts = p.probe and cue.has_cue(e)) then 0 else least(1, p_wanted) end;
   elsif v_seconds <= 13 then
     -- Negative for a statement that began before the breaker closed.
     v_seconds := greatest(0, v_seconds);
@@ -5217,6 +5217,29 @@ AS $function$ select c.tracked or c.gate is not null or c.after is not null or c
 comment on function cue.can_be_held(cue.cues) is 'Returns whether executions of a cue can be held, or need values, so that functions for plain cues must leave it alone.';
 grant execute on function cue.can_be_held(cue.cues) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.cancel_approval(e cue.executions, p_reason text, p_actor text, p_source cue.approval_source, p_now timestamp with time zone)
+ RETURNS void
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+begin
+  update cue.approvals
+     set decision = 'cancelled', decided_at = p_now, decided_by = p_actor, decided_via = case when p_actor is not null then p_source end,
+         reason = p_reason, remind_at = null
+   where execution_id = e.id and decision is null;
+  if not found then return; end if;
+  update cue.executions
+     set held_ms = least(coalesce(held_ms, 0)::bigint + cue.milliseconds(p_now - (select h.since from cue.held_executions h where h.execution_id = e.id)), 2147483647)
+   where id = e.id;
+  perform cue.record_event(e.account_id, 'approval.decided', coalesce(p_actor, 'service'), null, jsonb_strip_nulls(jsonb_build_object(
+    'execution_id', e.id, 'cue_id', e.cue_id, 'decision', 'cancelled', 'via', p_source, 'reason', p_reason)), p_now);
+end $function$;
+comment on function cue.cancel_approval(cue.executions,text,text,cue.approval_source,timestamp with time zone) is 'Records in the approval of an execution, if it waits for one, that it is cancelled.';
+grant execute on function cue.cancel_approval(cue.executions,text,text,cue.approval_source,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.cancel_deletion(p_deletion_id uuid, p_ip text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void
  LANGUAGE plpgsql
@@ -5240,7 +5263,7 @@ end $function$;
 comment on function cue.cancel_deletion(uuid,text,timestamp with time zone) is 'Cancels a pending deletion; QU044 already cancelled, QU045 too late.';
 grant execute on function cue.cancel_deletion(uuid,text,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_running boolean DEFAULT false)
+CREATE OR REPLACE FUNCTION cue.cancel_execution(p_account_id uuid, p_execution_id uuid, p_now timestamp with time zone DEFAULT now(), p_running boolean DEFAULT false, p_actor text DEFAULT SESSION_USER, p_source cue.approval_source DEFAULT 'call'::cue.approval_source)
  RETURNS SETOF cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -5255,13 +5278,13 @@ begin
   select * into e from cue.executions where id = p_execution_id for update;
   perform cue.refuse_if(e.ended_at is not null or not p_running and e.status not in ('pending', 'retrying', 'retry_ready'), 'QU011',
     format('Only a waiting execution can be cancelled; execution %s is %s.', e.id, e.status));
-  e := cue.stop_execution(e, 'cancelled', p_now);
+  e := cue.stop_execution(e, 'cancelled', p_now, p_actor, p_source);
   perform cue.end_one_time_cue(c, 'failed', p_now);
   perform cue.follow_end(c, p_now);
   return next e;
 end $function$;
-comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone,boolean) is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
-grant execute on function cue.cancel_execution(uuid,uuid,timestamp with time zone,boolean) to cue_operator, cue_service;
+comment on function cue.cancel_execution(uuid,uuid,timestamp with time zone,boolean,text,cue.approval_source) is 'Cancels a waiting execution, without on_failure or alert; QU002 not found, QU011 not waiting.';
+grant execute on function cue.cancel_execution(uuid,uuid,timestamp with time zone,boolean,text,cue.approval_source) to cue_operator, cue_service;
 
 CREATE OR REPLACE FUNCTION cue.cancel_waiting(p_account_id uuid, p_now timestamp with time zone DEFAULT now())
  RETURNS integer
@@ -6004,6 +6027,11 @@ begin
     perform cue.release_executions(array[h.execution_id], array[h.due_at], p_now);
     return;
   end if;
+  if v_next = 'approval' and cue.has_approval_queue(c.id) then
+    perform cue.miss_waiting(e, 'queue_full', format('%s executions of its cue waited for approval', cue.approval_limit()), p_now)
+       from cue.executions e where e.id = h.execution_id;
+    return;
+  end if;
   perform cue.add_held(array[h.execution_id], v_next, array[greatest(h.due_at, p_now)], h.since);
   if v_next = 'approval' then perform cue.request_approval(c, h.execution_id, null, p_now); end if;
   if v_next = 'gate' then perform cue.release_held(c.account_id, c.gate, p_now); end if;
@@ -6692,9 +6720,9 @@ begin
     a.decision := 'expired';
     a.decided_at := a.expires_at;
   end if;
-  perform cue.refuse_if(a.decision is not null, 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
+  perform cue.refuse_if(a.decision <> 'cancelled', 'QU074', format('Execution %s was %s before. The first decision counts.', a.execution_id, a.decision),
     jsonb_build_object('decision', a.decision, 'decided_by', a.decided_by, 'decided_at', cue.iso(a.decided_at))::text);
-  perform cue.refuse_if(a.execution_id is null, 'QU011',
+  perform cue.refuse_if(a.execution_id is null or a.decision = 'cancelled', 'QU011',
     format('Only an execution that waits for approval can be %s; execution %s is %s.', p_decision, e.id, e.status));
   perform cue.refuse_if(p_source = 'link' and not exists (select from cue.accounts where id = p_account_id and approvals_by_link), 'QU076',
     'Links cannot decide for this account. Sign in.');
@@ -9243,6 +9271,14 @@ AS $function$ select p_callback_url is not null or p_on_failure_webhook is not n
 comment on function cue.has_callback(text,text) is 'Returns whether a cue sends requests to a URL set by the user.';
 grant execute on function cue.has_callback(text,text) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.has_cue(e cue.executions)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$ select exists (select from cue.cues c where c.id = e.cue_id and c.deleted_at is null) $function$;
+comment on function cue.has_cue(cue.executions) is 'Returns whether the cue of an execution has not been deleted.';
+grant execute on function cue.has_cue(cue.executions) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.has_gates()
  RETURNS boolean
  LANGUAGE sql
@@ -9501,7 +9537,7 @@ CREATE OR REPLACE FUNCTION cue.holds_place(s cue.gate_starts, p_ordered boolean)
 AS $function$
   select coalesce((
     select case when p_ordered then e.ended_at is null else e.status = 'delivering' and e.attempts = s.attempt end
-      from cue.executions e where e.id = s.execution_id limit 1), false)
+      from cue.executions e where e.id = s.execution_id and cue.has_cue(e) limit 1), false)
 $function$;
 comment on function cue.holds_place(cue.gate_starts,boolean) is 'Returns whether a start holds a place, by the row of its execution.';
 grant execute on function cue.holds_place(cue.gate_starts,boolean) to cue_service;
@@ -9897,7 +9933,7 @@ CREATE OR REPLACE FUNCTION cue.keeps_reserve(s cue.gate_starts)
  LANGUAGE sql
  STABLE
 AS $function$
-  select coalesce((select e.status in ('delivering', 'pending_outcome') and e.attempts = s.attempt from cue.executions e where e.id = s.execution_id limit 1), false)
+  select coalesce((select e.status in ('delivering', 'pending_outcome') and e.attempts = s.attempt from cue.executions e where e.id = s.execution_id and cue.has_cue(e) limit 1), false)
      and not exists (select from cue.costs c where c.execution_id = s.execution_id and c.attempt = s.attempt)
 $function$;
 comment on function cue.keeps_reserve(cue.gate_starts) is 'Returns whether a start keeps what it has reserved of a budget.';
@@ -10152,7 +10188,7 @@ begin
     from cue.approvals a
    cross join lateral (select * from cue.execution_view v where v.id = a.execution_id limit 1) e
     join cue.accounts c on c.id = a.account_id
-   where a.execution_id = p_execution_id;
+   where a.execution_id = p_execution_id and a.decision is distinct from 'cancelled';
 end $function$;
 comment on function cue.linked_approval(uuid) is 'Returns what a person who follows a link decides about, or no row if that is gone.';
 grant execute on function cue.linked_approval(uuid) to cue_service;
@@ -10317,8 +10353,12 @@ AS $function$
 begin
   perform from cue.cues where id = any (p_cue_ids) order by id for no key update;
   perform from cue.cue_runs where cue_id = any (p_cue_ids) order by cue_id for update;
+  if cue.has_gates() then
+    perform from cue.gates g where (g.account_id, g.key) in (select p.account_id, p.key from cue.pausing_gates(p_cue_ids) p)
+     order by g.account_id, g.key for no key update;
+  end if;
 end $function$;
-comment on function cue.lock_cues(text[]) is 'Locks cues and then their cue_runs, each by id.';
+comment on function cue.lock_cues(text[]) is 'Locks cues, then their cue_runs, then the gates that a failure pauses, each by id or key.';
 grant execute on function cue.lock_cues(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.lock_due_cues(p_cue_ids text[], p_versions integer[], p_expected timestamp with time zone[], p_now timestamp with time zone)
@@ -10372,6 +10412,7 @@ CREATE OR REPLACE FUNCTION cue.lock_free_cues(p_cue_ids text[])
 AS $function$
 declare
   v_ids text[] := array(select id from cue.cues where id = any (p_cue_ids) order by id for no key update skip locked);
+  v_has_gates boolean := cue.has_gates();
 begin
   -- A new statement sees the rows as they are now that the cues are locked. With `exists`, a plan made while a table is small would read all of it.
   return array(
@@ -10381,7 +10422,10 @@ begin
        and (select true from cue.accounts a where a.id = (select c.account_id from cue.cues c where c.id = u.id) for key share skip locked)
        and (select count(*) from cue.alerts l where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null))
            = (select count(*) from (select from cue.alerts l
-                where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null) for update skip locked) o));
+                where l.cue_id = u.id and (l.acknowledged_at is null or l.resolved_at is null) for update skip locked) o)
+       and (not v_has_gates or (select count(*) from cue.pausing_gates(array[u.id]))
+           = (select count(*) from (select from cue.gates g
+                where (g.account_id, g.key) in (select p.account_id, p.key from cue.pausing_gates(array[u.id]) p) for no key update skip locked) o)));
 end $function$;
 comment on function cue.lock_free_cues(text[]) is 'Locks and returns the cues that are free, with the rows that the end of an execution may write.';
 grant execute on function cue.lock_free_cues(text[]) to cue_service;
@@ -11448,7 +11492,7 @@ AS $function$
 begin
   return coalesce(
     (select s.execution_id from cue.gate_starts s
-      cross join lateral (select x.status, x.ended_at from cue.executions x where x.id = s.execution_id limit 1) e
+      cross join lateral (select x.status, x.ended_at from cue.executions x where x.id = s.execution_id and cue.has_cue(x) limit 1) e
       where s.account_id = p_account_id and s.gate = p_gate and s.holds and e.ended_at is null order by e.status <> 'delivering', s.n limit 1),
     (select f.id from (
        (select h.execution_id as id, h.due_at from cue.held_executions h
@@ -12144,6 +12188,21 @@ begin
 end $function$;
 comment on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) is 'Pauses a gate, or gives a paused one another reason and end; QU037 if not found, QU034 if p_until is past.';
 grant execute on function cue.pause_gate(uuid,text,text,timestamp with time zone,text,text,timestamp with time zone) to cue_service;
+
+CREATE OR REPLACE FUNCTION cue.pausing_gates(p_cue_ids text[])
+ RETURNS TABLE(account_id uuid, key text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+  select g.account_id, g.key from cue.gates g
+   where g.ordered and g.on_failure = 'pause' and (g.account_id, g.key) in (
+     select c.account_id, cue.gate_key(c.gate) from cue.cues c where c.id = any (p_cue_ids) and c.gate is not null)
+$function$;
+comment on function cue.pausing_gates(text[]) is 'Returns the gates of cues that a failed execution pauses.';
+grant execute on function cue.pausing_gates(text[]) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.payload_bytes(p_payload text, p_payload_id bigint)
  RETURNS bigint
@@ -14228,7 +14287,10 @@ begin
     perform cue.add_job('purges', jsonb_build_object('cue_id', v_id, 'account_id', p_account_id), p_singleton_key => v_id);
     return next v_id;
   end loop;
-  if found then perform cue.note_memory(p_account_id); end if;
+  if found then
+    perform cue.note_memory(p_account_id);
+    if cue.has_gates() then perform cue.free_places(p_cue_ids, p_now); end if;
+  end if;
 end $function$;
 comment on function cue.remove_cues(uuid,text[],timestamp with time zone,text,boolean) is 'Deletes cues and returns their ids; QU076 for one with an approval, without p_may_approve.';
 grant execute on function cue.remove_cues(uuid,text[],timestamp with time zone,text,boolean) to cue_service;
@@ -16066,7 +16128,7 @@ $function$;
 comment on function cue.stop_engine(uuid,timestamp with time zone) is 'Records that an engine has shut down.';
 grant execute on function cue.stop_engine(uuid,timestamp with time zone) to cue_service;
 
-CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p_now timestamp with time zone DEFAULT now())
+CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p_now timestamp with time zone DEFAULT now(), p_actor text DEFAULT NULL::text, p_source cue.approval_source DEFAULT NULL::cue.approval_source)
  RETURNS cue.executions
  LANGUAGE plpgsql
  SECURITY DEFINER
@@ -16075,16 +16137,16 @@ CREATE OR REPLACE FUNCTION cue.stop_execution(e cue.executions, p_reason text, p
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 begin
+  perform cue.cancel_approval(e, nullif(p_reason, 'cancelled'), p_actor, p_source, p_now);
   if e.status = 'delivering' then perform cue.log_attempt(e, 'failed', p_reason, p_now); end if;
   e := cue.end_execution(e, 'failed', p_reason, p_now);
   perform cue.drop_attempt_jobs(array[e.id]);
-  delete from cue.approvals where execution_id = e.id and decision is null;
   perform cue.count_ended('failed');
   perform cue.add_execution_events('execution.cancelled', array[e.id], p_now);
   return e;
 end $function$;
-comment on function cue.stop_execution(cue.executions,text,timestamp with time zone) is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
-grant execute on function cue.stop_execution(cue.executions,text,timestamp with time zone) to cue_service;
+comment on function cue.stop_execution(cue.executions,text,timestamp with time zone,text,cue.approval_source) is 'Ends an execution as failed, whatever it is doing, without on_failure or alert, and returns it.';
+grant execute on function cue.stop_execution(cue.executions,text,timestamp with time zone,text,cue.approval_source) to cue_service;
 
 CREATE OR REPLACE FUNCTION cue.store_echo(p_token text, p_payload text, p_headers jsonb, p_address text DEFAULT NULL::text, p_now timestamp with time zone DEFAULT now())
  RETURNS void

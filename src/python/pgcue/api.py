@@ -1223,7 +1223,7 @@ class ExecutionDetail(TypedDict):
 
 class Decision(TypedDict):
     execution_id: str
-    decision: Literal["approved", "rejected", "expired"]
+    decision: Literal["approved", "rejected", "expired", "cancelled"]
     decided_by: str
     decided_at: str
 
@@ -1257,7 +1257,7 @@ class ExecutionApproval(TypedDict):
     requested_by: Optional[str]
     expires_at: Optional[str]
     on_expiry: Literal["skip", "run"]
-    decision: Optional[Literal["approved", "rejected", "expired"]]
+    decision: Optional[Literal["approved", "rejected", "expired", "cancelled"]]
     decided_at: Optional[str]
     decided_by: Optional[str]
     decided_via: Optional[Literal["call", "operation", "link"]]
