@@ -27,7 +27,7 @@ begin
     (2, 'enable_bitmapscan = off', '{
       begin_attempts, begin_claims, claimable_tasks, expire_outcomes, fair_page, find_claimable, finish_attempts, gone_attempts,
       held_attempts, last_success, lock_claims, lock_next, look_ahead_by_schedule, look_waiting, miss_unclaimed, move_due_cues, lock_due_cues, next_claimable,
-      passed_windows, previous_success, record_successes, recover_leases, settle_attempts}'),
+      passed_windows, previous_success, record_results, record_successes, recover_leases, settle_attempts}'),
 
     -- The oldest execution is the first entry of an index. Sorting would read an account's whole backlog to find it, or lock all that
     -- have passed their deadline. A look hashes cues by their schedules in half the time that sorting them takes.
@@ -35,8 +35,8 @@ begin
       claimable_tasks, expire_outcomes, fair_page, find_claimable, lock_claims, look_ahead_by_schedule, miss_unclaimed, next_claimable,
       recover_leases}'),
 
-    -- Their rows are many, and expected to be few. They call no function with joins, which would have this setting too.
-    (6, 'enable_nestloop = off', '{move_due_cues, record_successes}'),
+    -- Their rows are many, and expected to be few. A function that they call has this setting too.
+    (6, 'enable_nestloop = off', '{move_due_cues, record_results, record_successes}'),
 
     -- They serve several accounts in one call: a locked row delays the others by no more than this. The caller then handles each account
     -- separately.

@@ -250,29 +250,16 @@ end $$;
 comment on function cue.follow_results is
   'Queues the retries of recorded results, the first deadline of an outcome, and applies what the ends of executions mean for their cues.';
 
-create or replace function cue.settle_attempts(
+create or replace function cue.record_results(
   p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
-  p_bodies text[], p_headers jsonb[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reports jsonb[], p_omitted text[],
-  p_now timestamptz default now()
-) returns int
-language plpgsql security definer as $$
-declare
-  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
-  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
-  v_again uuid[] := cue.attempts_to_repeat(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone);
-  v_due timestamptz[];
-  v_deadline timestamptz;
-  v_delivered text[];
-  v_ended uuid[];
-  v_moved int;
+  p_bodies text[], p_headers jsonb[], p_errors text[], p_retry_after_ms int[], p_reports jsonb[], p_omitted text[], p_again uuid[],
+  p_first uuid, p_last uuid, p_now timestamptz,
+  out moved int, out again uuid[], out due timestamptz[], out deadline timestamptz, out delivered text[], out ended uuid[]
+) language plpgsql security definer as $$
 begin
-  -- A retry changes no cue.
-  perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
-  perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
-
   with r as materialized (
     select u.*, q.*, f.report, f.note,
-           case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
+           case when u.id = any (p_again) then 'retrying' when u.error is not null then 'failed'
                 when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
       from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_headers, p_errors,
                   p_retry_after_ms, p_reports, p_omitted)
@@ -305,7 +292,7 @@ begin
            metadata = coalesce(x.metadata, r.report -> 'metadata'),
            updated_at = p_now
       from r
-     where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
+     where x.id = r.id and x.id = any (p_execution_ids) and x.id between p_first and p_last
     returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
               r.http_status, r.error, r.note, r.headers, r.body, r.report -> 'costs' as costs),
   spent as (
@@ -328,12 +315,33 @@ begin
   select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
          min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
          array_agg(m.id) filter (where m.status in ('success', 'failed'))
-    into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
-  perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
+    into moved, again, due, deadline, delivered, ended from moved m;
+end $$;
+comment on function cue.record_results is
+  'Records results of attempts; returns how many, those to repeat and when, the first deadline of an outcome, the cues that were reached, and what ended.';
+
+create or replace function cue.settle_attempts(
+  p_execution_ids uuid[], p_attempts int[], p_cue_ids text[], p_started_at timestamptz[], p_duration_ms int[], p_http_status int[],
+  p_bodies text[], p_headers jsonb[], p_errors text[], p_retry_after_ms int[], p_gone boolean[], p_reports jsonb[], p_omitted text[],
+  p_now timestamptz default now()
+) returns int
+language plpgsql security definer as $$
+declare
+  v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
+  v_again uuid[] := cue.attempts_to_repeat(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone);
+  r record;
+begin
+  -- A retry changes no cue.
+  perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
+  perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
+  r := cue.record_results(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_headers, p_errors,
+                          p_retry_after_ms, p_reports, p_omitted, v_again, v_first, v_last, p_now);
+  perform cue.follow_results(r.again, r.due, r.deadline, r.delivered, r.ended, p_now);
   if cue.has_gates() then
     perform cue.add_results(p_execution_ids, p_attempts, p_http_status, p_errors, p_retry_after_ms, p_now);
     perform cue.free_places(p_cue_ids, p_now);
   end if;
-  return v_moved;
+  return r.moved;
 end $$;
 comment on function cue.settle_attempts is 'Records all other results: failures, retries, outcomes, one-time cues.';

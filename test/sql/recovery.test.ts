@@ -2,6 +2,7 @@
 import t from 'tap'
 import { beginWaiting } from '../support/begin-waiting.ts'
 import { exactly } from '../support/exactly.ts'
+import { setLockTimeout } from '../support/patient.ts'
 import { refused, stage } from '../support/stage.ts'
 
 t.test('begin_attempts begins due attempts, oldest first, and removes their jobs', async t => {
@@ -264,7 +265,8 @@ t.test('an expired flight cannot take a later attempt', async t => {
 })
 
 t.test('a result recorded during recovery of its flight waits, and is dropped', async t => {
-  const { begun, clock, connect, execution, finish } = await stage(t)
+  const { begun, clock, connect, execution, finish, rows } = await stage(t)
+  await setLockTimeout(rows, 'short', '10s')
   const attempt = await begun()
   clock.advance('5 seconds')
   const [a, b] = [await connect(), await connect()]

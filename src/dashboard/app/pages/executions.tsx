@@ -11,6 +11,7 @@ import { count, Empty } from '../ui/basics.tsx'
 import {
   CueFilter,
   FilterChips,
+  FilterFold,
   FilterSelect,
   NoMatch,
   Pager,
@@ -178,13 +179,15 @@ export const ExecutionsPage = () => {
       filters={
         <>
           <States />
-          <FilterSelect label="Any outcome" name="outcome_state" options={optionsOf('outcomeState')} />
-          <FilterSelect label="Any trigger" name="triggered_by" options={optionsOf('triggerKind')} />
-          <FilterSelect label="Any time" name="within" options={windows} />
-          <FilterSelect label="All executions" name="dead" options={[{ value: 'true', label: 'dead letters only' }]} />
-          <CueFilter />
-          <TagFilter />
-          <FilterSelect label="Newest first" name="sort" options={[{ value: 'duration', label: 'Longest of the newest 1,000' }]} />
+          <FilterFold isSet={isFiltered || Boolean(sort)}>
+            <FilterSelect label="Any outcome" name="outcome_state" options={optionsOf('outcomeState')} />
+            <FilterSelect label="Any trigger" name="triggered_by" options={optionsOf('triggerKind')} />
+            <FilterSelect label="Any time" name="within" options={windows} />
+            <FilterSelect label="All executions" name="dead" options={[{ value: 'true', label: 'dead letters only' }]} />
+            <CueFilter />
+            <TagFilter />
+            <FilterSelect label="Newest first" name="sort" options={[{ value: 'duration', label: 'Longest of the newest 1,000' }]} />
+          </FilterFold>
           <SearchBox label="Search errors" name="error" />
           <FilterChips names={chips} />
         </>

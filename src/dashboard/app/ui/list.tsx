@@ -6,7 +6,7 @@ import { get } from '../api.ts'
 import type { Option } from '../labels.ts'
 import { useRead } from '../query.ts'
 import { usePlace } from '../router.ts'
-import { Button, type Children, count, counted, Empty, totalText } from './basics.tsx'
+import { Button, type Children, count, counted, Empty, isNarrow, totalText } from './basics.tsx'
 import { act } from './dialog.tsx'
 import { SelectField, TextField } from './form.tsx'
 import { Icon } from './icon.tsx'
@@ -89,6 +89,17 @@ const cueOf = async (text: string, newest: Listed[]) =>
 const nameOf = (value: string, newest: Listed[]) => newest.find(({ id }) => id === value)?.name
 /** A cue by its name, or by what else finds it. */
 export const CueFilter = () => <TypedFilter name="cue_id" label="Cue" suggest={({ name }) => [name]} toValue={cueOf} toText={nameOf} />
+
+/** On a phone, filters behind a button; shown while one of them is set. */
+export const FilterFold = ({ isSet, children }: { isSet: boolean; children: Children }) =>
+  isNarrow() ? (
+    <details class="filter-fold" open={isSet}>
+      <summary>Filters</summary>
+      <div class="row filters">{children}</div>
+    </details>
+  ) : (
+    children
+  )
 
 /** Filters that are set by links, such as a worker; they can be removed. */
 export const FilterChips = ({ names }: { names: Record<string, string> }) => {
