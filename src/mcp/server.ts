@@ -38,7 +38,11 @@ export const createMcpServer = (client: Client, caller: Caller, version: string)
       description,
       inputSchema: { ...published(input as Schema, { isRequest: true, anyJson }), type: 'object' as const },
       outputSchema: { ...published(output as Schema, { isBrief: true }), type: 'object' as const },
-      annotations: { readOnlyHint: scope.includes('read'), destructiveHint: name === 'delete_cue' || name === 'apply', openWorldHint: false }
+      annotations: {
+        readOnlyHint: scope.includes('read'),
+        destructiveHint: name === 'delete_cue' || name === 'apply',
+        openWorldHint: false
+      }
     }))
   }))
 
