@@ -10,23 +10,32 @@ import { withComponents } from './components.ts'
 import examples from './examples.json' with { type: 'json' }
 import { describedWebhooks } from './webhooks.ts'
 
-const tags = {
-  cues: 'Scheduled tasks: what runs, when, and where it is delivered.',
-  schedules: 'Preview when a cue would run.',
-  executions: 'Single runs and their results.',
-  operations: 'Work on many executions or cues, in the background.',
-  outcomes: 'Reported outcomes, evidence and verification.',
-  workers: 'Workers that claim executions instead of receiving webhooks.',
-  gates: 'Limits that cues share: how many executions run at once, and how many start in an interval.',
-  alerts: 'Repeated failures, missed runs, missing outcomes, and cues paused after failures.',
-  events: 'What happened in the account, as a feed that skips nothing.',
-  auth: 'Accounts, keys, secrets and sessions.',
-  billing: 'Plans, payment and usage.',
-  support: 'Tickets.',
-  content: 'The blog and the memory block.',
-  mcp: 'The API for agents, over the Model Context Protocol.',
-  service: 'Health checks, the echo buffer and this description.'
+/** What each tag is about, and the paths that have it: of several that match, the last. */
+const tags: Record<string, [description: string, paths: RegExp]> = {
+  cues: ['Scheduled tasks: what runs, when, and where it is delivered.', /^\/v1\/cues/],
+  schedules: ['Preview when a cue would run.', /^\/v1\/(schedules|calendars)/],
+  executions: ['Single runs and their results.', /^\/v1\/(executions|overview|errors|destinations)/],
+  operations: ['Work on many executions or cues, in the background.', /^\/v1\/operations/],
+  outcomes: ['Reported outcomes, evidence and verification.', /^\/v1\/(costs|executions\/:execution_id\/(outcome|evidence|verif))/],
+  workers: [
+    'Workers that claim executions instead of receiving webhooks.',
+    /^\/v1\/(workers?\b|executions\/(claim|:execution_id\/(claim|heartbeat|release)))/
+  ],
+  gates: ['Limits that cues share: how many executions run at once, and how many start in an interval.', /^\/v1\/gates/],
+  alerts: ['Repeated failures, missed runs, missing outcomes, and cues paused after failures.', /^\/v1\/(alerts|channels)/],
+  events: ['What happened in the account, as a feed that skips nothing.', /^\/v1\/event/],
+  auth: ['Accounts, keys, secrets and sessions.', /^(\/v1)?\/auth/],
+  billing: ['Plans, payment and usage.', /^\/v1\/(usage|billing)/],
+  support: ['Tickets.', /^\/v1\/support/],
+  content: ['The blog and the memory block.', /^\/v1\/(blog|memory-block)/],
+  mcp: ['The API for agents, over the Model Context Protocol.', /^\/mcp/],
+  service: ['Health checks, the echo buffer and this description.', /^\/(v1\/)?(echo|operator|openapi|health|status|metrics)/]
 }
+
+const tagsOf = (url: string) =>
+  Object.keys(tags)
+    .filter(name => tags[name]![1].test(url))
+    .slice(-1)
 
 const description = `A cue is a task with a schedule. When it is due, pgcue sends a signed webhook, or a worker claims the work.
 
@@ -73,7 +82,7 @@ export default fp(async (app: FastifyInstance) => {
         description
       },
       servers: [{ url: '/' }],
-      tags: Object.entries(tags).map(([name, description]) => ({ name, description, 'x-displayName': name.toUpperCase() })),
+      tags: Object.entries(tags).map(([name, [description]]) => ({ name, description, 'x-displayName': name.toUpperCase() })),
       components: {
         securitySchemes: {
           bearer: {
@@ -92,13 +101,13 @@ export default fp(async (app: FastifyInstance) => {
     refResolver: { buildLocalReference: ({ $id }, _uri, _fragment, i) => (typeof $id === 'string' ? $id : `def-${i}`) },
     transformObject: document =>
       withExamples(withComponents({ ...('openapiObject' in document && document.openapiObject), webhooks: describedWebhooks() })) as never,
-    transform: ({ schema, url, route }) => ({ url, schema: describe(schema, route) as never })
+    transform: ({ schema, url, route }) => ({ url, schema: describe(schema, url, route) as never })
   })
 })
 
-const describe = (schema: FastifySchema | undefined, { config = {} }: Pick<RouteOptions, 'config'>): FastifySchema => {
+const describe = (schema: FastifySchema | undefined, url: string, { config = {} }: Pick<RouteOptions, 'config'>): FastifySchema => {
   if (!schema || schema.hide) return { ...schema, hide: true }
-  const described: Record<string, unknown> = { ...schema }
+  const described: Record<string, unknown> = { ...schema, tags: tagsOf(url) }
   const codes = new Set(config.errors)
   for (const part of ['params', 'querystring', 'headers', 'body'] as const) {
     if (!schema[part]) continue

@@ -9,8 +9,6 @@ import { Confirmation } from '../schemas.ts'
 import { createLinks, type LinkKind } from './links.ts'
 import * as schemas from './sign-in-schemas.ts'
 
-const tags = ['auth']
-
 const routes: FastifyPluginAsyncTypebox = async app => {
   const { fn } = app
   const links = createLinks(app.config)
@@ -22,7 +20,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['deletion_already_pending'] },
       schema: {
-        tags,
         operationId: 'deleteAccount',
         summary: 'Delete the account in 24 hours; a link in a mail cancels this',
         description: 'During these 24 hours everything goes on; then the account and all its data are removed.',
@@ -65,7 +62,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true, errors: ['not_found', 'already_cancelled', 'deletion_already_completed'] },
       schema: {
-        tags,
         operationId: 'cancelDeletion',
         summary: 'Cancel the deletion of an account',
         description: 'The token is in the link of the mail.',

@@ -11,7 +11,6 @@ import { createLinks } from './links.ts'
 import { createToken } from './sessions.ts'
 import * as schemas from './sign-in-schemas.ts'
 
-const tags = ['auth']
 const path = '/v1/auth/device-code'
 
 const routes: FastifyPluginAsyncTypebox = async app => {
@@ -25,7 +24,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true, errors: ['device_code_exists'] },
       schema: {
-        tags,
         operationId: 'createDeviceCode',
         summary: 'Start the sign-in of a device',
         description: 'The device makes up the code, shows `verification_url` to a person, and polls `POST /v1/auth/device-code/poll`.',
@@ -50,7 +48,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true },
       schema: {
-        tags,
         operationId: 'pollDeviceCode',
         summary: 'Poll the status of a device sign-in',
         description: 'Once approved, the response has a one-time token, once.',
@@ -76,7 +73,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { exempt: true, anyQuery: asksForPage },
       schema: {
-        tags,
         operationId: 'showDevicePage',
         summary: 'Page where a person enters an email address',
         description: 'The address that a device shows.',
@@ -100,7 +96,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true, errors: ['device_code_not_found', 'device_code_expired', 'invalid_status'] },
       schema: {
-        tags,
         operationId: 'submitEmail',
         summary: 'Send the link that confirms the sign-in',
         description: 'The device is signed in when the person presses the button on the page of that link.',
@@ -130,7 +125,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { exempt: true, anyQuery: asksForPage },
       schema: {
-        tags,
         operationId: 'showVerifyPage',
         summary: 'Page of the mailed link, with a button that confirms the sign-in. Opening it changes nothing',
         description: 'Mail programs may open links by themselves; only the button signs in.',

@@ -6,7 +6,6 @@ import { ApiError } from '../errors.ts'
 import { createKey, decryptKey, encryptionKeyId, hashKey, keyPrefix, storedKey } from './keys.ts'
 import * as schemas from './schemas.ts'
 
-const tags = ['auth']
 const config = { scope: 'account' } as const
 const params = schemas.KeyParams
 
@@ -18,7 +17,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'listKeys',
         summary: 'List all keys, including revoked ones, newest first',
         description: 'Without the keys themselves, of which only a hash is stored.',
@@ -35,7 +33,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { ...config, errors: ['insufficient_scope'] },
       schema: {
-        tags,
         operationId: 'createKey',
         summary: 'Create a key',
         description:
@@ -62,7 +59,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'renameKey',
         summary: 'Change the label of a key',
         description: 'The key itself and its scopes stay.',
@@ -82,7 +78,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'revokeKey',
         summary: 'Revoke a key, effective immediately on every replica',
         description: 'The sessions that it opened end, too. The last key cannot be revoked.',
@@ -101,7 +96,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'regenerateKey',
         summary: 'Replace the only key',
         description:
@@ -124,7 +118,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'revealKey',
         summary: 'Get the plaintext of the default key',
         description: 'Each call is recorded in the audit log as `key.revealed`. Other keys cannot be shown again.',

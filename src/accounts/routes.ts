@@ -15,15 +15,12 @@ import * as schemas from './schemas.ts'
 import secrets from './secret-routes.ts'
 import sessions from './session-routes.ts'
 
-const tags = ['auth']
-
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.post(
     '/v1/auth/register',
     {
       config: { public: true, errors: ['duplicate_email'] },
       schema: {
-        tags,
         operationId: 'register',
         summary: 'Create an account and its first key',
         description: '`api_key` is shown only in this response. The account has the plan `free`.',
@@ -51,7 +48,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'any' },
       schema: {
-        tags,
         operationId: 'getAccount',
         summary: 'Get the account and its usage',
         description: 'Works with any credential, whatever its scopes.',
@@ -66,7 +62,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['approval_protected'] },
       schema: {
-        tags,
         operationId: 'updateAccount',
         summary: 'Update account settings',
         description: 'Fields that are not sent stay as they are.',
@@ -88,7 +83,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account' },
       schema: {
-        tags,
         operationId: 'listAuditEvents',
         summary: 'List the audit log of the account, newest first',
         description: 'Who changed keys, sessions, cues and settings, and from where. The newest 10,000 of each kind are kept.',

@@ -3,7 +3,6 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { Confirmation } from '../schemas.ts'
 import * as schemas from './schemas.ts'
 
-const tags = ['auth']
 const config = { scope: 'account' } as const
 const querystring = schemas.Overlap
 
@@ -13,7 +12,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'getWebhookSecret',
         summary: 'Get the secret that signs webhooks',
         description: '`whsec_…`: the key of the signatures of webhooks, as text.',
@@ -28,7 +26,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'regenerateWebhookSecret',
         summary: 'Replace the secret that signs webhooks',
         description: 'With `overlap_seconds`, requests have the signatures of both secrets for that long.',
@@ -47,7 +44,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'getAlertWebhookSecret',
         summary: 'Get the secret that signs alert webhooks, created by the first call',
         description: 'Signs what is sent to `alert_webhook_url`.',
@@ -62,7 +58,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'regenerateAlertWebhookSecret',
         summary: 'Replace the secret that signs alert webhooks',
         description: 'With `overlap_seconds`, alerts have the signatures of both secrets for that long.',

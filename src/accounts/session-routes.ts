@@ -12,8 +12,6 @@ import { createLocalToken, hashToken, signInLink } from './local-token.ts'
 import { createSessions, createToken } from './sessions.ts'
 import * as schemas from './sign-in-schemas.ts'
 
-const tags = ['auth']
-
 const routes: FastifyPluginAsyncTypebox = async app => {
   const sessions = createSessions(app.config.sessionSecret)
   const approved: readonly string[] = app.config.mcpClientIds
@@ -29,7 +27,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true, errors: ['not_authenticated'] },
       schema: {
-        tags,
         operationId: 'openSession',
         summary: 'Exchange a one-time token for a session',
         description: 'The token comes from the approval of a device code, and works once.',
@@ -49,7 +46,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true, errors: ['not_authenticated', 'invalid_api_key', 'cross_origin_refused'] },
       schema: {
-        tags,
         operationId: 'openBrowserSession',
         summary: 'Sign a browser in with an API key or a one-time token',
         description:
@@ -80,7 +76,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account' },
       schema: {
-        tags,
         operationId: 'createDashboardLink',
         summary: 'Create a link that opens the dashboard signed in',
         description:
@@ -100,7 +95,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'any' },
       schema: {
-        tags,
         operationId: 'refreshSession',
         summary: 'Renew a session for a year, that of a browser on loopback for 12 hours; the current one ends a day later',
         description: '`session_token` is the new one.',
@@ -118,7 +112,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'any', errors: ['insufficient_scope'] },
       schema: {
-        tags,
         operationId: 'endSession',
         summary: 'End the session, or all sessions, immediately on every replica',
         description: 'To end all of them, the credential needs the scope `account`.',
@@ -139,7 +132,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account' },
       schema: {
-        tags,
         operationId: 'listSessions',
         summary: 'List sessions, newest first',
         description: 'Sign-ins of browsers, devices and programs that have not ended.',
@@ -161,7 +153,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account' },
       schema: {
-        tags,
         operationId: 'deleteSession',
         summary: 'End a session, immediately on every replica',
         description: 'Whoever uses it has to sign in again.',
@@ -180,7 +171,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true, errors: ['not_authenticated', 'client_not_approved'] },
       schema: {
-        tags,
         operationId: 'exchangeToken',
         summary: 'Exchange a one-time token for a scoped key',
         description: "For clients that the service's operator has approved. The key does not expire.",

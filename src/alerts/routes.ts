@@ -5,15 +5,12 @@ import { fault, invalid } from '../errors.ts'
 import { listAlerts } from './list.ts'
 import { Alert, AlertParams, Alerts, ListAlerts, SnoozeAlert } from './schemas.ts'
 
-const tags = ['alerts']
-
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/alerts',
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listAlerts',
         summary: 'List alerts, newest first',
         description: 'At most one alert per cue and type is open; further failures raise its `failure_count`.',
@@ -29,7 +26,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write' },
       schema: {
-        tags,
         operationId: 'acknowledgeAlert',
         summary: 'Acknowledge an alert',
         description: 'The next failure raises a new one. Repeating this changes nothing.',
@@ -49,7 +45,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write' },
       schema: {
-        tags,
         operationId: 'snoozeAlert',
         summary: 'Send nothing about an alert until a time',
         description:

@@ -11,8 +11,6 @@ import * as schemas from './schemas.ts'
 import { createStripe, notConfigured, type StripeClient } from './stripe.ts'
 import { upgradeUrl } from './upgrade-url.ts'
 
-const tags = ['billing']
-
 /** Events contain whole objects. */
 export const MAX_EVENT_BODY = 256 * 1024
 
@@ -30,7 +28,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
       schema: {
-        tags,
         operationId: 'createCheckout',
         summary: 'Buy a plan',
         description: 'Nothing changes until the payment has arrived.',
@@ -74,7 +71,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['billing_not_configured', 'no_stripe_customer', 'stripe_error'] },
       schema: {
-        tags,
         operationId: 'createPortalLink',
         summary: 'Get a link for managing payment, invoices and the subscription',
         description: "Stripe's page for the account, valid for a short time.",
@@ -107,7 +103,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         },
         bodyLimit: MAX_EVENT_BODY,
         schema: {
-          tags,
           operationId: 'receiveStripeEvent',
           summary: 'Receive a signed Stripe event',
           description: 'Called by Stripe, and checked by `Stripe-Signature`.',

@@ -9,7 +9,6 @@ import { type Post, posts } from './posts.ts'
 import { rss } from './rss.ts'
 import * as schemas from './schemas.ts'
 
-const tags = ['content']
 const config = { public: true, anyQuery: asksForPage } as const
 const cached = 'public, max-age=300'
 
@@ -25,7 +24,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'listPosts',
         summary: 'List posts, newest first',
         description: 'Browsers get an HTML page.',
@@ -49,7 +47,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { ...config, errors: ['post_not_found'] },
       schema: {
-        tags,
         operationId: 'getPost',
         summary: 'Get a post',
         description: 'Browsers get an HTML page.',
@@ -70,7 +67,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'getRss',
         summary: 'Get the posts as RSS 2.0',
         description: 'The same posts as `GET /v1/blog/posts`.',

@@ -7,7 +7,6 @@ import { ApiError } from '../errors.ts'
 import * as schemas from './schemas.ts'
 import { putCalendar } from './write.ts'
 
-const tags = ['schedules']
 const columns = ['name', 'description', 'dates', 'ranges', 'created_at', 'updated_at'] as const
 type Calendar = Static<typeof schemas.Calendar>
 
@@ -26,7 +25,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listCalendars',
         summary: 'List calendars by name',
         description: 'With all their dates and ranges.',
@@ -46,7 +44,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read' },
       schema: {
-        tags,
         operationId: 'getCalendar',
         summary: 'Get a calendar',
         description: 'Cues that name it skip its dates and ranges.',
@@ -63,7 +60,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { scope: 'write', computes: true, errors: ['calendar_limit_exceeded'] },
       bodyLimit: 128 * 1024, // the most dates, ranges and escaped characters
       schema: {
-        tags,
         operationId: 'putCalendar',
         summary: 'Create or replace a calendar',
         description:
@@ -85,7 +81,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['calendar_in_use'] },
       schema: {
-        tags,
         operationId: 'deleteCalendar',
         summary: 'Delete a calendar that no cue uses',
         description: 'If cues use it, `calendar_in_use` lists them.',

@@ -11,7 +11,6 @@ import { signedRequest } from './messages.ts'
 import { ChannelTest } from './schemas.ts'
 import { timeoutMs } from './send.ts'
 
-const tags = ['events']
 type Endpoint = Static<typeof schemas.EventEndpoint>
 const columns = Object.keys(schemas.EventEndpoint.properties) as (keyof Endpoint)[]
 
@@ -43,7 +42,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['limit_reached', 'invalid_callback_url'] },
       schema: {
-        tags,
         operationId: 'createEventEndpoint',
         summary: 'Send events to a URL',
         description:
@@ -72,7 +70,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listEventEndpoints',
         summary: 'List event endpoints, newest first',
         description: 'Without their secrets.',
@@ -92,7 +89,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read' },
       schema: {
-        tags,
         operationId: 'getEventEndpoint',
         summary: 'Get an event endpoint',
         description: 'Without its secret; `tries` and `error` say how it is doing.',
@@ -108,7 +104,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account' },
       schema: {
-        tags,
         operationId: 'deleteEventEndpoint',
         summary: 'Delete an event endpoint',
         description: 'Nothing more is sent to it.',
@@ -127,7 +122,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account' },
       schema: {
-        tags,
         operationId: 'enableEventEndpoint',
         summary: 'Enable an event endpoint again',
         description: 'Also ends the wait for the next try of one that is failing.',
@@ -148,7 +142,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['service_held'] },
       schema: {
-        tags,
         operationId: 'testEventEndpoint',
         summary: 'Send a test event to an endpoint',
         description: 'An event of type `endpoint.test`, at once and without retries. Tests are limited like fires.',

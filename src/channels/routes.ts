@@ -13,7 +13,6 @@ import { requestTo, testMessage } from './messages.ts'
 import * as schemas from './schemas.ts'
 import { timeoutMs } from './send.ts'
 
-const tags = ['alerts']
 const columns = ['name', 'type', 'target', 'types', 'severity', 'tags', 'default', 'enabled', 'created_at', 'updated_at'] as const
 type Channel = Static<typeof schemas.Channel>
 
@@ -54,7 +53,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listChannels',
         summary: 'List channels by name',
         description: 'Their targets are masked.',
@@ -74,7 +72,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read' },
       schema: {
-        tags,
         operationId: 'getChannel',
         summary: 'Get a channel',
         description: 'Its target is masked.',
@@ -90,7 +87,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['limit_reached', 'invalid_callback_url', 'address_unconfirmed'] },
       schema: {
-        tags,
         operationId: 'putChannel',
         summary: 'Create or replace a channel',
         description:
@@ -121,7 +117,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account' },
       schema: {
-        tags,
         operationId: 'deleteChannel',
         summary: 'Delete a channel',
         description: 'Nothing more is sent to it. Cues that name no other channel that exists use the default ones.',
@@ -140,7 +135,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['service_held'] },
       schema: {
-        tags,
         operationId: 'testChannel',
         summary: 'Send a test message to a channel',
         description: 'At once, and without retries. Tests are limited like fires.',

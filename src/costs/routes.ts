@@ -14,7 +14,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags: ['outcomes'],
         operationId: 'readCosts',
         summary: 'Sum the costs that executions reported',
         description: 'By cue, tag or day, and by unit. Kept for 400 days, also those of deleted cues.',

@@ -8,7 +8,6 @@ import * as schemas from './schemas.ts'
 import { createTests } from './test-requests.ts'
 import { fireCue, pauseCue, tagged, updateCue, versionsOf } from './write.ts'
 
-const tags = ['cues']
 const params = schemas.CueParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
@@ -19,7 +18,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state', 'version_conflict'] },
       schema: {
-        tags,
         operationId: 'pauseCue',
         summary: 'Pause a cue, until you resume it or until a time',
         description:
@@ -39,7 +37,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state', 'version_conflict', 'cue_limit_exceeded', 'invalid_schedule'] },
       schema: {
-        tags,
         operationId: 'resumeCue',
         summary: 'Resume a paused cue from now on',
         description: 'Slots of the pause are not caught up.',
@@ -61,7 +58,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         errors: ['cue_not_found', 'invalid_state', 'service_held', 'invalid_callback_url', 'invalid_payload_size', 'approval_protected']
       },
       schema: {
-        tags,
         operationId: 'testCue',
         summary: 'Send one signed request to a cue or a URL, and show the response',
         description:
@@ -83,7 +79,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       ...allFaults,
       config: { scope: 'read', errors: ['invalid_schedule', 'invalid_payload_size'] },
       schema: {
-        tags,
         operationId: 'previewPayload',
         summary: 'Preview the request of a cue, with the values of its template',
         description:
@@ -100,7 +95,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state', ...idempotencyErrors, 'execution_limit_exceeded', 'invalid_payload_size'] },
       schema: {
-        tags,
         operationId: 'fireCue',
         summary: 'Fire a cue now, or at a later time',
         description: 'Limit per cue and hour: `fires_per_hour` of the plan (10); above it, 429.',

@@ -9,15 +9,12 @@ import { detail, unknownCue } from './read.ts'
 import * as schemas from './schemas.ts'
 import { deleteCue, putCue, refusals, tagged, versionsOf } from './write.ts'
 
-const tags = ['cues']
-
 const routes: FastifyPluginAsyncTypebox = async app => {
   app.get(
     '/v1/cues/by-key/:key',
     {
       config: { scope: 'read' },
       schema: {
-        tags,
         operationId: 'getCueByKey',
         summary: 'Get a cue by its key',
         description: 'As `GET /v1/cues/{cue_id}`.',
@@ -34,7 +31,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       ...allFaults,
       config: { scope: 'write', errors: ['invalid_state', 'cue_exists', 'version_conflict', 'approval_protected', ...refusals] },
       schema: {
-        tags,
         operationId: 'putCueByKey',
         summary: 'Create the cue with a key, or replace its definition',
         description:
@@ -58,7 +54,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['version_conflict', 'cue_has_followers', 'approval_protected'] },
       schema: {
-        tags,
         operationId: 'deleteCueByKey',
         summary: 'Delete a cue by its key, with its history',
         description: 'As `DELETE /v1/cues/{cue_id}`.',
@@ -86,7 +81,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         errors: ['managed_elsewhere', 'invalid_state', 'cue_has_followers', 'approval_protected', ...idempotencyErrors, ...refusals]
       },
       schema: {
-        tags,
         operationId: 'applyCues',
         summary: 'Make the cues of a set as declared, all or none',
         description:

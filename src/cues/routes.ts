@@ -21,7 +21,6 @@ declare module 'fastify' {
   }
 }
 
-const tags = ['cues']
 const params = schemas.CueParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
@@ -35,7 +34,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       ...allFaults,
       config: { scope: 'write', errors: ['key_taken', ...idempotencyErrors, ...refusals] },
       schema: {
-        tags,
         operationId: 'createCue',
         summary: 'Create a cue',
         description:
@@ -57,7 +55,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listCues',
         summary: 'List cues, newest first',
         description: 'All filters that are given must match.',
@@ -76,7 +73,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read' },
       schema: {
-        tags,
         operationId: 'getCue',
         summary: 'Get a cue and its latest executions',
         description: 'With its latest 10 executions, and the latest ranges of slots that did not run.',
@@ -92,7 +88,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'getCueHistory',
         summary: "Get what became of a cue's slots, by day",
         description: "Executions counted by day in the cue's time zone, and the slots that did not run, with the reason.",
@@ -113,7 +108,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         errors: ['invalid_state', 'key_taken', 'version_conflict', 'approval_protected', ...refusals]
       },
       schema: {
-        tags,
         operationId: 'updateCue',
         summary: 'Update, pause or resume a cue',
         description:
@@ -133,7 +127,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['version_conflict', 'cue_has_followers', 'approval_protected'] },
       schema: {
-        tags,
         operationId: 'deleteCue',
         summary: 'Delete a cue with its history',
         description:
@@ -154,7 +147,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['approval_protected'] },
       schema: {
-        tags,
         operationId: 'deleteCues',
         summary: 'Delete up to 100 cues with their history',
         description:

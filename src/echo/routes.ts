@@ -38,7 +38,6 @@ const echo: FastifyPluginAsyncTypebox = async app => {
       config: { public: true, anyQuery: () => true, rawBody: true },
       bodyLimit: 1024 * 1024,
       schema: {
-        tags: ['service'],
         operationId: 'sendEcho',
         summary: 'Store a request for five minutes, to see what a callback sends',
         description: 'Use it as `callback_url`, with a token that you make up: 16 characters or more that nobody guesses.',
@@ -67,7 +66,6 @@ const echo: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'any' },
       schema: {
-        tags: ['service'],
         operationId: 'getEcho',
         summary: 'Get the latest request posted to an echo token',
         description: 'Whoever knows the token can read it, with any key. `status` is `waiting` until a request has arrived.',

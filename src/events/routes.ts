@@ -40,7 +40,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read' },
       schema: {
-        tags: ['events'],
         operationId: 'listEvents',
         summary: 'Read the feed of events, oldest first',
         description:

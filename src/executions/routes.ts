@@ -5,7 +5,6 @@ import { IdempotencyKey, idempotencyErrors, idempotently } from '../database/ide
 import { createShow, listExecutions } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-const tags = ['executions']
 const params = schemas.ExecutionParams
 
 const routes: FastifyPluginAsyncTypebox = async app => {
@@ -16,7 +15,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listExecutions',
         summary: 'List executions, newest first',
         description: 'All filters must match. Executions are kept for EXECUTION_RETENTION_DAYS.',
@@ -32,7 +30,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: ['read', 'worker'], executionToken: true },
       schema: {
-        tags,
         operationId: 'getExecution',
         summary: 'Get an execution and its attempts',
         description:
@@ -49,7 +46,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['execution_in_flight', 'execution_limit_exceeded', 'overlap_skipped', ...idempotencyErrors] },
       schema: {
-        tags,
         operationId: 'replayExecution',
         summary: 'Replay an ended execution as a new one',
         description: 'The new one has the payload of the old one, which stays as it is, and `scheduled_for` is now.',
@@ -75,7 +71,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'approve', errors: ['invalid_state', 'already_decided', 'own_request'] },
       schema: {
-        tags,
         operationId: 'approveExecution',
         summary: 'Approve an execution that waits for approval',
         description: 'It runs at once, unless its overlap or gate holds it. The key that fired or replayed it cannot approve it.',
@@ -98,7 +93,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'approve', errors: ['invalid_state', 'already_decided'] },
       schema: {
-        tags,
         operationId: 'rejectExecution',
         summary: 'Reject an execution that waits for approval',
         description: 'It ends as `failed`, without `on_failure`, an alert or a dead letter.',
@@ -121,7 +115,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state'] },
       schema: {
-        tags,
         operationId: 'cancelExecution',
         summary: 'Cancel a waiting execution',
         description:
@@ -138,7 +131,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state'] },
       schema: {
-        tags,
         operationId: 'signalExecution',
         summary: 'Count a failed execution as good enough for the followers of its cue',
         description:
@@ -157,7 +149,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state'] },
       schema: {
-        tags,
         operationId: 'dismissExecution',
         summary: 'Remove an execution from the dead letters',
         description: 'The execution stays as it is; `dead=true` no longer lists it. Repeating this changes nothing.',

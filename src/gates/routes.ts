@@ -6,7 +6,6 @@ import { ApiError, fault, invalid } from '../errors.ts'
 import * as schemas from './schemas.ts'
 import { columnsOf } from './settings.ts'
 
-const tags = ['gates']
 const columns = [
   ...(['key', 'parallel', 'rate', 'per', 'order', 'on_failure', 'breaker', 'budget', 'max_wait', 'description'] as const),
   ...(['paused_at', 'paused_by', 'pause_reason', 'paused_until', 'created_at', 'updated_at'] as const)
@@ -28,7 +27,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listGates',
         summary: 'List gates by key',
         description: 'With their settings.',
@@ -56,7 +54,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read' },
       schema: {
-        tags,
         operationId: 'getGate',
         summary: 'Get a gate',
         description: 'With what it does now. `openai%23tenant-42` shows one part.',
@@ -72,7 +69,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['gate_limit_exceeded'] },
       schema: {
-        tags,
         operationId: 'putGate',
         summary: 'Create or replace a gate',
         description:
@@ -95,7 +91,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['gate_in_use'] },
       schema: {
-        tags,
         operationId: 'deleteGate',
         summary: 'Delete a gate that no cue uses',
         description: 'If cues use it, `gate_in_use` lists them.',
@@ -114,7 +109,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write' },
       schema: {
-        tags,
         operationId: 'pauseGate',
         summary: 'Pause a gate: its executions are held until it is resumed',
         description: 'Running executions continue. Of a paused gate, sets the reason and the end.',
@@ -138,7 +132,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write' },
       schema: {
-        tags,
         operationId: 'resumeGate',
         summary: 'Resume a gate',
         description: 'Without effect unless it is paused, or its breaker is open: then the next attempt begins now.',

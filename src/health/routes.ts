@@ -16,7 +16,6 @@ const health: FastifyPluginAsyncTypebox = async app => {
     {
       config: { exempt: true },
       schema: {
-        tags: ['service'],
         operationId: 'getHealth',
         summary: 'Get service health in detail',
         description: 'For people and monitoring, without a key; load balancers use `GET /status`.',
@@ -34,7 +33,6 @@ const health: FastifyPluginAsyncTypebox = async app => {
     {
       config: { exempt: true },
       schema: {
-        tags: ['service'],
         operationId: 'getStatus',
         summary: 'Get the status for load balancers: 200 if the service is up, 503 if not',
         description: 'Needs no key. `GET /health` says what is wrong.',

@@ -20,7 +20,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       // The levels are: list of messages, message, params, arguments.
       config: { scope: 'any', computes: true, free: { names: freeArguments, depth: 4, asWritten: true } },
       schema: {
-        tags: ['mcp'],
         operationId: 'callMcp',
         summary: 'Model Context Protocol, Streamable HTTP',
         description: "Tools for cues, executions, alerts and usage, limited to the key's scopes. JSON-RPC in, JSON out; no sessions.",

@@ -4,8 +4,6 @@ import { ApiError } from '../errors.ts'
 import { blockOf, instructions, release } from './block.ts'
 import { MemoryBlock, Subscribe, Subscribed } from './schemas.ts'
 
-const tags = ['content']
-
 const routes: FastifyPluginAsyncTypebox = async app => {
   const { baseUrl } = app.config
 
@@ -14,7 +12,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['memory_block_disabled'] },
       schema: {
-        tags,
         operationId: 'getMemoryBlock',
         summary: 'Get the memory block: what an agent should know about this account',
         description: 'A short text for the memory of an agent, about pgcue and this account. Switched on with `memory_block_enabled`.',
@@ -33,7 +30,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', errors: ['memory_block_disabled', 'invalid_callback_url', 'invalid_state'] },
       schema: {
-        tags,
         operationId: 'subscribeToMemoryBlock',
         summary: 'Subscribe to changes of the memory block',
         description: 'Each change is sent to `callback_url`, see the webhook `memoryBlock`.',

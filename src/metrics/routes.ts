@@ -38,7 +38,6 @@ export default fp(
       {
         config: { exempt: true, errors: ['not_authenticated', 'rate_limit_exceeded'] },
         schema: {
-          tags: ['service'],
           operationId: 'getMetrics',
           summary: 'Metrics of this replica in Prometheus format',
           description: 'Open to loopback and private networks; others need METRICS_TOKEN as bearer token.',

@@ -31,7 +31,6 @@ export default fp(
       {
         config: { public: true },
         schema: {
-          tags: ['service'],
           operationId: 'getDescription',
           summary: 'This description as OpenAPI 3.1',
           description: 'Generated from what the service validates with.',

@@ -7,7 +7,6 @@ import { ApiError, sqlstates } from '../errors.ts'
 import { checkOperation, createOperation, dryRun } from './create.ts'
 import * as schemas from './schemas.ts'
 
-const tags = ['operations']
 const params = schemas.OperationParams
 const MAX_BODY = 1024 * 1024
 const columns = [
@@ -32,7 +31,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       bodyLimit: MAX_BODY,
       config: { scope: 'write', computes: true, errors: ['confirmation_required', 'operation_running', ...idempotencyErrors] },
       schema: {
-        tags,
         operationId: 'createOperation',
         summary: 'Replay, cancel, pause … many executions or cues, or backfill one cue',
         description:
@@ -56,7 +54,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags,
         operationId: 'listOperations',
         summary: 'List operations, newest first',
         description: 'Without their errors; see `GET /v1/operations/{operation_id}`.',
@@ -80,7 +77,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read' },
       schema: {
-        tags,
         operationId: 'getOperation',
         summary: 'Get an operation and its errors',
         description: 'Poll it until `ended_at` is set.',
@@ -105,7 +101,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state'] },
       schema: {
-        tags,
         operationId: 'abortOperation',
         summary: 'Abort a running operation',
         description: 'What it has done stays done. Repeating this changes nothing.',

@@ -21,7 +21,6 @@ declare module 'fastify' {
   }
 }
 
-const tags = ['service']
 /** Sizes of partitions and busy accounts take longer to read than health. */
 const patienceMs = 10_000
 const refusal =
@@ -60,7 +59,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', operator: true },
       schema: {
-        tags,
         operationId: 'getOperator',
         summary: 'Get figures on the whole service, for its operator',
         description: 'With OPERATOR_TOKEN; with an embedded database, also for the account that the link of `npm start` opens.',
@@ -87,7 +85,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', operator: true, errors: ['not_found'] },
       schema: {
-        tags,
         operationId: 'hold',
         summary: 'Hold the service, or one account',
         description:
@@ -111,7 +108,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', operator: true, errors: ['not_found'] },
       schema: {
-        tags,
         operationId: 'release',
         summary: 'Release the service, or one account',
         description: 'Deliveries and claims resume.',
@@ -133,7 +129,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', operator: true, errors: ['cue_not_found'] },
       schema: {
-        tags,
         operationId: 'answerOnCall',
         summary: 'Answer a question of the operator',
         description: Object.entries(questions)
@@ -170,7 +165,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', operator: true },
       schema: {
-        tags,
         operationId: 'listAccounts',
         summary: 'Find accounts, with their plans and limits',
         description: 'The first 100 by email address.',
@@ -197,7 +191,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'account', operator: true, errors: ['not_found'] },
       schema: {
-        tags,
         operationId: 'changeAccount',
         summary: 'Change the plan and the limits of an account',
         description: 'If a limit on cues is lower than before, the newest ones above it are paused, and a mail lists them.',
@@ -237,7 +230,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true, errors: ['not_authenticated', 'cross_origin_refused'] },
       schema: {
-        tags,
         operationId: 'openOperatorSession',
         summary: 'Let a browser read the operator’s figures for 12 hours',
         description: 'Sets an HttpOnly cookie for `GET /v1/operator`. A new OPERATOR_TOKEN makes it invalid.',
@@ -261,7 +253,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { public: true },
       schema: {
-        tags,
         operationId: 'endOperatorSession',
         summary: 'Remove the operator’s cookie',
         description: 'Signs the browser out. OPERATOR_TOKEN stays valid.',

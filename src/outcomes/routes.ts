@@ -11,8 +11,6 @@ import { ExecutionParams as params } from '../workers/schemas.ts'
 import { claimTokenOf } from '../workers/token.ts'
 import * as schemas from './schemas.ts'
 
-const tags = ['outcomes']
-
 type Text = string | null | undefined
 type Given = {
   external_id?: Text
@@ -56,7 +54,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
         errors: ['outcome_already_reported', 'invalid_state', 'claim_lost', 'metadata_too_large', 'artifacts_too_large']
       },
       schema: {
-        tags,
         operationId: 'reportOutcome',
         summary: 'Report the outcome of an execution, once',
         description:
@@ -90,7 +87,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'worker', executionToken: true, errors: ['no_outcome', 'claim_lost', 'metadata_too_large', 'artifacts_too_large'] },
       schema: {
-        tags,
         operationId: 'attachEvidence',
         summary: 'Add evidence to a reported outcome',
         description: "Evidence is added, never removed, and the cue's verification is applied again. Success or failure stay as reported.",
@@ -113,7 +109,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
       schema: {
-        tags,
         operationId: 'verifyExecution',
         summary: 'Verify or reject a reported success',
         description: 'The outcome becomes `verified_success`. With `valid: false`, it becomes `verification_failed`.',
@@ -134,7 +129,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'write', errors: ['invalid_state', 'no_outcome'] },
       schema: {
-        tags,
         operationId: 'requestVerification',
         summary: 'Mark a reported success for manual verification',
         description: 'The outcome becomes `verification_pending` until a person decides.',

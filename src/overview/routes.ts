@@ -9,7 +9,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags: ['executions'],
         operationId: 'getOverview',
         summary: 'Get what needs attention, and figures on a time window',
         description:
@@ -26,7 +25,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags: ['executions'],
         operationId: 'listErrors',
         summary: 'Get the dead letters of a time window, grouped by error',
         description:
@@ -43,7 +41,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', isList: true },
       schema: {
-        tags: ['executions'],
         operationId: 'listDestinations',
         summary: 'Get the hosts that webhooks went to in a time window',
         description: 'With their attempts, failures and response times.',

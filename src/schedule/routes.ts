@@ -11,7 +11,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'read', computes: true },
       schema: {
-        tags: ['schedules'],
         operationId: 'previewSchedule',
         summary: 'Preview the next runs of a schedule, in words and as instants',
         description: 'Accepts the same schedules as cues do. Nothing is stored.',

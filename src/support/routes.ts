@@ -6,7 +6,6 @@ import { ApiError } from '../errors.ts'
 import * as schemas from './schemas.ts'
 import { hasTracker } from './tracker.ts'
 
-const tags = ['support']
 const config = { scope: 'account' } as const
 const columns = ['ticket_id', 'subject', 'severity', 'type', 'status', 'created_at', 'updated_at'] as const
 type Ticket = Static<typeof schemas.Ticket>
@@ -20,7 +19,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       config: { ...config, errors: ['account_too_new', 'no_active_cue'] },
       bodyLimit: 32 * 1024, // the longest message with every character escaped
       schema: {
-        tags,
         operationId: 'createTicket',
         summary: 'Open a support ticket',
         description: 'Accounts that are too new, or have no active cue, are refused.',
@@ -44,7 +42,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { ...config, isList: true },
       schema: {
-        tags,
         operationId: 'listTickets',
         summary: 'List support tickets, newest first',
         description: 'Without their messages.',
@@ -65,7 +62,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
     {
       config,
       schema: {
-        tags,
         operationId: 'getTicket',
         summary: 'Get a support ticket',
         description: 'With its message.',

@@ -14,7 +14,6 @@ const routes: FastifyPluginAsyncTypebox = async app => {
       // Computing schedules may take as long as a list.
       config: { scope: 'read', isList: true },
       schema: {
-        tags: ['billing'],
         operationId: 'getUsage',
         summary: 'Get usage against the limits of the plan',
         description: 'With a projection for the end of the month. Limits that the account does not have are null.',

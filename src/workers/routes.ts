@@ -18,7 +18,6 @@ import { claimLease, createClaiming } from './claiming.ts'
 import * as schemas from './schemas.ts'
 import { claimTokenOf } from './token.ts'
 
-const tags = ['workers']
 const anonymous = 'anonymous-worker'
 /** Upper bound for what a response has of an execution besides its payload: names and tasks have at most 255 characters. */
 const restBytes = 8192
@@ -45,7 +44,6 @@ const claimRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: ['read', 'worker'] },
       schema: {
-        tags,
         operationId: 'listClaimable',
         summary: 'List claimable executions, oldest first',
         description: 'Claims nothing: `POST /v1/executions/claim` does.',
@@ -70,7 +68,6 @@ const claimRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'worker', errors: ['already_claimed', 'service_held'] },
       schema: {
-        tags,
         operationId: 'claimExecution',
         summary: 'Claim one execution for a worker',
         description: 'One caller wins, the others get `already_claimed`. The claim lasts 15 minutes, and heartbeats extend it.',
@@ -93,7 +90,6 @@ const claimRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'worker', errors: ['nothing_claimable', 'service_held'] },
       schema: {
-        tags,
         operationId: 'claimNext',
         summary: 'Claim the next execution, or several at once',
         description:
@@ -148,7 +144,6 @@ const leaseRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'worker', executionToken: true, errors: ['claim_lost', 'execution_not_claiming', 'not_execution_owner'] },
       schema: {
-        tags,
         operationId: 'heartbeatExecution',
         summary: 'Extend the lease of a claim',
         description: 'To 15 minutes from now. `claim_lost` means: stop working, the execution belongs to another worker or has ended.',
@@ -179,7 +174,6 @@ const leaseRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'worker', errors: ['claim_lost', 'execution_not_claiming'] },
       schema: {
-        tags,
         operationId: 'releaseExecution',
         summary: 'Release a claim',
         description: 'The execution can be claimed again at once. At most 100 times per execution.',
@@ -201,7 +195,6 @@ const registryRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'worker' },
       schema: {
-        tags,
         operationId: 'heartbeatWorker',
         summary: 'Register a worker, or send its heartbeat',
         description:
@@ -221,7 +214,6 @@ const registryRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: ['read', 'worker'], isList: true },
       schema: {
-        tags,
         operationId: 'listWorkers',
         summary: 'List workers, most recent heartbeat first',
         description: 'With the tasks that they handle, and whether they are alive.',
@@ -250,7 +242,6 @@ const registryRoutes: FastifyPluginAsyncTypebox = async app => {
     {
       config: { scope: 'worker' },
       schema: {
-        tags,
         operationId: 'deleteWorker',
         summary: 'Remove a worker',
         description: 'Its claims are released. A further heartbeat registers it again.',
