@@ -27,5 +27,3 @@ export const approvalsStage = async (t: Test) => {
       (await rows('select type from cue.new_events where execution_id = $1 order by seq', [id])).map(({ type }) => type)
   }
 }
-
-export type ApprovalsStage = Awaited<ReturnType<typeof approvalsStage>>

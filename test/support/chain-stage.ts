@@ -4,7 +4,6 @@ import type { BegunAttempt, Functions } from '../../src/database/functions.ts'
 import { overlapStage } from './overlap-stage.ts'
 import { type Result, type Row, refused } from './stage.ts'
 
-export type ChainStage = Awaited<ReturnType<typeof chainStage>>
 type After = { cues: string[]; when?: string; mode?: string; within?: string; wait?: string }
 
 const byDefault = { when: 'success', mode: 'all', within: '24h' }
