@@ -13595,6 +13595,80 @@ end $function$;
 comment on function cue.record_exclusions(jsonb,timestamp with time zone) is 'Records excluded slots that have passed, one row for each stretch of them; returns the number of cues moved.';
 grant execute on function cue.record_exclusions(jsonb,timestamp with time zone) to cue_service;
 
+CREATE OR REPLACE FUNCTION cue.record_results(p_execution_ids uuid[], p_attempts integer[], p_cue_ids text[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_headers jsonb[], p_errors text[], p_retry_after_ms integer[], p_reports jsonb[], p_omitted text[], p_again uuid[], p_first uuid, p_last uuid, p_now timestamp with time zone, OUT moved integer, OUT again uuid[], OUT due timestamp with time zone[], OUT deadline timestamp with time zone, OUT delivered text[], OUT ended uuid[])
+ RETURNS record
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_bitmapscan TO 'off'
+ SET enable_nestloop TO 'off'
+AS $function$
+begin
+  with r as materialized (
+    select u.*, q.*, f.report, f.note,
+           case when u.id = any (p_again) then 'retrying' when u.error is not null then 'failed'
+                when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
+      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_headers, p_errors,
+                  p_retry_after_ms, p_reports, p_omitted)
+        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, headers, error, retry_after_ms, response, omitted)
+     cross join lateral (
+       select x.outcome_recorded_at from cue.executions x
+        where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
+      left join lateral (
+       select q.retry_backoff_minutes, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
+              u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
+         from cue.cues q where q.id = u.cue_id limit 1) q on true
+      left join lateral cue.fit_report(u.response, u.omitted) f on q.awaits),
+  moved as (
+    update cue.executions x
+       set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
+           attempt_due_at = case r.status when 'retrying' then
+             cue.retry_due_at(r.retry_backoff_minutes, x.attempts - x.lost_attempts, r.retry_after_ms, p_now) end,
+           delivered_at = case when r.error is null then p_now end,
+           ended_at = case when r.status in ('success', 'failed') then p_now end,
+           outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
+           -- An execution that awaits its outcome has none of these yet.
+           outcome_success = coalesce(x.outcome_success, (r.report ->> 'success')::boolean),
+           outcome_recorded_at = coalesce(x.outcome_recorded_at, case when r.report is not null then p_now end),
+           outcome_state = case when r.report is null then x.outcome_state else cue.judge_outcome(r.verification_mode,
+             (r.report ->> 'success')::boolean, r.report ->> 'external_id', r.report ->> 'result_url', r.report -> 'artifacts') end,
+           result = coalesce(x.result, r.report ->> 'result'), error = coalesce(x.error, r.report ->> 'error'),
+           external_id = coalesce(x.external_id, r.report ->> 'external_id'), result_url = coalesce(x.result_url, r.report ->> 'result_url'),
+           result_ref = coalesce(x.result_ref, r.report ->> 'result_ref'), result_type = coalesce(x.result_type, r.report ->> 'result_type'),
+           summary = coalesce(x.summary, r.report ->> 'summary'), artifacts = coalesce(x.artifacts, r.report -> 'artifacts'),
+           metadata = coalesce(x.metadata, r.report -> 'metadata'),
+           updated_at = p_now
+      from r
+     where x.id = r.id and x.id = any (p_execution_ids) and x.id between p_first and p_last
+    returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
+              r.http_status, r.error, r.note, r.headers, r.body, r.report -> 'costs' as costs),
+  spent as (
+    insert into cue.costs (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
+    select m.id, m.attempt, g.value ->> 'unit', sum((g.value ->> 'amount')::numeric), m.account_id, m.cue_id, p_now
+      from moved m cross join lateral jsonb_array_elements(m.costs) g where m.costs is not null
+     group by m.id, m.attempt, g.value ->> 'unit', m.account_id, m.cue_id
+    on conflict do nothing returning account_id, cue_id, unit, amount),
+  gated as (
+    insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
+    select s.account_id, p.gate, s.unit, s.amount, p_now
+      from spent s cross join lateral cue.budgeted_part(s.cue_id, s.unit) p),
+  log as (
+    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
+                              response_body)
+    select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
+           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note),
+           case when m.error is not null then m.headers end, case when m.error is not null then m.body end
+      from moved m)
+  select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
+         min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
+         array_agg(m.id) filter (where m.status in ('success', 'failed'))
+    into moved, again, due, deadline, delivered, ended from moved m;
+end $function$;
+comment on function cue.record_results(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],jsonb[],text[],uuid[],uuid,uuid,timestamp with time zone) is 'Records results of attempts; returns how many, those to repeat and when, the first deadline of an outcome, the cues that were reached, and what ended.';
+grant execute on function cue.record_results(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],jsonb[],text[],uuid[],uuid,uuid,timestamp with time zone) to cue_service;
+
 CREATE OR REPLACE FUNCTION cue.record_successes(p_execution_ids uuid[], p_attempts integer[], p_started_at timestamp with time zone[], p_duration_ms integer[], p_http_status integer[], p_bodies text[], p_first uuid, p_last uuid, p_now timestamp with time zone)
  RETURNS integer
  LANGUAGE plpgsql
@@ -15735,81 +15809,19 @@ declare
   v_first uuid := (select min(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_last uuid := (select max(id::text)::uuid from unnest(p_execution_ids) as u (id));
   v_again uuid[] := cue.attempts_to_repeat(p_execution_ids, p_attempts, p_cue_ids, p_errors, p_gone);
-  v_due timestamptz[];
-  v_deadline timestamptz;
-  v_delivered text[];
-  v_ended uuid[];
-  v_moved int;
+  r record;
 begin
   -- A retry changes no cue.
   perform cue.lock_cues(array(select u.cue_id from unnest(p_execution_ids, p_cue_ids) as u (id, cue_id) where u.id <> all (v_again)));
   perform from cue.executions where id = any (p_execution_ids) and id between v_first and v_last order by id for update;
-
-  with r as materialized (
-    select u.*, q.*, f.report, f.note,
-           case when u.id = any (v_again) then 'retrying' when u.error is not null then 'failed'
-                when q.awaits and f.report is null then 'pending_outcome' else 'success' end::cue.execution_status as status
-      from unnest(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_headers, p_errors,
-                  p_retry_after_ms, p_reports, p_omitted)
-        as u (id, attempt, cue_id, started_at, duration_ms, http_status, body, headers, error, retry_after_ms, response, omitted)
-     cross join lateral (
-       select x.outcome_recorded_at from cue.executions x
-        where x.id = u.id and x.status = 'delivering' and x.transport = 'webhook' and x.attempts = u.attempt limit 1) x
-      left join lateral (
-       select q.retry_backoff_minutes, q.verification_mode, q.outcome_deadline_seconds * interval '1 second' as outcome_deadline,
-              u.error is null and q.await_outcome is true and x.outcome_recorded_at is null as awaits
-         from cue.cues q where q.id = u.cue_id limit 1) q on true
-      left join lateral cue.fit_report(u.response, u.omitted) f on q.awaits),
-  moved as (
-    update cue.executions x
-       set status = r.status, flight_id = null, http_status = r.http_status, response_body = r.body, error_message = r.error,
-           attempt_due_at = case r.status when 'retrying' then
-             cue.retry_due_at(r.retry_backoff_minutes, x.attempts - x.lost_attempts, r.retry_after_ms, p_now) end,
-           delivered_at = case when r.error is null then p_now end,
-           ended_at = case when r.status in ('success', 'failed') then p_now end,
-           outcome_deadline_at = case r.status when 'pending_outcome' then date_trunc('milliseconds', p_now + r.outcome_deadline) end,
-           -- An execution that awaits its outcome has none of these yet.
-           outcome_success = coalesce(x.outcome_success, (r.report ->> 'success')::boolean),
-           outcome_recorded_at = coalesce(x.outcome_recorded_at, case when r.report is not null then p_now end),
-           outcome_state = case when r.report is null then x.outcome_state else cue.judge_outcome(r.verification_mode,
-             (r.report ->> 'success')::boolean, r.report ->> 'external_id', r.report ->> 'result_url', r.report -> 'artifacts') end,
-           result = coalesce(x.result, r.report ->> 'result'), error = coalesce(x.error, r.report ->> 'error'),
-           external_id = coalesce(x.external_id, r.report ->> 'external_id'), result_url = coalesce(x.result_url, r.report ->> 'result_url'),
-           result_ref = coalesce(x.result_ref, r.report ->> 'result_ref'), result_type = coalesce(x.result_type, r.report ->> 'result_type'),
-           summary = coalesce(x.summary, r.report ->> 'summary'), artifacts = coalesce(x.artifacts, r.report -> 'artifacts'),
-           metadata = coalesce(x.metadata, r.report -> 'metadata'),
-           updated_at = p_now
-      from r
-     where x.id = r.id and x.id = any (p_execution_ids) and x.id between v_first and v_last
-    returning x.id, x.account_id, x.cue_id, x.status, x.attempt_due_at, x.outcome_deadline_at, r.attempt, r.started_at, r.duration_ms,
-              r.http_status, r.error, r.note, r.headers, r.body, r.report -> 'costs' as costs),
-  spent as (
-    insert into cue.costs (execution_id, attempt, unit, amount, account_id, cue_id, reported_at)
-    select m.id, m.attempt, g.value ->> 'unit', sum((g.value ->> 'amount')::numeric), m.account_id, m.cue_id, p_now
-      from moved m cross join lateral jsonb_array_elements(m.costs) g where m.costs is not null
-     group by m.id, m.attempt, g.value ->> 'unit', m.account_id, m.cue_id
-    on conflict do nothing returning account_id, cue_id, unit, amount),
-  gated as (
-    insert into cue.gate_spending (account_id, gate, unit, amount, reported_at)
-    select s.account_id, p.gate, s.unit, s.amount, p_now
-      from spent s cross join lateral cue.budgeted_part(s.cue_id, s.unit) p),
-  log as (
-    insert into cue.attempts (execution_id, attempt, account_id, result, started_at, finished_at, duration_ms, http_status, error, response_headers,
-                              response_body)
-    select m.id, m.attempt, m.account_id, case when m.error is null then 'success' else 'failed' end::cue.attempt_result, m.started_at,
-           m.started_at + m.duration_ms * interval '1 millisecond', m.duration_ms, m.http_status, coalesce(m.error, m.note),
-           case when m.error is not null then m.headers end, case when m.error is not null then m.body end
-      from moved m)
-  select count(*), array_agg(m.id) filter (where m.status = 'retrying'), array_agg(m.attempt_due_at) filter (where m.status = 'retrying'),
-         min(m.outcome_deadline_at), array_agg(m.cue_id) filter (where m.error is null),
-         array_agg(m.id) filter (where m.status in ('success', 'failed'))
-    into v_moved, v_again, v_due, v_deadline, v_delivered, v_ended from moved m;
-  perform cue.follow_results(v_again, v_due, v_deadline, v_delivered, v_ended, p_now);
+  r := cue.record_results(p_execution_ids, p_attempts, p_cue_ids, p_started_at, p_duration_ms, p_http_status, p_bodies, p_headers, p_errors,
+                          p_retry_after_ms, p_reports, p_omitted, v_again, v_first, v_last, p_now);
+  perform cue.follow_results(r.again, r.due, r.deadline, r.delivered, r.ended, p_now);
   if cue.has_gates() then
     perform cue.add_results(p_execution_ids, p_attempts, p_http_status, p_errors, p_retry_after_ms, p_now);
     perform cue.free_places(p_cue_ids, p_now);
   end if;
-  return v_moved;
+  return r.moved;
 end $function$;
 comment on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) is 'Records all other results: failures, retries, outcomes, one-time cues.';
 grant execute on function cue.settle_attempts(uuid[],integer[],text[],timestamp with time zone[],integer[],integer[],text[],jsonb[],text[],integer[],boolean[],jsonb[],text[],timestamp with time zone) to cue_service;
