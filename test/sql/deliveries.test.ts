@@ -93,7 +93,7 @@ t.test('records many results without comparing each with each', async t => {
   t.equal(await settle(attempts.slice(100), refused, fn), 100)
   const updates = plans.filter(plan => plan.includes('Update on executions'))
   t.equal(updates.length, 2)
-  for (const plan of updates) t.notMatch(plan, /Rows Removed by Join Filter/)
+  for (const plan of updates) t.notMatch(plan, /Rows Removed by Join Filter: \d{4}/)
 })
 
 t.test('a rejection waits for the next element of the backoff plus up to 10%, and the last element repeats', async t => {
