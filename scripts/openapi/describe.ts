@@ -10,7 +10,7 @@ import { withComponents } from './components.ts'
 import examples from './examples.json' with { type: 'json' }
 import { describedWebhooks } from './webhooks.ts'
 
-/** What each tag is about, and the paths that have it: of several that match, the last. */
+/** Description of each tag, and the paths that have it: of several that match, the last. */
 const tags: Record<string, [description: string, paths: RegExp]> = {
   cues: ['Scheduled tasks: what runs, when, and where it is delivered.', /^\/v1\/cues/],
   schedules: ['Preview when a cue would run.', /^\/v1\/(schedules|calendars)/],
