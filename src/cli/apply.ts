@@ -39,23 +39,10 @@ Examples
       // With each set, as the cues of any may name them.
       return client.apply(gates.length > 0 ? { ...body, gates } : body, dry_run ? {} : { idempotencyKey: randomUUID() })
     }
-    const results: Applied[] = []
     // Nothing is done if a later set would be refused.
-    if (sets.size > 1 || dry_run) {
-      const missing = new Map<string, DeclaredCue>()
-      for (const [set, cues] of sets) {
-        // Those that earlier sets will have created: otherwise, what follows them would be refused.
-        const others = parentsAmong(missing, cues)
-        const result = await send(set, [...cues, ...others], true)
-        const created = result.created.filter(key => !others.some(cue => cue.key === key))
-        for (const cue of cues) if (created.includes(cue.key)) missing.set(cue.key, cue)
-        results.push({ ...result, created })
-      }
-    }
-    if (!dry_run) {
-      results.length = 0
-      for (const [set, cues] of sets) results.push(await send(set, cues, false))
-    }
+    const tried = sets.size > 1 || dry_run ? await tryInOrder(sets, send) : []
+    const results: Applied[] = dry_run ? tried : []
+    if (!dry_run) for (const [set, cues] of sets) results.push(await send(set, cues, false))
     out.show(results.length === 1 ? results[0] : results, () => results.map(result => print(result, out)))
     const differs = results.some(
       ({ created, updated, pruned, gates: { created: added, updated: changed } = none }) =>
@@ -84,6 +71,20 @@ const inOrder = (sets: Sets): Sets => {
   }
   for (const set of sets.keys()) add(set)
   return ordered
+}
+
+/** Applies each set without doing anything, with the cues of earlier sets that its own follow and that don't exist yet. */
+const tryInOrder = async (sets: Sets, send: (set: string, cues: DeclaredCue[], dry_run: true) => Promise<Applied>): Promise<Applied[]> => {
+  const results: Applied[] = []
+  const missing = new Map<string, DeclaredCue>()
+  for (const [set, cues] of sets) {
+    const parents = parentsAmong(missing, cues)
+    const result = await send(set, [...cues, ...parents], true)
+    const created = result.created.filter(key => !parents.some(cue => cue.key === key))
+    for (const cue of cues) if (created.includes(cue.key)) missing.set(cue.key, cue)
+    results.push({ ...result, created })
+  }
+  return results
 }
 
 /** Those of `missing` that cues follow, also through others. */

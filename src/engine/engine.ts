@@ -219,25 +219,23 @@ const buildParts = (building: Building) => {
     run: scheduler.run
   })
   return {
-    ...{
-      now,
-      fn,
-      flights,
-      leases,
-      sweeping,
-      ahead,
-      holds,
-      results,
-      client,
-      pump,
-      heartbeat,
-      deadlines,
-      scheduler,
-      wakeTimes,
-      gates,
-      keeper
-    },
-    ...building
+    ...building,
+    now,
+    fn,
+    flights,
+    leases,
+    sweeping,
+    ahead,
+    holds,
+    results,
+    client,
+    pump,
+    heartbeat,
+    deadlines,
+    scheduler,
+    wakeTimes,
+    gates,
+    keeper
   }
 }
 

@@ -126,7 +126,7 @@ export const startJobs = async (
       wake(queue)
       if (waitMs > 0) onDue()
     }
-    // pg-boss has queues of its own.
+    // pg-boss also has internal queues.
     timers = queues.flatMap((queue, n) =>
       workers.has(queue) && waitsMs[n]! <= soonMs ? setTimeout(start, Math.max(waitsMs[n]!, 0) + slackMs, queue, waitsMs[n]!).unref() : []
     )
